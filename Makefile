@@ -1,0 +1,36 @@
+# Everything happens in .venv; PYTHON names the interpreter that makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: install demo test lint format bench clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Argonaut needs Python 3.11 or later, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo,dev]'
+	@touch $@
+
+demo: install  ## synthesise a TIMIT-shaped corpus, train, decode, score
+	$(BIN)/argonaut recipe timit --out exp/demo --size demo
+
+test: lint  ## lint, import contract, every test
+	$(BIN)/pytest -n 2
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install  ## side by side with PyTorch, kaldi-native-fbank and kaldi-decoder
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv exp build *.egg-info

@@ -1,0 +1,1 @@
+"""Every node type, one family per module; importing this package registers them all."""

@@ -1,0 +1,1 @@
+"""HMM topology, decoding graphs, language models, search, lattices and scoring."""

@@ -1,0 +1,1 @@
+"""What a user runs: the command lines and one folder per recipe."""

@@ -1,0 +1,1 @@
+"""The command lines; the only place where arguments are parsed."""

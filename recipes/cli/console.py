@@ -1,0 +1,87 @@
+"""What a person sees while a command runs: one-line faults, progress, closing lines."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from readers.errors import ArgonautError
+
+PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is no terminal
+
+
+def run_guarded(function: Callable[..., int], *arguments) -> int:
+    """Call a command; a fault of its input becomes one line on stderr and exit status 2."""
+    try:
+        return function(*arguments)
+    except (ArgonautError, OSError) as fault:
+        print(f"error: {one_line(fault)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def one_line(fault: Exception) -> str:
+    """The fault's message without line breaks; the file's name first when the operating system names one."""
+    if isinstance(fault, OSError) and fault.filename is not None:
+        return f"{fault.filename}: {fault.strerror}"
+    return " ".join(str(fault).split())
+
+
+@contextlib.contextmanager
+def progress_display(title: str, unit: str = "utterances") -> Iterator[Callable[..., None]]:
+    """Yield `progress(done, total, **figures)`: a live bar on a terminal, else a plain line now and then.
+
+    figures are shown beside the counts, e.g. loss=1.234 or frames_per_second=51000.
+    """
+    if sys.stderr.isatty():
+        with _live_bar(title) as progress:
+            yield progress
+    else:
+        yield _PlainLines(title, unit)
+
+
+@contextlib.contextmanager
+def _live_bar(title: str) -> Iterator[Callable[..., None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, figures="")
+
+        def progress(done: int, total: int | None, **figures) -> None:
+            bar.update(task, completed=done, total=total, figures=_figures_text(figures))
+
+        yield progress
+
+
+class _PlainLines:
+    """Progress as lines of text, at most one every PLAIN_INTERVAL seconds."""
+
+    def __init__(self, title: str, unit: str):
+        self.title, self.unit = title, unit
+        self.last = time.monotonic()
+
+    def __call__(self, done: int, total: int | None, **figures) -> None:
+        now = time.monotonic()
+        if now - self.last < PLAIN_INTERVAL:
+            return
+        self.last = now
+        of_total = f" of {total}" if total else ""
+        text = _figures_text(figures)
+        print(f"{self.title}: {done}{of_total} {self.unit}" + (f", {text}" if text else ""), file=sys.stderr)
+
+
+def _figures_text(figures: dict) -> str:
+    return "  ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        for name, value in figures.items()
+    )

@@ -1,0 +1,65 @@
+"""`argonaut`: the umbrella over every command.
+
+A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> exit status`; it is imported
+only when it is asked for, so that `--help` answers at once.  `cntk` and `argon` keep the command lines of the book and
+get their arguments untouched.
+"""
+
+import argparse
+import importlib
+import sys
+
+from recipes.cli.console import run_guarded
+
+COMMANDS = {
+    "hcopy": "audio files to HTK feature files, by an HCopy configuration",
+    "cntk": "train, test or write a computational network, by a configuration file",
+    "graph": "build a decoding graph from dictionary, HMM states and language model",
+    "lm": "estimate an n-gram language model, or report its perplexity",
+    "argon": "decode features or audio to an MLF and lattices",
+    "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
+    "recipe": "run a whole recipe: an4, timit",
+    "info": "what is inside a feature file, model, graph, language model or MLF",
+}
+RAW_COMMANDS = ("cntk", "argon")
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in COMMANDS:
+        module = importlib.import_module(f"recipes.cli.{argv[0]}")
+        if argv[0] in RAW_COMMANDS:
+            return module.main(argv[1:])
+        parser = command_parser(argv[0], module)
+        return run_guarded(module.run, parser.parse_args(argv[1:]))
+    umbrella_parser().parse_args(argv)  # prints help, or says which commands there are and exits with 2
+    umbrella_parser().print_help()
+    return 2
+
+
+def command_parser(name: str, module) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"argonaut {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell more")
+    return parser
+
+
+def umbrella_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="argonaut",
+        description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
+        epilog="commands:\n"
+        + "\n".join(f"  {name:8} {text}" for name, text in COMMANDS.items())
+        + "\n\n`argonaut COMMAND --help` shows a command's options and a worked example.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help="one of the commands below")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Fixtures shared by every room: where the real data is, and a repository-relative guess for it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def data_directory(variable: str, default: Path) -> Path:
+    """The directory that an environment variable names, else the default; skips the test when it is not there."""
+    directory = Path(os.environ.get(variable, default))
+    if not directory.is_dir():
+        pytest.skip(f"{directory} is not there; set {variable} to run this test")
+    return directory
+
+
+@pytest.fixture(scope="session")
+def an4_dir() -> Path:
+    """The CMU Census (AN4) corpus with HTK alignments."""
+    return data_directory("ARGONAUT_AN4", SHARED_DATA / "an4")
+
+
+@pytest.fixture(scope="session")
+def htk_reference_dir() -> Path:
+    """A recording and the feature files that HTK 3.4's HCopy made of it."""
+    return data_directory("ARGONAUT_HTK_REFERENCE", SHARED_DATA / "htk_reference")
