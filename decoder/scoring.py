@@ -1,0 +1,198 @@
+"""Word (or phone) error rates by minimum-cost alignment, counted as HTK's HResults counts them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Costs of the alignment's edits; a hit costs nothing."""
+
+    substitution: int
+    deletion: int
+    insertion: int
+
+
+# HTK Book, HResults: "insertions and deletions 7, substitutions 10"; its -n option takes NIST's.  Kaldi's compute-wer
+# counts plain edits, which never gives a higher rate than the other two.
+PENALTIES = {"htk": Penalties(10, 7, 7), "nist": Penalties(4, 3, 3), "kaldi": Penalties(1, 1, 1)}
+
+# Never words of a hypothesis or a reference, whichever tool wrote the file.
+SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
+
+
+@dataclass
+class Score:
+    """Edit counts over one or many utterances; scores add up with `+`."""
+
+    hits: int = 0
+    substitutions: int = 0
+    deletions: int = 0
+    insertions: int = 0
+    num_sentences: int = 0
+    num_wrong_sentences: int = 0
+
+    def __add__(self, other: "Score") -> "Score":
+        return Score(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+    @property
+    def num_words(self) -> int:
+        """Words of the reference, N."""
+        return self.hits + self.substitutions + self.deletions
+
+    @property
+    def num_errors(self) -> int:
+        return self.substitutions + self.deletions + self.insertions
+
+    @property
+    def word_error_rate(self) -> float:
+        """(S + D + I) / N in percent; infinite when there are errors against no reference words."""
+        return _percent(self.num_errors, self.num_words)
+
+    @property
+    def sentence_error_rate(self) -> float:
+        return _percent(self.num_wrong_sentences, self.num_sentences)
+
+    @property
+    def correct(self) -> float:
+        """HResults' %Corr = H / N in percent."""
+        return _percent(self.hits, self.num_words)
+
+    @property
+    def accuracy(self) -> float:
+        """HResults' Acc = (H - I) / N in percent."""
+        return _percent(self.hits - self.insertions, self.num_words)
+
+
+@dataclass
+class Results:
+    """What scoring a set of utterances gave.
+
+    alignments: utterance -> list of (reference word or None, hypothesis word or None), None marking an insertion or a
+    deletion.  missing: utterances of the reference without a hypothesis, counted as deletions throughout.
+    unexpected: hypotheses without a reference, not counted.
+    """
+
+    total: Score = field(default_factory=Score)
+    utterances: dict[str, Score] = field(default_factory=dict)
+    alignments: dict[str, list[tuple[str | None, str | None]]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+
+    def confusions(self) -> Counter:
+        """How often each (reference, hypothesis) pair was aligned, hits included; None as in `alignments`."""
+        return Counter(pair for pairs in self.alignments.values() for pair in pairs)
+
+
+def align(
+    reference: Sequence[str], hypothesis: Sequence[str], penalties: Penalties = PENALTIES["htk"]
+) -> list[tuple[str | None, str | None]]:
+    """The cheapest alignment of two word sequences as (reference or None, hypothesis or None) pairs.
+
+    Among equally cheap alignments a hit or substitution is preferred to a deletion, a deletion to an insertion.
+    """
+    num_reference, num_hypothesis = len(reference), len(hypothesis)
+    # cost[i][j]: the cheapest way to align the first i reference words with the first j hypothesis words.
+    cost = [[j * penalties.insertion for j in range(num_hypothesis + 1)]]
+    for i, word in enumerate(reference, 1):
+        above, row = cost[-1], [i * penalties.deletion]
+        for j, guess in enumerate(hypothesis, 1):
+            diagonal = above[j - 1] + (0 if word == guess else penalties.substitution)
+            row.append(min(diagonal, above[j] + penalties.deletion, row[-1] + penalties.insertion))
+        cost.append(row)
+
+    pairs = []
+    i, j = num_reference, num_hypothesis
+    while i or j:
+        if i and j:
+            same = reference[i - 1] == hypothesis[j - 1]
+            if cost[i][j] == cost[i - 1][j - 1] + (0 if same else penalties.substitution):
+                i, j = i - 1, j - 1
+                pairs.append((reference[i], hypothesis[j]))
+                continue
+        if i and cost[i][j] == cost[i - 1][j] + penalties.deletion:
+            i -= 1
+            pairs.append((reference[i], None))
+        else:
+            j -= 1
+            pairs.append((None, hypothesis[j]))
+    return pairs[::-1]
+
+
+def count(pairs: Iterable[tuple[str | None, str | None]]) -> Score:
+    """The edit counts of one utterance's alignment."""
+    score = Score(num_sentences=1)
+    for word, guess in pairs:
+        if word is None:
+            score.insertions += 1
+        elif guess is None:
+            score.deletions += 1
+        elif word == guess:
+            score.hits += 1
+        else:
+            score.substitutions += 1
+    score.num_wrong_sentences = int(score.num_errors > 0)
+    return score
+
+
+def score(
+    references: Mapping[str, Sequence[str]],
+    hypotheses: Mapping[str, Sequence[str]],
+    penalties: Penalties = PENALTIES["htk"],
+    fold: Mapping[str, str | None] | None = None,
+    ignore: frozenset[str] = SENTENCE_MARKS,
+) -> Results:
+    """Align every utterance of the reference with its hypothesis and add up the edits.
+
+    references, hypotheses: utterance name -> words.  Names are compared whole and, failing that, by their last path
+    component, so that a corpus' `An4/71/71/cen5-fjam-b` meets a decoder's `cen5-fjam-b`.
+    fold: word -> word it counts as, None to leave it out (TIMIT's 61 -> 39 phones); words it lacks stay as they are.
+    ignore: words left out on both sides.
+    """
+    found = _match_names(references, hypotheses)
+    results = Results(unexpected=sorted(set(hypotheses) - set(found.values())))
+    for name, words in references.items():
+        if name not in found:
+            results.missing.append(name)
+        guesses = hypotheses[found[name]] if name in found else ()
+        pairs = align(fold_words(words, fold, ignore), fold_words(guesses, fold, ignore), penalties)
+        results.alignments[name] = pairs
+        results.utterances[name] = count(pairs)
+    results.total = sum(results.utterances.values(), Score())
+    return results
+
+
+def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, ignore: frozenset[str]) -> list[str]:
+    """The words that count, each in the name it counts as."""
+    folded = (fold.get(word, word) if fold else word for word in words if word not in ignore)
+    return [word for word in folded if word is not None and word not in ignore]
+
+
+def _match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
+    """reference name -> hypothesis name, whole or by the last path component where that is unambiguous on each side."""
+    by_last = _unique_last_components(hypotheses)
+    reference_by_last = _unique_last_components(references)
+    found = {}
+    for name in references:
+        last = _last_component(name)
+        if name in hypotheses:
+            found[name] = name
+        elif reference_by_last.get(last) == name and last in by_last:
+            found[name] = by_last[last]
+    return found
+
+
+def _unique_last_components(names: Iterable[str]) -> dict[str, str]:
+    times = Counter(map(_last_component, names))
+    return {_last_component(name): name for name in names if times[_last_component(name)] == 1}
+
+
+def _last_component(name: str) -> str:
+    return name.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _percent(part: int, whole: int) -> float:
+    if whole:
+        return 100.0 * part / whole
+    return 0.0 if part == 0 else float("inf")

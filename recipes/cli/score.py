@@ -1,0 +1,102 @@
+"""Score a hypothesis MLF against a reference MLF, in HResults' form.
+
+worked example:
+  argonaut score ref.mlf hyp.mlf -k '*-%*-?' --picture confusions.png
+prints the table with a line per speaker, draws the confusions and ends with
+  WER 5.8% (130 utterances, 773 words)
+"""
+
+import argparse
+from pathlib import Path
+
+from readers.errors import FormatError
+from readers.report import RunReport
+
+FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("reference", help="MLF of the true words")
+    parser.add_argument("hypothesis", help="MLF of the recognised words")
+    parser.add_argument("-k", "--speakers", metavar="MASK", help="per-speaker lines; %% marks the name's characters")
+    parser.add_argument("-t", "--transcriptions", action="store_true", help="print the wrong utterances aligned")
+    parser.add_argument("-z", "--ignore", metavar="WORD", action="append", default=[], help="leave WORD out (repeat)")
+    parser.add_argument(
+        "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file (first column -> last)"
+    )
+    parser.add_argument("--level", type=int, default=0, help="MLF level that holds the words; 0 is column 3 (default)")
+    parser.add_argument(
+        "--penalties",
+        choices=("htk", "nist", "kaldi"),
+        default="htk",
+        help="edit costs of the alignment: HResults' 10/7/7 (default), sclite's 4/3/3, Kaldi's 1/1/1",
+    )
+    parser.add_argument("--per", action="store_true", help="call the closing figure PER")
+    parser.add_argument("--confusions", metavar="FILE", help="write every error with its count")
+    parser.add_argument("--picture", metavar="PNG", help="draw the confusion matrix")
+    parser.add_argument("--report", metavar="FILE", help="name the utterances without a partner")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from decoder import score_report, scoring
+
+    references = read_words(arguments.reference, arguments.level)
+    hypotheses = read_words(arguments.hypothesis, arguments.level)
+    fold = read_fold(FOLDS.get(arguments.fold, arguments.fold)) if arguments.fold else None
+    ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
+    results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)
+
+    speaker_of = score_report.speaker_mask(arguments.speakers) if arguments.speakers else None
+    if arguments.transcriptions:
+        print(score_report.aligned_errors(results))
+    print(score_report.table(results, arguments.reference, arguments.hypothesis, speaker_of))
+    if arguments.confusions:
+        score_report.write_confusions(results, arguments.confusions)
+    if arguments.picture:
+        score_report.plot_confusions(results, arguments.picture)
+        print(f"picture: {arguments.picture}")
+
+    report = scoring_report(results)
+    if arguments.report:
+        report.write(arguments.report)
+    print(report.summary())
+    total = results.total
+    name = "PER" if arguments.per else "WER"
+    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} words)")
+    return report.exit_status
+
+
+def scoring_report(results) -> RunReport:
+    """An utterance that only one of the two files has is a loss: its name and what was done about it."""
+    report = RunReport("utterances", num_done=len(results.utterances) - len(results.missing))
+    for name in results.missing:
+        report.fail(name, "no hypothesis; its words count as deletions")
+    for name in results.unexpected:
+        report.skip(name, "no reference; its words do not count")
+    return report
+
+
+def read_words(path: str, level: int = 0) -> dict[str, list[str]]:
+    """utterance -> words of one level of an MLF: 0 is the label itself, 1 and up are the columns after it."""
+    from readers.mlf import read_mlf
+
+    if level == 0:
+        return {name: [label.name for label in labels] for name, labels in read_mlf(path).items()}
+    return {
+        name: [label.aux[level - 1][0] for label in labels if len(label.aux) >= level]
+        for name, labels in read_mlf(path).items()
+    }
+
+
+def read_fold(path: str | Path) -> dict[str, str | None]:
+    """A phone map: first column -> last column of each line; a line of one column leaves that phone out."""
+    fold: dict[str, str | None] = {}
+    with Path(path).open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.split()
+            if not fields or line.startswith("#"):  # only whole lines are comments: h# is a phone
+                continue
+            if fields[0] in fold:
+                raise FormatError(f"{path}:{number}: '{fields[0]}' is mapped twice; expected one line for each")
+            fold[fields[0]] = fields[-1] if len(fields) > 1 else None
+    return fold
