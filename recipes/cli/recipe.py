@@ -1,0 +1,37 @@
+"""Run a whole recipe, from a corpus to a scored decoding.
+
+worked example:
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --from decode
+The first prepares, trains, decodes and scores; the second does the last stages again with what stands in exp/an4.
+A run that was interrupted goes on where it stopped.
+"""
+
+import argparse
+import importlib
+from pathlib import Path
+
+RECIPES = {
+    "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
+    "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    recipes = parser.add_subparsers(dest="recipe", metavar="RECIPE", required=True)
+    for name, text in RECIPES.items():
+        recipe = importlib.import_module(f"recipes.{name}.run")
+        recipe_parser = recipes.add_parser(
+            name, help=text, description=recipe.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="the corpus")
+        recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="everything made goes here")
+        recipe_parser.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
+        recipe_parser.add_argument("--workers", type=int, metavar="N", help="processes (default: the number of cores)")
+        recipe_parser.add_argument("--from", dest="first", metavar="STAGE", help="run this stage and what follows")
+        recipe_parser.add_argument("--to", dest="last", metavar="STAGE", help="stop after this stage")
+        recipe.add_arguments(recipe_parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)

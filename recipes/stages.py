@@ -1,0 +1,125 @@
+"""Named stages of a recipe: run in order, skipped when done, run again from where something changed."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from readers.errors import ConfigError
+from readers.files import atomic_write
+from readers.report import RunReport
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a recipe.
+
+    run: does the work and returns what was lost on the way, None when nothing can be.  help: what it makes.
+    """
+
+    name: str
+    help: str
+    run: Callable[[], RunReport | None]
+
+
+def run_stages(
+    stages: Sequence[Stage],
+    out: Path,
+    settings: dict,
+    first: str | None = None,
+    last: str | None = None,
+) -> int:
+    """Run the stages from `first` to `last` and return the exit status.
+
+    A stage writes `out/stages/NAME.done` as its very last act: settings, seed and commit, seconds and losses.  Without
+    `first`, stages that are marked done with the same settings are skipped, until one has to run; from there on all do.
+    settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done.
+    """
+    names = [stage.name for stage in stages]
+    begin = _position(names, first, 0)
+    end = _position(names, last, len(stages) - 1)
+    if begin > end:
+        raise ConfigError(
+            f"--from {first} --to {last}: expected the first to stand before the last in {', '.join(names)}"
+        )
+    for stage in stages[:begin]:
+        if not _mark(out, stage).is_file():
+            raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
+
+    lost_something = False
+    must_run = first is not None
+    for number, stage in enumerate(stages[begin : end + 1], begin + 1):
+        title = f"stage {number}/{len(stages)} {stage.name}"
+        must_run = must_run or not _is_done(out, stage, settings)
+        if not must_run:
+            print(f"{title}: done before", flush=True)
+            continue
+        print(f"{title}: {stage.help}", flush=True)
+        # What follows this stage was made from what it is about to replace.
+        for later in stages[number - 1 :]:
+            _mark(out, later).unlink(missing_ok=True)
+        started = time.monotonic()
+        report = stage.run()
+        seconds = time.monotonic() - started
+        _write_mark(out, stage, settings, seconds, report)
+        print(f"{title}: {f'{report.summary()}, ' if report else ''}{seconds:.1f} s", flush=True)
+        lost_something |= report is not None and report.exit_status != 0
+    return int(lost_something)
+
+
+def _position(names: list[str], name: str | None, default: int) -> int:
+    if name is None:
+        return default
+    if name not in names:
+        raise ConfigError(f"stage '{name}' is not known; expected one of {', '.join(names)}")
+    return names.index(name)
+
+
+def _mark(out: Path, stage: Stage) -> Path:
+    return out / "stages" / f"{stage.name}.done"
+
+
+def _is_done(out: Path, stage: Stage, settings: dict) -> bool:
+    mark = _mark(out, stage)
+    if not mark.is_file():
+        return False
+    try:
+        return json.loads(mark.read_text(encoding="utf-8"))["settings"] == json.loads(json.dumps(settings))
+    except (json.JSONDecodeError, KeyError):
+        return False  # a mark of another version: the stage runs again
+
+
+def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, report: RunReport | None) -> None:
+    record = {
+        "stage": stage.name,
+        "settings": settings,
+        "version": version("argonaut-asr"),
+        "commit": source_commit(),
+        "python": sys.version.split()[0],
+        "seconds": round(seconds, 2),
+        "summary": report.summary() if report else None,
+        "lost": report.lost if report else [],
+    }
+    with atomic_write(_mark(out, stage), "w") as file:
+        json.dump(record, file, indent=1)
+        file.write("\n")
+
+
+def source_commit() -> str | None:
+    """The commit of the source tree with a `+` when it was changed since; None when the program is not run from one."""
+    directory = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return described.stdout.strip() or None
