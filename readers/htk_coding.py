@@ -1,0 +1,57 @@
+"""How HTK parameter files store numbers: 16-bit compression (`_C`) and the checksum (`_K`)."""
+
+import functools
+
+import numpy as np
+
+SHORT_MAX = 32767
+COMPRESSION_FRAMES = 4  # the two float vectors of _C take the room of four frames and are counted as such
+CHECKSUM_MODULUS = 36897
+CHECKSUM_BLOCK = 4096  # words folded at once; their weighted sum stays far below 2**63
+
+
+def checksum(data: bytes, byte_order: str = ">", start: int = 0) -> int:
+    """HTK's checksum of everything between header and checksum.
+
+    data: an even number of bytes, taken as 16-bit words w in the order of the file; start: the checksum of what came
+    before.  The value is the number with these digits in base 65536, modulo 36897:  c <- (65536 c + w) mod 36897.
+    Source: the behaviour of HTK 3.4's HParm module; no file that HTK itself wrote with `_K` was at hand to confirm it.
+    """
+    words = np.frombuffer(data, byte_order + "u2")
+    # Zeros in front change nothing, so that every block can have the same length and weights.
+    padded = np.zeros(-(-words.size // CHECKSUM_BLOCK) * CHECKSUM_BLOCK, np.uint16)
+    if words.size:
+        padded[-words.size :] = words
+    folded = (padded.reshape(-1, CHECKSUM_BLOCK) @ _checksum_weights()) % CHECKSUM_MODULUS
+    per_block = pow(65536, CHECKSUM_BLOCK, CHECKSUM_MODULUS)
+    value = start * pow(65536, words.size, CHECKSUM_MODULUS)
+    tail = 0
+    for block in folded.tolist():
+        tail = (tail * per_block + block) % CHECKSUM_MODULUS
+    return (value + tail) % CHECKSUM_MODULUS
+
+
+@functools.cache
+def _checksum_weights() -> np.ndarray:
+    weights = [1]
+    while len(weights) < CHECKSUM_BLOCK:
+        weights.append(weights[-1] * 65536 % CHECKSUM_MODULUS)
+    return np.array(weights[::-1], np.uint64)
+
+
+def compress(frames: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(A, B, shorts) with x = (short + B) / A for frames (dim, T): A, B (dim,) float32, shorts (dim, T) int16.
+
+    A = 2 * 32767 / (max - min), B = (max + min) * 32767 / (max - min), short = round(A x - B), per row.  A row
+    without spread has A = 1, B = its value, short = 0.  Source: HTK Book, compressed parameter files.
+    """
+    low, high = frames.min(axis=1).astype(np.float64), frames.max(axis=1).astype(np.float64)
+    spread = high - low
+    constant = spread < 2 * SHORT_MAX / float(np.finfo(np.float32).max)  # A would overflow; no spread to speak of
+    spread[constant] = 1.0
+    scale = np.where(constant, 1.0, 2.0 * SHORT_MAX / spread).astype(np.float32)
+    offset = np.where(constant, high, (high + low) * SHORT_MAX / spread).astype(np.float32)
+    exact = frames * scale[:, None].astype(np.float64) - offset[:, None].astype(np.float64)
+    exact[constant] = 0.0
+    # A and B were rounded to float32, so that the extremes can come out a unit beyond the range
+    return scale, offset, np.clip(np.rint(exact), -SHORT_MAX, SHORT_MAX).astype(np.int16)
