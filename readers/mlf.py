@@ -1,0 +1,378 @@
+"""Master label files: time-aligned labels of many utterances in one text file; and state lists.
+
+Label lines are `[start [end]] name [score] {aux-name [aux-score]}` with times in 100 ns; the further pairs are upper
+levels (a state's phone, its word), given only where such a level begins.  CNTK's form without a mapping file,
+`first-frame end-frame name class-id`, is the same line with frame counts for times and the class in the score column.
+Where an entry lists alternatives, separated by `///`, the first is taken and the others are passed over.
+Source: HTK Book, label files; CNTK book 3.4.2.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.names import cut_extension, key_of
+from readers.text import escape, is_number, quote_name, read_lines, split_fields
+
+HEADER = "#!MLF!#"
+TICKS_PER_FRAME = 100000
+_OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
+_NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
+
+
+class Label(NamedTuple):
+    """One line: name from start to end.
+
+    start, end: int, 100 ns (or frames in CNTK's form), None if not given; score: float or None; aux: a tuple of
+    (name, score or None), the upper levels that begin here.
+    """
+
+    start: int | None
+    end: int | None
+    name: str
+    score: float | None = None
+    aux: tuple[tuple[str, float | None], ...] = ()
+
+
+class MLF(Mapping):
+    """The entries of one or more label files: key -> labels, in file order.
+
+    A key is an entry's name without quotes, leading `*/` and extension.  Entries whose names hold further wildcards
+    (`*`, `?`) are in no key; `lookup` finds them.
+    """
+
+    def __init__(self):
+        self._labels: dict[str, list[Label]] = {}
+        self._places: dict[str, tuple[str, int]] = {}
+        self._any_path: set[str] = set()
+        self._patterns: list[tuple[re.Pattern, str, list[Label]]] = []
+
+    def __getitem__(self, key: str) -> list[Label]:
+        return self._labels[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @property
+    def patterns(self) -> list[str]:
+        """Names with wildcards other than a leading `*/`, in file order."""
+        return [name for _, name, _ in self._patterns]
+
+    def where(self, key: str) -> str:
+        """file:line of an entry's name, for messages."""
+        file, line = self._places[key]
+        return f"{file}:{line}"
+
+    def lookup(self, name: str) -> list[Label] | None:
+        """The labels of an utterance by its logical name or key, or None when no entry is meant for it.
+
+        Tried in turn: the same key; a `*/` entry for the end of the name after one of its slashes; patterns in file
+        order.
+        """
+        key = key_of(name)
+        if key in self._labels:
+            return self._labels[key]
+        if self._any_path:
+            tail = key
+            while "/" in tail:
+                tail = tail.split("/", 1)[1]
+                if tail in self._any_path:
+                    return self._labels[tail]
+        for expression, _, labels in self._patterns:
+            if expression.fullmatch(key):
+                return labels
+        return None
+
+    def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
+        """Add an entry.  Raises FormatError if its name is there already."""
+        any_path = name.startswith("*/")
+        key = key_of(name)
+        if "*" in key or "?" in key:
+            self._patterns.append((_wildcard(cut_extension(name)), name, labels))
+            return
+        if key in self._labels:
+            raise FormatError(
+                f"{file}:{line}: entry {key!r} is already at {self.where(key)}; expected each utterance once"
+            )
+        self._labels[key] = labels
+        self._places[key] = (file, line)
+        if any_path:
+            self._any_path.add(key)
+
+
+def _wildcard(pattern: str) -> re.Pattern:
+    """HTK's patterns: `*` is any run of characters, slashes too; `?` is one character."""
+    pieces = {"*": ".*", "?": "."}
+    return re.compile("".join(pieces.get(character) or re.escape(character) for character in pattern), re.DOTALL)
+
+
+def read_mlf(path: str | os.PathLike, keys: Collection[str] | None = None, into: MLF | None = None) -> MLF:
+    """Read a master label file.
+
+    keys: only these utterances are kept (patterns always); the others' lines are not even parsed.
+    into: add to this MLF, so that several files make one.
+    Raises FormatError, with file and line, for a missing header, an entry that is not closed or is there twice, an
+    indirection (`->`, `=>`), and a malformed label line.
+    """
+    mlf = MLF() if into is None else into
+    wanted = None if keys is None else _with_tails(keys)
+    lines = read_lines(path)
+    if not lines or lines[0].strip() != HEADER:
+        found = lines[0].strip() if lines else ""
+        raise FormatError(f"{path}:1: first line {found[:40]!r}; expected {HEADER}")
+    source = f"{path}"
+    index = 1
+    while index < len(lines):
+        text = lines[index].strip()
+        index += 1
+        if not text or text == HEADER:  # concatenated files repeat the header
+            continue
+        name = _entry_name(text, f"{source}:{index}")
+        first = index
+        index = _find_dot(lines, index, source, name)
+        if wanted is not None and not (key_of(name) in wanted or "*" in name[1:] or "?" in name):
+            continue
+        mlf.add(name, _parse_labels(lines, first, index - 1, source), source, first)
+    return mlf
+
+
+def _with_tails(keys: Collection[str]) -> set[str]:
+    """The keys, and their ends after every slash, which is what a `*/` entry may carry."""
+    wanted = set(keys)
+    for key in keys:
+        while "/" in key:
+            key = key.split("/", 1)[1]
+            wanted.add(key)
+    return wanted
+
+
+def _entry_name(text: str, where: str) -> str:
+    """The name on an entry's first line, unquoted.
+
+    A backslash is itself here (names may be Windows paths), except before three octal digits.
+    """
+    match = _NAME_LINE.fullmatch(text)
+    if not match or not match.group(1):
+        raise FormatError(f"{where}: {text[:60]!r}; expected the quoted name of an entry")
+    name, arrow, rest = match.groups()
+    if arrow:
+        raise FormatError(
+            f'{where}: entry "{name}" {arrow} points to a directory of label files; '
+            "expected the labels themselves; gather them into one MLF, for instance with HLEd"
+        )
+    if rest:
+        raise FormatError(f'{where}: {rest[:40]!r} after the name "{name}"; expected nothing more on the line')
+    if "\\" not in name:
+        return name
+    return _OCTAL.sub(
+        lambda run: bytes(int(code, 8) for code in run.group(1)[1:].split("\\")).decode(errors="replace"), name
+    )
+
+
+def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
+    """The number of the line after the dot that closes the entry beginning at index."""
+    begin = index
+    while index < len(lines):
+        if lines[index].strip() == ".":
+            return index + 1
+        index += 1
+    raise FormatError(f'{source}:{begin}: entry "{name}" is not closed; expected a line with a single dot')
+
+
+def _parse_labels(lines: list[str], first: int, last: int, source: str) -> list[Label]:
+    """Labels of the lines first..last-1 (counted from 0)."""
+    labels = []
+    append, intern = labels.append, sys.intern
+    for index in range(first, last):
+        line = lines[index]
+        # The usual line in one go; whatever it cannot take goes to the careful parser.
+        if '"' not in line and "'" not in line and "\\" not in line:
+            fields = line.split()
+            if len(fields) == 4:
+                try:
+                    start, end, score = int(fields[0]), int(fields[1]), float(fields[3])
+                except ValueError:
+                    pass
+                else:
+                    if 0 <= start <= end and fields[3][-1].isdigit():
+                        append(Label(start, end, intern(fields[2]), score))
+                        continue
+            elif not fields:
+                continue
+            elif fields == ["///"]:
+                break
+            pairs = [(field, False) for field in fields]
+        else:
+            pairs = split_fields(line, f"{source}:{index + 1}")
+            if len(pairs) == 1 and pairs[0][1] and labels and labels[-1].end is not None:
+                raise FormatError(
+                    f"{source}:{index + 1}: entry name {line.strip()} among the labels of an entry; "
+                    "expected a line with a single dot before it"
+                )
+        append(_parse_label(pairs, f"{source}:{index + 1}"))
+    return labels
+
+
+def _parse_label(fields: list[tuple[str, bool]], where: str) -> Label:
+    """A label from its (field, quoted) pairs; a quoted field is never a number."""
+    numeric = [not quoted and is_number(field) for field, quoted in fields]
+    position = 0
+    times: list[int | None] = [None, None]
+    while position < 2 and position + 1 < len(fields) and numeric[position]:
+        times[position] = _parse_time(fields[position][0], where)
+        position += 1
+    start, end = times
+    if start is not None and end is not None and start > end:
+        raise FormatError(f"{where}: label start {start}, end {end}; expected start <= end (100 ns units)")
+    levels = []
+    while position < len(fields):
+        name = fields[position][0]
+        position += 1
+        score = None
+        if position < len(fields) and numeric[position]:
+            score = float(fields[position][0])
+            position += 1
+        levels.append((sys.intern(name), score))
+    return Label(start, end, *levels[0], tuple(levels[1:]))
+
+
+def _parse_time(field: str, where: str) -> int | None:
+    value = float(field)
+    if value == -1:
+        return None
+    if value < 0 or not np.isfinite(value):
+        raise FormatError(f"{where}: label time {field}; expected 0 or more (100 ns units)")
+    return int(field) if field.isdigit() else round(value)
+
+
+def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]]) -> None:
+    """Write (name, labels) entries; names as they shall stand, e.g. "*/utt.rec".
+
+    Times that are missing are left out, scores are written with the digits that give them back exactly.
+    Raises FormatError for a label with an end but no start, or an upper level's score without a name.
+    """
+    with atomic_write(path, "w") as file:
+        file.write(HEADER + "\n")
+        for name, labels in entries:
+            file.write(f'"{_escape_entry(name)}"\n')
+            for label in labels:
+                file.write(format_label(label, f"{path}: entry {name!r}") + "\n")
+            file.write(".\n")
+
+
+def _escape_entry(name: str) -> str:
+    name = re.sub(r"\\(?=[0-3][0-7]{2})", lambda _: "\\134", name)
+    name = re.sub(r"\\$", lambda _: "\\134", name).replace('"', "\\042")
+    return "".join(c if " " <= c <= "~" else escape(c) for c in name)
+
+
+def format_label(label: Label, where: str = "label") -> str:
+    """A label as a line of an MLF, without the line end."""
+    if label.start is None and label.end is not None:
+        raise FormatError(f"{where}: label {label.name!r} ends at {label.end} but has no start; expected both or none")
+    fields = [str(time) for time in (label.start, label.end) if time is not None]
+    for name, score in ((label.name, label.score), *label.aux):
+        plain = not is_number(name) and name not in (".", "///")
+        fields.append(quote_name(name, force=not plain))
+        if score is not None:
+            fields.append(_format_score(score))
+    return " ".join(fields)
+
+
+def _format_score(score: float) -> str:
+    score = float(score)
+    if not np.isfinite(score):
+        raise FormatError(f"score {score}; expected a finite number")
+    fixed = f"{score:.6f}"
+    return fixed if float(fixed) == score else repr(score)
+
+
+def frame_labels(
+    labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
+) -> np.ndarray:
+    """The class of every frame, (T,) int32, from labels that tile the utterance from its first frame.
+
+    state_ids: name -> class; None takes the class from the score column (CNTK's four-column form).
+    frame_period: 100 ns ticks per frame.  Times are 100 ns when the last end exceeds half of it, else frame numbers;
+    a time t falls on frame int(t / frame_period + 0.5).  Labels of no frames are allowed.
+    Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps and no frames at all.
+    """
+    if not labels:
+        raise FormatError(f"{where}: no labels; expected at least one")
+    try:
+        times = np.array([(label.start, label.end) for label in labels], np.int64)
+    except TypeError:
+        bad = next(label for label in labels if label.start is None or label.end is None)
+        raise FormatError(f"{where}: label {bad.name!r} lacks a time; expected start and end of every label") from None
+    if 2 * int(times.max()) > frame_period:
+        frames = (2 * times + frame_period) // (2 * frame_period)
+    else:
+        frames = times
+    starts, ends = frames[:, 0], frames[:, 1]
+    classes = _classes(labels, state_ids, where)
+    expected = np.concatenate(([0], ends[:-1]))
+    wrong = np.flatnonzero(starts != expected)
+    if wrong.size:
+        i = int(wrong[0])
+        raise FormatError(
+            f"{where}: label {labels[i].name!r} begins at frame {starts[i]}; expected frame {expected[i]}, "
+            + ("the first" if i == 0 else "where the label before it ends")
+        )
+    if np.any(ends < starts):
+        i = int(np.flatnonzero(ends < starts)[0])
+        raise FormatError(
+            f"{where}: label {labels[i].name!r} is frames {starts[i]} to {ends[i]}; expected start <= end"
+        )
+    if ends[-1] == 0:
+        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
+    return np.repeat(classes, ends - starts)
+
+
+def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:
+    if state_ids is None:
+        scores = [label.score for label in labels]
+        for label in labels:
+            if label.score is None or label.score != int(label.score) or label.score < 0 or label.aux:
+                raise FormatError(
+                    f"{where}: label {format_label(label)!r}; expected four columns, the last a class number, "
+                    "since no label mapping file is given"
+                )
+        return np.array(scores, np.int32)
+    try:
+        return np.array([state_ids[label.name] for label in labels], np.int32)
+    except KeyError as fault:
+        raise FormatError(
+            f"{where}: state {fault.args[0]!r} is not in the state list of {len(state_ids)} names; "
+            "expected one of them; HVite's logical names must be replaced by physical ones"
+        ) from None
+
+
+def read_state_list(path: str | os.PathLike) -> list[str]:
+    """A label mapping file: one name per line, its class is the number of lines with names before it.
+
+    Blank lines do not count.  Raises FormatError for a name that comes twice, a line of several words, and no names.
+    """
+    names: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) > 1:
+            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected one name per line")
+        if fields[0] in names:
+            raise FormatError(
+                f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
+            )
+        names[fields[0]] = number
+    if not names:
+        raise FormatError(f"{path}: no names; expected one per line")
+    return list(names)
