@@ -1,0 +1,162 @@
+"""One utterance from samples to its feature matrix."""
+
+import functools
+import zlib
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from features.cepstrum import (
+    autocorrelation_matrix,
+    equal_loudness,
+    lifter_weights,
+    mfcc_matrix,
+    prediction,
+    prediction_cepstra,
+)
+from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.dynamics import deltas, normalise_energy, subtract_mean
+from features.spectrum import Spectrum
+from readers.errors import ConfigError, ShapeError
+
+FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
+LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO, the log energy of a frame of zeros
+
+
+def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> np.ndarray:
+    """Features (config.dim, T) float32 in Fortran order.
+
+    samples (N,) on the scale of 16-bit integers, any real dtype; sample_rate in Hz.  T = (N - window) // hop + 1.
+    Rows: coefficients, c0 (_0), log energy (_E), then deltas, accelerations and thirds of that block; with _N the
+    absolute energy is left out.  Raises ShapeError when samples are not one channel, not finite or shorter than a
+    window, and ConfigError when the options do not fit the sample rate.
+    """
+    plan = make_plan(config, float(sample_rate))
+    samples = check_samples(samples, plan.spectrum)
+    if config.dither:
+        samples = add_dither(samples, config.dither, config.seed)
+    bank, energies = plan.spectrum.filterbank(samples)
+    static = plan.static_block(bank, energies)
+    if not np.isfinite(static).all():
+        raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
+    return add_dynamics(static, config)
+
+
+def frame_period(config: FeatureConfig, sample_rate: float) -> int:
+    """The distance of frames in ticks of 100 ns, as it stands in the header of the feature file."""
+    return round(make_plan(config, float(sample_rate)).spectrum.hop * TICKS_PER_SECOND / sample_rate)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tables of one configuration at one sample rate.
+
+    cepstral (rows, num_channels): the cosine transform of MFCC in float32, or PLP's autocorrelation in float64.
+    loudness (num_channels, 1) float64 and lifter (num_cepstra, 1) float64 belong to PLP.
+    """
+
+    config: FeatureConfig
+    spectrum: Spectrum
+    cepstral: np.ndarray | None = None
+    loudness: np.ndarray | None = None
+    lifter: np.ndarray | None = None
+
+    @classmethod
+    def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
+        spectrum = Spectrum.make(config, sample_rate)
+        if config.base_kind == "MFCC":
+            return cls(config, spectrum, mfcc_matrix(config).astype(np.float32))
+        if config.base_kind == "PLP":
+            loudness = equal_loudness(config, sample_rate)[:, None]
+            return cls(config, spectrum, autocorrelation_matrix(config), loudness, lifter_weights(config)[:, None])
+        return cls(config, spectrum)
+
+    def static_block(self, bank: np.ndarray, energies: np.ndarray | None) -> np.ndarray:
+        """Static features (num_static, T) from filter outputs and frame energies."""
+        config = self.config
+        rows = self.coefficients(bank)
+        if energies is None:
+            return rows
+        with np.errstate(divide="ignore"):
+            log_energy = np.where(energies > 0, np.log(energies), LOG_ZERO)
+        if config.normalise_energy:
+            log_energy = normalise_energy(log_energy, config.energy_scale, config.silence_floor)
+        static = np.empty((config.num_static, bank.shape[1]), np.float32, order="F")
+        static[:-1], static[-1] = rows, log_energy
+        return static
+
+    def coefficients(self, bank: np.ndarray) -> np.ndarray:
+        """Everything but the energy; bank (num_channels, T) is overwritten."""
+        kind = self.config.base_kind
+        if kind == "MELSPEC":
+            return bank
+        np.maximum(bank, FILTER_FLOOR, out=bank)
+        if kind == "PLP":
+            return self.plp(bank)
+        np.log(bank, out=bank)
+        if kind == "FBANK":
+            return bank
+        return (bank.T @ self.cepstral.T).T
+
+    def plp(self, bank: np.ndarray) -> np.ndarray:
+        """Cepstra c1..cN and, with _0, the log of the prediction error (num_static without E, T)."""
+        auditory = (bank * self.loudness) ** self.config.compression
+        a, error = prediction(self.cepstral @ auditory)
+        cepstra = self.lifter * prediction_cepstra(a, self.config.num_cepstra)
+        if self.config.has("0"):
+            cepstra = np.vstack([cepstra, np.log(error)])
+        return np.asfortranarray(cepstra, np.float32)
+
+
+make_plan = functools.lru_cache(maxsize=32)(Plan.make)
+
+
+def check_samples(samples: np.ndarray, spectrum: Spectrum) -> np.ndarray:
+    """The samples as contiguous float32; ShapeError when they are no utterance."""
+    samples = np.ascontiguousarray(samples, np.float32)
+    if samples.ndim != 1:
+        raise ShapeError(f"samples: shape {samples.shape}; expected one channel, shape (N,)")
+    if spectrum.num_frames(len(samples)) < 1:
+        raise ShapeError(f"{len(samples)} samples; expected at least {len(spectrum.window)}, one window")
+    return samples
+
+
+def add_dither(samples: np.ndarray, level: float, seed: int) -> np.ndarray:
+    """Samples plus uniform noise within +-|level|, a different sequence for different samples unless level < 0."""
+    key = [seed] if level < 0 else [seed, zlib.crc32(samples.tobytes())]
+    noise = np.random.default_rng(key).uniform(-abs(level), abs(level), len(samples))
+    return samples + noise.astype(np.float32)
+
+
+def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """The whole matrix from the static block: deltas of every order, then _Z on the coefficients, then _N."""
+    blocks = [static]
+    for qualifier, half_width in (
+        ("D", config.delta_window),
+        ("A", config.acceleration_window),
+        ("T", config.third_window),
+    ):
+        if config.has(qualifier):
+            blocks.append(deltas(blocks[-1], half_width, config.simple_differences))
+    if config.has("Z"):
+        subtract_mean(static[:-1] if config.has("E") else static)
+    if config.has("N"):
+        blocks[0] = static[:-1]
+    if len(blocks) == 1:
+        return np.asfortranarray(static)
+    features = np.empty((config.dim, static.shape[1]), np.float32, order="F")
+    row = 0
+    for block in blocks:
+        features[row : row + len(block)] = block
+        row += len(block)
+    return features
+
+
+def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
+    """SOURCERATE, when given, must be the file's own rate within 0.1 % (users write 453.5 for 22050 Hz)."""
+    if config.source_rate and abs(config.source_rate * sample_rate / TICKS_PER_SECOND - 1.0) > 1e-3:
+        raise ConfigError(
+            f"sample rate {sample_rate:g} Hz; expected {TICKS_PER_SECOND / config.source_rate:g} Hz, "
+            f"as SOURCERATE = {config.source_rate:g} says"
+        )

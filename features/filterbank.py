@@ -1,0 +1,101 @@
+"""The mel filterbank: triangles of peak 1 on the mel scale, with HTK's choice of bins and its frequency warping.
+
+Source: HTK Book 3.4, section 5.4 (filterbank) and 5.6 (vocal tract length normalisation).
+"""
+
+import numpy as np
+
+from features.config import FeatureConfig
+from readers.errors import ConfigError
+
+
+def mel(hertz):
+    """HTK's mel scale, elementwise."""
+    return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
+
+
+def hertz(mels):
+    """The inverse of `mel`."""
+    return 700.0 * np.expm1(np.asarray(mels, np.float64) / 1127.0)
+
+
+def band_limits(config: FeatureConfig, sample_rate: float) -> tuple[float, float]:
+    """(lowest, highest) frequency in Hz that the filters span."""
+    nyquist = sample_rate / 2
+    low = max(config.low_frequency, 0.0)
+    high = config.high_frequency if config.high_frequency >= 0 else nyquist
+    if high > nyquist * (1 + 1e-6):
+        raise ConfigError(f"HIFREQ = {high:g}; expected at most {nyquist:g} Hz, half the sample rate of the audio")
+    if low >= high:
+        raise ConfigError(f"LOFREQ = {low:g}; expected less than {high:g} Hz, the upper limit for this audio")
+    return low, high
+
+
+def filter_centres(config: FeatureConfig, sample_rate: float) -> np.ndarray:
+    """Mel frequencies (num_channels + 2,) float64: lower limit, centres 1..num_channels, upper limit.
+
+    The lower limit is not warped, all others are.
+    """
+    limits = band_limits(config, sample_rate)
+    low, high = mel(limits)
+    centres = low + np.arange(config.num_channels + 2) * ((high - low) / (config.num_channels + 1))
+    if config.warp != 1.0:
+        centres[1:] = mel(warp_frequency(hertz(centres[1:]), config, *limits))
+    return centres
+
+
+def warp_frequency(frequency: np.ndarray, config: FeatureConfig, low: float, high: float) -> np.ndarray:
+    """The piecewise linear warp in Hz: slope 1/WARPFREQ between the corners, beyond them lines to (low, high)."""
+    scale = 1.0 / config.warp
+    upper_corner = config.warp_high_cutoff * 2 / (1 + scale)
+    lower_corner = config.warp_low_cutoff * 2 / (1 + scale)
+    if not low < lower_corner or not upper_corner < high:
+        raise ConfigError(
+            f"WARPFREQ = {config.warp:g}: corners {lower_corner:g} and {upper_corner:g} Hz after warping; "
+            f"expected both between {low:g} and {high:g} Hz"
+        )
+    upper_slope = (high - upper_corner * scale) / (high - upper_corner)
+    lower_slope = (lower_corner * scale - low) / (lower_corner - low)
+    return np.where(
+        frequency > upper_corner,
+        upper_slope * (frequency - upper_corner) + scale * upper_corner,
+        np.where(frequency < lower_corner, lower_slope * (frequency - low) + low, scale * frequency),
+    )
+
+
+def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> np.ndarray:
+    """Weights (num_bins, num_channels) float64 of each spectrum bin, bin b at b * sample_rate / fft_length Hz.
+
+    The first and the Nyquist bin never count, as in HTK.  Raises ConfigError when a filter holds no bin at all: its
+    output would be the constant floor.
+    """
+    resolution = sample_rate / fft_length
+    first_bin, last_bin = 1, fft_length // 2 - 1
+    # HTK counts bins from 1 and rounds the limits to them; ours count from 0.
+    if config.low_frequency >= 0:
+        first_bin = max(1, int(config.low_frequency / resolution + 2.5) - 1)
+    if config.high_frequency >= 0:
+        last_bin = min(last_bin, int(config.high_frequency / resolution + 0.5) - 1)
+    centres = filter_centres(config, sample_rate)
+    bins = np.arange(first_bin, last_bin + 1)
+    positions = mel(bins * resolution)
+    # lower: the number of centres 1..num_channels + 1 strictly below the bin, at most num_channels.
+    lower = np.minimum(np.searchsorted(centres[1:], positions, side="left"), config.num_channels)
+    falling = (centres[lower + 1] - positions) / (centres[lower + 1] - centres[lower])
+    padded = np.zeros((fft_length // 2 + 1, config.num_channels + 2))  # columns 0 and num_channels + 1 are no filters
+    padded[bins, lower] = falling
+    padded[bins, lower + 1] = 1.0 - falling
+    weights = padded[:, 1:-1]
+    check_every_filter_has_a_bin(weights, centres, resolution)
+    return weights
+
+
+def check_every_filter_has_a_bin(weights: np.ndarray, centres: np.ndarray, resolution: float) -> None:
+    empty = np.flatnonzero(weights.sum(axis=0) <= 0)
+    if empty.size:
+        channel = int(empty[0])
+        low, high = hertz(centres[[channel, channel + 2]])
+        raise ConfigError(
+            f"NUMCHANS = {weights.shape[1]}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) holds no bin of the "
+            f"spectrum, which has one every {resolution:.2f} Hz; expected fewer channels or a longer WINDOWSIZE"
+        )

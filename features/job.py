@@ -1,0 +1,164 @@
+"""The HCopy job: many audio files to HTK feature files, in parallel, each on its own feet."""
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.extraction import check_source_rate, extract, frame_period, make_plan
+from readers.audio import read_audio
+from readers.errors import ArgonautError
+from readers.htk import parse_kind, write_htk
+from readers.report import RunReport
+
+FILES_PER_TASK = 8  # a file costs milliseconds, handing over a task about one
+BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+Pair = tuple[str, str]
+Loss = tuple[str, str]  # (source, reason)
+
+
+def hcopy(
+    pairs: Iterable[Sequence],
+    config: FeatureConfig,
+    workers: int | None = None,
+    progress: Callable[..., None] | None = None,
+    executor: Executor | None = None,
+) -> RunReport:
+    """Write the features of every source as an HTK file at its target; returns what was done and what was lost.
+
+    pairs: (source audio, target) paths.  workers: processes, default one per core; with 1, or few files, everything
+    happens in this process.  executor: use this one instead of a process pool (its workers must see the files).
+    progress(done, total) is called as files finish.  A file that cannot be read, is too short or cannot be written
+    becomes a failure in the report and the others go on.  Raises ConfigError, before anything is written, for options
+    that do not fit SOURCERATE.
+
+    Processes are started afresh (spawn), so a script that calls this with workers > 1 needs the usual
+    `if __name__ == "__main__":`.
+    """
+    if config.source_rate:
+        make_plan(config, TICKS_PER_SECOND / config.source_rate)
+    report = RunReport("files")
+    todo, losses = split_duplicates([(str(source), str(target)) for source, target in pairs])
+    order = {source: position for position, (source, _) in enumerate(todo)}
+    total, finished = len(todo) + len(losses), len(losses)
+    for task_size, task_losses in run_tasks(todo, config, workers, executor):
+        losses.extend(task_losses)
+        finished += task_size
+        if progress:
+            progress(finished, total)
+    report.done(total - len(losses))
+    for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
+        report.fail(source, reason)
+    return report
+
+
+def copy_file(source: str, target: str, config: FeatureConfig) -> int:
+    """Features of one audio file, written as an HTK file; returns the number of frames."""
+    samples, sample_rate = read_audio(source)
+    check_source_rate(config, sample_rate)
+    frames = extract(samples, config, sample_rate)
+    write_htk(target, frames, parse_kind(config.file_kind), frame_period(config, sample_rate))
+    return frames.shape[1]
+
+
+def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
+    """Pairs to do, and those whose target an earlier pair writes already or whose target is the source itself."""
+    owner: dict[str, str] = {}
+    todo, losses = [], []
+    for source, target in pairs:
+        if Path(source) == Path(target):
+            losses.append((source, f"{target}: target and source are the same; expected two files"))
+        elif target in owner:
+            losses.append((source, f"{target}: {owner[target]} is written there already; expected a target of its own"))
+        else:
+            owner[target] = source
+            todo.append((source, target))
+    return todo, losses
+
+
+def run_tasks(
+    pairs: list[Pair], config: FeatureConfig, workers: int | None, executor: Executor | None
+) -> Iterator[tuple[int, list[Loss]]]:
+    """Yield (number of files, losses) task by task, in the order in which they finish."""
+    tasks = [list(task) for task in batched(pairs, FILES_PER_TASK)]
+    workers = min(available_cores() if workers is None else workers, len(tasks))
+    if executor is None and workers <= 1:
+        for pair in pairs:
+            yield 1, copy_files([pair], config)
+    elif executor is not None:
+        yield from finished_tasks(executor, tasks, config)
+    else:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
+            yield from finished_tasks(pool, tasks, config)
+
+
+def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureConfig) -> Iterator:
+    with one_blas_thread_per_process():
+        futures: dict[Future, list[Pair]] = {executor.submit(copy_files, task, config): task for task in tasks}
+    try:
+        for future in as_completed(futures):
+            task = futures[future]
+            fault = future.exception()
+            if fault is None:
+                yield len(task), future.result()
+            else:  # the process died: which file it was at is not known
+                reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
+                yield len(task), [(source, reason) for source, _ in task]
+    finally:  # an interrupt must not wait for thousands of queued tasks
+        for future in futures:
+            future.cancel()
+
+
+def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
+    """Work of one task; every fault of a file, ours included, stays with that file."""
+    losses = []
+    for source, target in pairs:
+        try:
+            copy_file(source, target, config)
+        except OSError as fault:
+            losses.append((source, f"{fault.filename or source}: {fault.strerror or fault}"))
+        except ArgonautError as fault:
+            reason = str(fault)
+            losses.append((source, reason if reason.startswith((source, target)) else f"{source}: {reason}"))
+        except Exception as fault:  # a bad utterance never takes the others with it
+            losses.append((source, f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"))
+    return losses
+
+
+@contextlib.contextmanager
+def one_blas_thread_per_process() -> Iterator[None]:
+    """While this holds, processes that are started run their matrix products on one thread.
+
+    The library reads its variables when it is loaded, so they must stand in the environment that a process inherits;
+    without them each worker would start a thread per core.
+    """
+    before = {name: os.environ.get(name) for name in BLAS_THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(BLAS_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def batched(items: list, size: int) -> Iterator[tuple]:
+    """Consecutive groups of at most size items."""
+    iterator = iter(items)
+    while group := tuple(itertools.islice(iterator, size)):
+        yield group

@@ -1,0 +1,152 @@
+"""The names of HTK's configuration that HCopy knows: which are ours, which are refused, and why.
+
+Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18; defaults stand in `features.config` alone.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+TRUE_WORDS = ("T", "TRUE", "1")
+FALSE_WORDS = ("F", "FALSE", "0")
+
+
+def parse_word(text: str) -> str:
+    return text.strip().upper()
+
+
+def parse_bool(text: str) -> bool:
+    word = parse_word(text)
+    if word in TRUE_WORDS:
+        return True
+    if word in FALSE_WORDS:
+        return False
+    raise ValueError("expected T or F")
+
+
+def parse_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def parse_int(text: str) -> int:
+    number = parse_float(text)
+    if not number.is_integer():
+        raise ValueError("expected a whole number")
+    return int(number)
+
+
+# HTK name -> (field of FeatureConfig, parser of its text).
+SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "SOURCEFORMAT": ("source_format", parse_word),
+    "SOURCEKIND": ("source_kind", parse_word),
+    "SOURCERATE": ("source_rate", parse_float),
+    "TARGETFORMAT": ("target_format", parse_word),
+    "TARGETKIND": ("target_kind", parse_word),
+    "TARGETRATE": ("target_rate", parse_float),
+    "SAVECOMPRESSED": ("save_compressed", parse_bool),
+    "SAVEWITHCRC": ("save_with_crc", parse_bool),
+    "ADDDITHER": ("dither", parse_float),
+    "ZMEANSOURCE": ("zero_mean_source", parse_bool),
+    "WINDOWSIZE": ("window_size", parse_float),
+    "USEHAMMING": ("use_hamming", parse_bool),
+    "PREEMCOEF": ("preemphasis", parse_float),
+    "NUMCHANS": ("num_channels", parse_int),
+    "LOFREQ": ("low_frequency", parse_float),
+    "HIFREQ": ("high_frequency", parse_float),
+    "USEPOWER": ("use_power", parse_bool),
+    "WARPFREQ": ("warp", parse_float),
+    "WARPLCUTOFF": ("warp_low_cutoff", parse_float),
+    "WARPUCUTOFF": ("warp_high_cutoff", parse_float),
+    "NUMCEPS": ("num_cepstra", parse_int),
+    "CEPLIFTER": ("lifter", parse_float),
+    "LPCORDER": ("lpc_order", parse_int),
+    "COMPRESSFACT": ("compression", parse_float),
+    "RAWENERGY": ("raw_energy", parse_bool),
+    "ENORMALISE": ("normalise_energy", parse_bool),
+    "ESCALE": ("energy_scale", parse_float),
+    "SILFLOOR": ("silence_floor", parse_float),
+    "DELTAWINDOW": ("delta_window", parse_int),
+    "ACCWINDOW": ("acceleration_window", parse_int),
+    "THIRDWINDOW": ("third_window", parse_int),
+    "SIMPLEDIFFS": ("simple_differences", parse_bool),
+}
+
+_LIVE = "it steers live audio input, and hcopy reads files"
+_SILENCE = "the silence detector works on live audio, and hcopy reads whole files"
+_CLUSTER = "normalisation by cluster files is not offered; use _Z, or PerDimMeanVarNormalization in the network"
+_RAW_FORMAT = "the audio file's own header tells this; headerless formats are not read"
+_LABELS = "hcopy copies audio to features and touches no labels"
+_MODELS = "it belongs to HTK's model tools, not to feature extraction"
+
+# HTK name -> why it is refused.
+REFUSED: dict[str, str] = {
+    "V1COMPAT": "the arithmetic of HTK version 1 is not offered",
+    "DOUBLEFFT": "the transform has the smallest power of two that holds the window",
+    "VQTABLE": "vector quantisation (_V) is not offered",
+    "SAVEASVQ": "vector quantisation (_V) is not offered",
+    "MATTRANFN": "linear transforms belong into the network, as a parameter matrix",
+    "HPARMFILTER": "filters through other programs are not offered; filter the files beforehand",
+    "HPARMOFILTER": "filters through other programs are not offered; filter the files afterwards",
+    "HWAVEFILTER": "filters through other programs are not offered; filter the files beforehand",
+    "NATURALWRITEORDER": "HTK files are written big-endian, the order that every reader knows",
+    "NATURALREADORDER": "the byte order of a source file is found from its header",
+    "BYTEORDER": "the byte order of a source file is found from its header",
+    "STEREOMODE": "sources have one channel; split the channels beforehand",
+    "HEADERSIZE": _RAW_FORMAT,
+    "NSAMPLES": _RAW_FORMAT,
+    "AUDIOSIG": _LIVE,
+    "LINEIN": _LIVE,
+    "MICIN": _LIVE,
+    "LINEOUT": _LIVE,
+    "PHONESOUT": _LIVE,
+    "SPEAKEROUT": _LIVE,
+    "USESILDET": _SILENCE,
+    "MEASURESIL": _SILENCE,
+    "OUTSILWARN": _SILENCE,
+    "SILMEAN": _SILENCE,
+    "SILSTD": _SILENCE,
+    "SILENERGY": _SILENCE,
+    "SILDISCARD": _SILENCE,
+    "SILGLCHCOUNT": _SILENCE,
+    "SILSEQCOUNT": _SILENCE,
+    "SILMARGIN": _SILENCE,
+    "SPEECHTHRESH": _SILENCE,
+    "SPCSEQCOUNT": _SILENCE,
+    "SPCGLCHCOUNT": _SILENCE,
+    "CALWINDOW": _SILENCE,
+    "CMEANDIR": _CLUSTER,
+    "CMEANMASK": _CLUSTER,
+    "CMEANPATHMASK": _CLUSTER,
+    "VARSCALEDIR": _CLUSTER,
+    "VARSCALEMASK": _CLUSTER,
+    "VARSCALEPATHMASK": _CLUSTER,
+    "VARSCALEFN": _CLUSTER,
+    "SIDEXFORM": _CLUSTER,
+    "SOURCELABEL": _LABELS,
+    "TARGETLABEL": _LABELS,
+    "LABELFORMAT": _LABELS,
+    "STRIPTRIPHONES": _LABELS,
+    "TRANSALT": _LABELS,
+    "TRANSLEV": _LABELS,
+    "TRACE": "what happens is shown by -v of the command",
+    "MAXTRYOPEN": "a file that cannot be opened is reported, and the others go on",
+    "EXTENDFILENAMES": "list lines are `source target`; archives with [start,end] are read by the feature readers",
+    "NONUMESCAPES": _LABELS,
+    "KEEPDISTINCT": _MODELS,
+    "SAVEBINARY": _MODELS,
+    "HMMDEFFILTER": _MODELS,
+}
+
+# Refused names that say nothing when they stand at HTK's own default, as many shipped configurations do.
+HARMLESS = dict.fromkeys(
+    ("V1COMPAT", "DOUBLEFFT", "SAVEASVQ", "NATURALWRITEORDER", "USESILDET", "MEASURESIL", "SAVEBINARY"), FALSE_WORDS
+)
+HARMLESS["TRACE"] = ("0",)
+HARMLESS["MAXTRYOPEN"] = ("1",)
+
+
+def is_harmless(name: str, text: str) -> bool:
+    """Whether a refused name stands at the value that asks for nothing."""
+    return parse_word(text) in HARMLESS.get(name, ())

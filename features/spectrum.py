@@ -1,0 +1,136 @@
+"""From samples to filterbank outputs: frames, pre-emphasis, window, spectrum, filters, for many frames at once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.filterbank import filter_weights
+from readers.errors import ConfigError
+
+# Frames per pass: the windowed frames and their spectra of one pass stay in the second-level cache.  Measured on a
+# 2 MB cache: 32 frames 8 % slower (calls), 512 frames 15 % slower (memory).
+FRAMES_PER_PASS = 128
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Everything about frames and filters that depends on the options and the sample rate alone.
+
+    window (length,) float32; hop in samples; weights (2 * num_bins, num_channels) float32 for power, where squares
+    of real and imaginary part lie side by side, else (num_bins, num_channels).
+    """
+
+    window: np.ndarray
+    hop: int
+    fft_length: int
+    weights: np.ndarray
+    preemphasis: float
+    use_power: bool
+    zero_mean: bool
+    energy: str  # "", "raw" or "windowed"
+
+    @classmethod
+    def make(cls, config: FeatureConfig, sample_rate: float) -> Self:
+        length, hop = window_samples(config, sample_rate)
+        fft_length = 1 << (length - 1).bit_length()
+        weights = filter_weights(config, sample_rate, fft_length)
+        if config.use_power:
+            weights = np.repeat(weights, 2, axis=0)
+        energy = "" if not config.has("E") else "raw" if config.raw_energy else "windowed"
+        return cls(
+            window=(np.hamming(length) if config.use_hamming else np.ones(length)).astype(np.float32),
+            hop=hop,
+            fft_length=fft_length,
+            weights=np.ascontiguousarray(weights, np.float32),
+            preemphasis=config.preemphasis,
+            use_power=config.use_power,
+            zero_mean=config.zero_mean_source,
+            energy=energy,
+        )
+
+    def num_frames(self, num_samples: int) -> int:
+        """Whole windows in the utterance; no padding at either end."""
+        return max(0, (num_samples - len(self.window)) // self.hop + 1)
+
+    def filterbank(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and energies.
+
+        samples (N,) float32 on the scale of 16-bit integers, N at least one window.  energies (T,) float32, the sum
+        of squares of each frame, or None when no energy is asked for.
+        """
+        num_frames = self.num_frames(len(samples))
+        outputs = np.empty((num_frames, self.weights.shape[1]), np.float32)
+        energies = np.empty(num_frames, np.float32) if self.energy else None
+        emphasised = self.emphasise(samples)
+        buffer = np.zeros((min(num_frames, FRAMES_PER_PASS), self.fft_length), np.float32)
+        spectra = np.empty((len(buffer), self.fft_length // 2 + 1), np.complex64)
+        for start in range(0, num_frames, FRAMES_PER_PASS):
+            stop = min(start + FRAMES_PER_PASS, num_frames)
+            windowed = self.window_frames(samples, emphasised, start, buffer[: stop - start])
+            if self.energy == "raw":
+                energies[start:stop] = self.raw_energies(samples, start, stop - start)
+            elif self.energy == "windowed":
+                energies[start:stop] = np.einsum("tn,tn->t", windowed, windowed)
+            parts = np.fft.rfft(buffer[: stop - start], out=spectra[: stop - start]).view(np.float32)
+            np.multiply(parts, parts, out=parts)
+            if not self.use_power:
+                parts = np.sqrt(parts[:, ::2] + parts[:, 1::2])
+            np.matmul(parts, self.weights, out=outputs[start:stop])
+        return outputs.T, energies
+
+    def frames(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
+        """Frames start..start + count - 1 as a view (count, length) of the samples."""
+        step = samples.strides[0]
+        first = samples[start * self.hop :]
+        return np.lib.stride_tricks.as_strided(
+            first, (count, len(self.window)), (self.hop * step, step), writeable=False
+        )
+
+    def emphasise(self, samples: np.ndarray) -> np.ndarray:
+        """s[n] - k s[n-1] over the whole utterance; each frame's own first sample is mended in window_frames."""
+        emphasised = samples.copy()
+        if self.preemphasis:
+            emphasised[1:] -= np.float32(self.preemphasis) * samples[:-1]
+        return emphasised
+
+    def window_frames(self, samples, emphasised, start: int, buffer: np.ndarray) -> np.ndarray:
+        """Fill buffer (count, fft_length) with frames after mean removal, pre-emphasis and window; the rest stays 0.
+
+        HTK works frame by frame: y[n] = s[n] - k s[n-1], y[0] = (1 - k) s[0].  That is linear, so the mean m of a frame
+        comes off afterwards as (1 - k) m w[n].
+        """
+        count, length = len(buffer), len(self.window)
+        windowed = buffer[:, :length]
+        np.multiply(self.frames(emphasised, start, count), self.window, out=windowed)
+        rest = np.float32(1.0 - self.preemphasis)
+        first = samples[start * self.hop :: self.hop][:count]
+        windowed[:, 0] = rest * self.window[0] * first
+        if self.zero_mean:
+            means = self.frames(samples, start, count).mean(axis=1)
+            windowed -= np.outer(rest * means, self.window)
+        return windowed
+
+    def raw_energies(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
+        """Sums of squares (count,) before pre-emphasis and window, after mean removal if that is asked for."""
+        frames = self.frames(samples, start, count)
+        if self.zero_mean:
+            frames = frames - frames.mean(axis=1, keepdims=True)
+        return np.einsum("tn,tn->t", frames, frames)
+
+
+def window_samples(config: FeatureConfig, sample_rate: float) -> tuple[int, int]:
+    """(window, hop) in samples.  HTK truncates; the small addition keeps 399.99999 from becoming 399."""
+    length = int(config.window_size * sample_rate / TICKS_PER_SECOND + 1e-6)
+    hop = int(config.target_rate * sample_rate / TICKS_PER_SECOND + 1e-6)
+    for setting, ticks, samples, least in (
+        ("WINDOWSIZE", config.window_size, length, 4),
+        ("TARGETRATE", config.target_rate, hop, 1),
+    ):
+        if samples < least:
+            raise ConfigError(
+                f"{setting} = {ticks:g}: {samples} samples at {sample_rate:g} Hz; expected at least {least} "
+                "(the unit is 100 ns)"
+            )
+    return length, hop

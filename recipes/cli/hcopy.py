@@ -1,0 +1,94 @@
+"""Turn audio files into HTK feature files, as an HCopy configuration says.
+
+worked example: `hcopy.config` holds
+  SOURCEFORMAT = WAV
+  TARGETKIND   = FBANK_Z_D_A
+  TARGETRATE   = 100000        # a frame every 10 ms, in units of 100 ns
+  WINDOWSIZE   = 250000
+  NUMCHANS     = 24
+and every line of `list.scp` one `source target`:
+  audio/fash/cen1-fash-b.flac  feat/cen1-fash-b.fbank
+Then
+  argonaut hcopy -C hcopy.config -S list.scp
+writes the feature files on all cores and ends with
+  files: 948 done, 0 skipped, 0 failed
+
+The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; its content decides, not SOURCEFORMAT.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from readers.errors import ConfigError
+from readers.report import RunReport
+
+SHOWN_LOSSES = 5  # on the terminal; the report names all
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration in HCopy's names")
+    parser.add_argument("-S", "--script", metavar="LIST", help="file of lines `source target`")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument(
+        "--report", metavar="FILE", help="where the losses are named (default: hcopy.report beside the outputs)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from features import FeatureConfig, hcopy
+    from readers.hcopy_config import read_hcopy_config
+    from recipes.cli.console import progress_display
+
+    settings = read_hcopy_config(arguments.config)
+    config = FeatureConfig.from_hcopy(settings)
+    pairs = read_all_pairs(arguments)
+    if arguments.verbose:
+        print(f"{config.target_kind}: {config.dim} values a frame", file=sys.stderr)
+        for module, name, value, where in settings.other_modules:
+            print(f"{where}: {module}: {name} = {value} is for another module; not used", file=sys.stderr)
+        if arguments.verbose > 1:
+            print(config, file=sys.stderr)
+    started = time.monotonic()
+    with progress_display("hcopy", "files") as progress:
+        report = hcopy(pairs, config, arguments.workers, progress)
+    if arguments.verbose:
+        print(f"{time.monotonic() - started:.1f} seconds", file=sys.stderr)
+
+    report_path = arguments.report or default_report_path([target for _, target in pairs])
+    report.write(report_path)
+    show_losses(report, report_path, len(report.lost) if arguments.verbose else SHOWN_LOSSES)
+    print(report.summary())
+    return report.exit_status
+
+
+def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """(source, target) of the command line, then of the list; ConfigError when there are none or an odd one."""
+    from readers.scp import read_pairs
+
+    names = arguments.files
+    if len(names) % 2:
+        raise ConfigError(f"command line: {names[-1]} has no target; expected source and target in turn")
+    pairs = list(zip(names[::2], names[1::2]))
+    if arguments.script:
+        pairs.extend(read_pairs(arguments.script))
+    if not pairs:
+        raise ConfigError(f"{arguments.script or 'command line'}: no files; expected `source target`, or -S LIST")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise ConfigError(f"-j {arguments.workers}: expected at least 1 process")
+    return pairs
+
+
+def default_report_path(targets: list[str]) -> Path:
+    """hcopy.report in the deepest directory that holds every output."""
+    return Path(os.path.commonpath([Path(target).absolute().parent for target in targets])) / "hcopy.report"
+
+
+def show_losses(report: RunReport, path: Path | str, limit: int) -> None:
+    for _, outcome, reason in report.lost[:limit]:
+        print(f"{outcome}: {reason}", file=sys.stderr)
+    if len(report.lost) > limit:
+        print(f"and {len(report.lost) - limit} more, named in {path}", file=sys.stderr)

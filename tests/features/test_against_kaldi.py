@@ -1,0 +1,109 @@
+"""Features against kaldi-native-fbank in its HTK mode, where HTK's own files are silent: magnitudes, offsets, rates."""
+
+import numpy as np
+import pytest
+
+from features.config import FeatureConfig
+from features.extraction import extract
+
+knf = pytest.importorskip("kaldi_native_fbank")
+
+
+def noise_with_tones(rate, seed):
+    rng = np.random.default_rng(seed)
+    t = np.arange(rate // 2) / rate
+    samples = 300 * rng.standard_normal(len(t)) + 2000 * np.sin(2 * np.pi * 440 * t) * (1 + np.sin(9 * t)) + 120
+    return np.rint(samples).astype(np.float32)
+
+
+def kaldi(samples, rate, options, extractor):
+    online = extractor(options)
+    online.accept_waveform(rate, samples.tolist())
+    online.input_finished()
+    return np.array([online.get_frame(i) for i in range(online.num_frames_ready)]).T
+
+
+def set_common(options, rate, channels, *, window_ms, hop_ms, low, high, offset, preemphasis, hamming):
+    frame = options.frame_opts
+    frame.samp_freq, frame.frame_length_ms, frame.frame_shift_ms = rate, window_ms, hop_ms
+    frame.dither, frame.preemph_coeff, frame.remove_dc_offset = 0.0, preemphasis, offset
+    frame.window_type = "hamming" if hamming else "rectangular"
+    options.mel_opts.num_bins = channels
+    options.mel_opts.low_freq, options.mel_opts.high_freq = max(low, 0.0), max(high, 0.0)
+    options.mel_opts.htk_mode = options.htk_compat = True
+    options.use_energy = False
+    return options
+
+
+BASE = {
+    "window_ms": 25.0,
+    "hop_ms": 10.0,
+    "low": -1.0,
+    "high": -1.0,
+    "offset": False,
+    "preemphasis": 0.97,
+    "hamming": True,
+}
+CASES = {
+    "16k": (16000, 24, {}),
+    "16k-40-channels": (16000, 40, {}),
+    "zero-mean-frames": (16000, 24, {"offset": True}),
+    "zero-mean-without-preemphasis": (16000, 24, {"offset": True, "preemphasis": 0.0}),
+    "band": (16000, 24, {"low": 25.0, "high": 6500.0}),
+    "8k-20ms": (8000, 15, {"window_ms": 20.0}),
+    "32ms-is-the-transform": (16000, 30, {"window_ms": 32.0, "hop_ms": 8.0}),
+    "44100": (44100, 40, {}),
+    "rectangular": (16000, 24, {"hamming": False}),
+}
+
+
+def ours(samples, rate, channels, kind, options, **more):
+    config = FeatureConfig(
+        target_kind=kind,
+        num_channels=channels,
+        window_size=options["window_ms"] * 1e4,
+        target_rate=options["hop_ms"] * 1e4,
+        low_frequency=options["low"],
+        high_frequency=options["high"],
+        zero_mean_source=options["offset"],
+        preemphasis=options["preemphasis"],
+        use_hamming=options["hamming"],
+        **more,
+    )
+    return extract(samples, config, rate)
+
+
+@pytest.mark.parametrize("use_power", [False, True], ids=["magnitude", "power"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("seed", [1])
+def test_fbank_equals_kaldi(case, use_power, seed):
+    rate, channels, changes = CASES[case]
+    options, samples = BASE | changes, noise_with_tones(rate, seed)
+    theirs = set_common(knf.FbankOptions(), rate, channels, **options)
+    theirs.use_power = use_power
+    expected = kaldi(samples, rate, theirs, knf.OnlineFbank)
+    computed = ours(samples, rate, channels, "FBANK", options, use_power=use_power)
+    assert computed.shape == expected.shape
+    np.testing.assert_allclose(computed, expected, atol=3e-4)
+
+
+@pytest.mark.parametrize("raw_energy", [False, True], ids=["windowed", "raw"])
+@pytest.mark.parametrize("seed", [2])
+def test_energy_equals_kaldi(raw_energy, seed):
+    options, samples = BASE | {"offset": True}, noise_with_tones(16000, seed)
+    theirs = set_common(knf.FbankOptions(), 16000, 24, **options)
+    theirs.use_energy, theirs.raw_energy = True, raw_energy
+    expected = kaldi(samples, 16000, theirs, knf.OnlineFbank)
+    more = {"raw_energy": raw_energy, "normalise_energy": False, "use_power": True}
+    np.testing.assert_allclose(ours(samples, 16000, 24, "FBANK_E", options, **more), expected, atol=3e-4)
+
+
+@pytest.mark.parametrize("lifter", [0.0, 22.0])
+@pytest.mark.parametrize("seed", [3])
+def test_mfcc_equals_kaldi(lifter, seed):
+    options, samples = BASE | {"offset": True}, noise_with_tones(16000, seed)
+    theirs = set_common(knf.MfccOptions(), 16000, 26, **options)
+    theirs.num_ceps, theirs.cepstral_lifter = 13, lifter
+    expected = kaldi(samples, 16000, theirs, knf.OnlineMfcc)
+    computed = ours(samples, 16000, 26, "MFCC_0", options, num_cepstra=12, lifter=lifter, use_power=True)
+    np.testing.assert_allclose(computed, expected, atol=5e-4)

@@ -1,0 +1,137 @@
+"""Options from HTK's names: what is accepted, refused and unknown, each message with its place."""
+
+import pytest
+
+from features.config import FeatureConfig, SettingError
+from features.settings import REFUSED, SETTINGS
+from readers.errors import ConfigError
+
+
+class Placed(dict):
+    """Settings as the reader gives them: every name knows its line."""
+
+    def where(self, name):
+        return f"hcopy.config:{list(self).index(name) + 1}"
+
+
+def test_from_hcopy_reads_numbers_booleans_and_kinds():
+    config = FeatureConfig.from_hcopy(
+        {
+            "SOURCEFORMAT": "nist",
+            "TARGETKIND": "fbank_z_d_a",
+            "TARGETRATE": "100000.0",
+            "WINDOWSIZE": "250000.0",
+            "USEHAMMING": "T",
+            "ZMEANSOURCE": "TRUE",
+            "ENORMALISE": "F",
+            "NUMCHANS": "24",
+            "LOFREQ": "64",
+            "ESCALE": "1.0",
+        }
+    )
+    assert (config.base_kind, config.dim, config.num_static) == ("FBANK", 72, 24)
+    assert config.has("Z")
+    assert not config.has("E")
+    assert (config.zero_mean_source, config.normalise_energy, config.low_frequency) == (True, False, 64.0)
+    assert (config.num_channels, config.window_size) == (24, 250000.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dim"),
+    [("MFCC", 12), ("MFCC_0", 13), ("MFCC_E_0", 14), ("PLP_0_D_A_T", 52), ("MFCC_E_D_A_N", 38), ("MELSPEC", 20)],
+)
+def test_dim_counts_blocks_energy_and_its_absence(kind, dim):
+    assert FeatureConfig(target_kind=kind).dim == dim
+
+
+def test_file_kind_carries_compression_and_checksum():
+    assert FeatureConfig(target_kind="MFCC_0").file_kind == "MFCC_0_K"  # HTK's default writes the checksum
+    assert FeatureConfig(target_kind="MFCC_0", save_with_crc=False).file_kind == "MFCC_0"
+    assert FeatureConfig(target_kind="MFCC_C", save_compressed=True, save_with_crc=False).file_kind == "MFCC_C"
+
+
+def test_unknown_name_offers_the_nearest_and_says_where():
+    settings = Placed(TARGETKIND="MFCC", NUMCHAN="24")
+    with pytest.raises(ConfigError, match=r"hcopy\.config:2: unknown name NUMCHAN; .*nearest is NUMCHANS"):
+        FeatureConfig.from_hcopy(settings)
+
+
+def test_unknown_name_like_nothing_points_to_the_help():
+    with pytest.raises(ConfigError, match=r"unknown name XYZZY; .*argonaut hcopy --help"):
+        FeatureConfig.from_hcopy({"TARGETKIND": "MFCC", "XYZZY": "1"})
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_names_say_why(name):
+    with pytest.raises(ConfigError, match=rf"hcopy\.config:2: {name} = something is not supported: \w+ \w+"):
+        FeatureConfig.from_hcopy(Placed(TARGETKIND="MFCC", **{name: "something"}))
+
+
+def test_refused_names_at_htks_default_ask_for_nothing():
+    settings = {"TARGETKIND": "MFCC", "V1COMPAT": "F", "SAVEASVQ": "FALSE", "NATURALWRITEORDER": "f", "TRACE": "0"}
+    assert FeatureConfig.from_hcopy(settings) == FeatureConfig(target_kind="MFCC")
+
+
+def test_no_name_is_both_known_and_refused():
+    assert not set(SETTINGS) & set(REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("USEPOWER", "maybe", "expected T or F"),
+        ("NUMCHANS", "many", "expected a number"),
+        ("NUMCHANS", "24.5", "expected a whole number"),
+        ("NUMCHANS", "0", "expected at least 1"),
+        ("NUMCEPS", "21", "expected at most NUMCHANS, 20"),
+        ("TARGETKIND", "LPCEPSTRA_E", "LPCEPSTRA is a kind of HTK, but not offered"),
+        ("TARGETKIND", "MFC", "MFC is no kind of HTK"),
+        ("TARGETKIND", "MFCC_V", "not _V"),
+        ("TARGETKIND", "MFCC_A", "expected _D where _A is"),
+        ("TARGETKIND", "MFCC_D_T", "expected _A where _T is"),
+        ("TARGETKIND", "MFCC_D_N", "expected _E where _N is"),
+        ("TARGETKIND", "MFCC_E_N", "expected _D where _N is"),
+        ("TARGETKIND", "FBANK_0", "expected _0 with MFCC or PLP only"),
+        ("TARGETKIND", "MFCC_D_D", "expected each qualifier once"),
+        ("SOURCEFORMAT", "ALIEN", "expected one of WAV, FLAC, NIST, HTK"),
+        ("SOURCEKIND", "MFCC", "expected WAVEFORM"),
+        ("TARGETFORMAT", "ESIG", "expected HTK"),
+        ("SOURCERATE", "-1", "expected a sample period"),
+        ("TARGETRATE", "0", "expected a frame period above 0"),
+        ("WINDOWSIZE", "0", "expected a length above 0"),
+        ("PREEMCOEF", "1.5", "expected a number from 0 to 1"),
+        ("CEPLIFTER", "-1", "expected 0"),
+        ("COMPRESSFACT", "0", "expected a power above 0"),
+        ("SILFLOOR", "-3", "expected 0 dB or more"),
+        ("DELTAWINDOW", "0", "expected at least 1 frame"),
+        ("WARPFREQ", "0", "expected a factor above 0"),
+    ],
+)
+def test_bad_value_names_place_finding_and_expectation(name, text, message):
+    settings = Placed(TARGETKIND="MFCC") | {name: text}
+    with pytest.raises(ConfigError, match=rf"hcopy\.config:\d: {name} = .*{message}"):
+        FeatureConfig.from_hcopy(Placed(settings))
+
+
+def test_from_hcopy_without_a_kind_shows_one():
+    with pytest.raises(ConfigError, match="no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"):
+        FeatureConfig.from_hcopy({"NUMCHANS": "24"})
+
+
+def test_plp_order_must_fit_the_channels():
+    with pytest.raises(SettingError, match="LPCORDER = 21; expected 1 to NUMCHANS, 20"):
+        FeatureConfig(target_kind="PLP", lpc_order=21)
+    with pytest.raises(SettingError, match="NUMCEPS = 13; expected at most LPCORDER, 12"):
+        FeatureConfig(target_kind="PLP", num_cepstra=13)
+
+
+def test_warping_needs_both_cutoffs_in_order():
+    with pytest.raises(SettingError, match="WARPLCUTOFF = 0.0; expected a frequency above 0"):
+        FeatureConfig(warp=1.1)
+    with pytest.raises(SettingError, match="WARPUCUTOFF = 200.0; expected more than WARPLCUTOFF, 300.0"):
+        FeatureConfig(warp=1.1, warp_low_cutoff=300.0, warp_high_cutoff=200.0)
+
+
+def test_band_limits_in_order():
+    with pytest.raises(SettingError, match="LOFREQ = 3000.0; expected less than HIFREQ, 200.0"):
+        FeatureConfig(low_frequency=3000.0, high_frequency=200.0)
