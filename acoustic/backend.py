@@ -1,0 +1,85 @@
+"""The array module behind the network: numpy or cupy, the number type, and the few operations that need care.
+
+Matrices are (rows, columns) in Fortran order, a column per frame.  numpy does not keep that order by itself
+(`a @ b` and `a.copy()` come back row by row), so every result goes into a buffer made here.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from readers.errors import ConfigError
+
+DTYPES = {"float": np.float32, "double": np.float64}
+
+
+def array_module(device: str) -> Any:
+    """numpy for "cpu", cupy for "gpu" or "gpu:N" (N makes that device the current one)."""
+    kind, _, index = device.partition(":")
+    if kind == "cpu" and not index:
+        return np
+    if kind == "gpu" and (not index or index.isdigit()):
+        try:
+            import cupy  # optional: the extra `gpu`
+        except ImportError as error:
+            raise ConfigError(
+                f"device {device!r}: cupy is not installed; expected `pip install argonaut-asr[gpu]`"
+            ) from error
+        if index:
+            cupy.cuda.Device(int(index)).use()
+        return cupy
+    raise ConfigError(f"device {device!r}; expected cpu, gpu or gpu:N")
+
+
+def matmul_into(xp: Any, a: Any, b: Any, out: Any) -> None:
+    """out = a b, with out (m, n) in Fortran order: computed as out' = b' a', which is row-major and needs no copy."""
+    xp.dot(b.T, a.T, out=out.T)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where and how exactly a network computes.
+
+    precision: "float" (float32) or "double" (float64); device: "cpu", "gpu" or "gpu:N".  Raises ConfigError.
+    """
+
+    precision: str = "float"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.precision not in DTYPES:
+            raise ConfigError(f"precision {self.precision!r}; expected float or double")
+        _ = self.xp  # a device that is not there is an error now, not at the first minibatch
+
+    @cached_property
+    def xp(self) -> Any:
+        return array_module(self.device)
+
+    @property
+    def dtype(self) -> type:
+        return DTYPES[self.precision]
+
+    @cached_property
+    def kernels(self) -> Any:
+        """Elementwise operations: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
+        if self.xp is np and self.dtype is np.float32:
+            from acoustic.kernels import CompiledKernels  # numba: only a job that computes loads it
+
+            return CompiledKernels()
+        from acoustic.array_kernels import ArrayKernels
+
+        return ArrayKernels(self.xp)
+
+    def empty(self, rows: int, cols: int) -> Any:
+        """An uninitialised matrix (rows, cols) in Fortran order."""
+        return self.xp.empty((rows, cols), dtype=self.dtype, order="F")
+
+    def asarray(self, array: Any) -> Any:
+        """The matrix on this device, in this precision and Fortran order; the same object when it already is."""
+        return self.xp.asarray(array, dtype=self.dtype, order="F")
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """The matrix as a numpy array."""
+        return array if self.xp is np else self.xp.asnumpy(array, order="F")

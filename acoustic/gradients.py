@@ -1,0 +1,97 @@
+"""Where a node's backward puts its contributions.
+
+Nodes always add.  Whether a contribution is the first one, and may therefore be written instead of added, is the
+engine's knowledge: it saves zeroing every gradient and reading it back.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from acoustic.backend import Backend, matmul_into
+
+
+class Into:
+    """The gradients of one node's operands.
+
+    targets: per operand its gradient buffer, or None when nobody needs it; fresh: per operand whether its buffer holds
+    nothing yet.  scratch(rows, cols) lends a buffer for a moment.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        targets: Sequence[Any],
+        fresh: Sequence[bool],
+        scratch: Callable[[int, int], Any] | None = None,
+    ) -> None:
+        self.backend, self.xp = backend, backend.xp
+        self.targets = targets
+        self.scratch = scratch or backend.empty
+        # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
+        self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
+        self._initially_fresh = list(fresh)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was added: a new backward pass begins."""
+        self._fresh = list(self._initially_fresh)
+
+    def _take_fresh(self, k: int) -> bool:
+        """Whether operand k's buffer holds nothing yet; it does from now on."""
+        slot = self._slot[k]
+        fresh, self._fresh[slot] = self._fresh[slot], False
+        return fresh
+
+    def needs(self, k: int) -> bool:
+        """Whether operand k's gradient is asked for."""
+        return self.targets[k] is not None
+
+    def add(self, k: int, write: Callable[[Any], Any]) -> None:
+        """Add what `write(out)` writes into a buffer of operand k's shape; not called when nobody needs it."""
+        target = self.targets[k]
+        if target is None:
+            return
+        if self._take_fresh(k):
+            write(target)
+            return
+        buffer = self.scratch(*target.shape)
+        write(buffer)
+        self.xp.add(target, buffer, out=target)
+
+    def add_product(self, k: int, a: Any, b: Any) -> None:
+        """Add the matrix product a b."""
+        self.add(k, lambda out: matmul_into(self.xp, a, b, out))
+
+    def add_matrix(self, k: int, grad: Any) -> None:
+        """Add a matrix of the operand's shape; free when it already lies in the operand's buffer."""
+        target = self.targets[k]
+        if target is None:
+            return
+        if not self._take_fresh(k):
+            self.xp.add(target, grad, out=target)
+        elif target is not grad:
+            self.xp.copyto(target, grad)
+
+    def add_reduced(self, k: int, grad: Any) -> None:
+        """Add a matrix of the value's shape to an operand that was broadcast to it.
+
+        A row or column of one element is summed over; an operand of c columns repeated over a multiple of c is summed
+        over the repetitions (book 2.4.3, Plus).
+        """
+        target = self.targets[k]
+        if target is None:
+            return
+        rows, cols = target.shape
+        if (rows, cols) == grad.shape:
+            self.add_matrix(k, grad)
+            return
+        if rows == 1 and rows != grad.shape[0]:
+            grad = grad.sum(axis=0, keepdims=True)
+        if cols == grad.shape[1]:
+            self.add_matrix(k, grad)
+        elif cols == 1:
+            self.add(k, lambda out: self.backend.kernels.sum_columns(grad, out))
+        else:
+            # Column j of the value came from column j modulo cols: (rows, cols, repetitions) in Fortran order.
+            folded = grad.reshape((grad.shape[0], cols, -1), order="F")
+            self.add(k, lambda out: folded.sum(axis=2, out=out))

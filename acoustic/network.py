@@ -1,0 +1,136 @@
+"""The computational network: named nodes, their stored values, and which of them play a special part (book 2.1)."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from acoustic.backend import Backend
+from acoustic.node import Node, Shape, node_class
+from acoustic.order import forward_order
+from readers.errors import ModelError, ShapeError
+
+SPECIAL_LISTS = ("features", "labels", "criteria", "evaluations", "outputs")
+
+
+class Network:
+    """A directed graph of nodes.
+
+    nodes: name -> Node, in order of creation; names are case-sensitive here.  features, labels, criteria, evaluations,
+    outputs: names of the nodes with a special part.  precision: "float" or "double"; device: "cpu", "gpu", "gpu:N";
+    seed: start of the random initial values, of which the n-th random parameter takes the n-th stream.
+    """
+
+    def __init__(self, precision: str = "float", device: str = "cpu", seed: int = 0) -> None:
+        self.backend = Backend(precision, device)
+        self.seed = seed
+        self.nodes: dict[str, Node] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.features: list[str] = []
+        self.labels: list[str] = []
+        self.criteria: list[str] = []
+        self.evaluations: list[str] = []
+        self.outputs: list[str] = []
+        self._num_random = 0
+
+    def __getitem__(self, name: str) -> Node:
+        """The node of a name.  Raises ModelError with the nearest names."""
+        try:
+            return self.nodes[name]
+        except KeyError:
+            near = difflib.get_close_matches(name, self.nodes, n=3, cutoff=0.6)
+            hint = f"did you mean {' or '.join(near)}" if near else f"known: {', '.join(self.nodes) or 'none'}"
+            raise ModelError(f"node {name!r}: not in the network; {hint}") from None
+
+    def add(self, type_name: str, name: str, *operands: Node | str, initialise: bool = True, **options: Any) -> Node:
+        """Create a node, infer its shape and give it its initial value; returns it.
+
+        operands: nodes or their names; initialise: False when a value will be set anyway.
+        Raises ModelError (unknown type or option, name taken) and ShapeError.
+        """
+        if name in self.nodes:
+            raise ModelError(
+                f"node {name!r}: already in the network ({self.nodes[name].type_name}); expected a new name"
+            )
+        nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
+        for operand in nodes:
+            if self.nodes.get(operand.name) is not operand:
+                raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
+        node = node_class(type_name)(name, nodes, options)
+        self.shapes[name] = self._checked_shape(node)
+        self.nodes[name] = node
+        self._tag(node)
+        if initialise and node.is_stored and not node.is_precomputed:
+            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+        return node
+
+    def _tag(self, node: Node) -> None:
+        tag = str(node.settings.get("tag", "")).lower()
+        for known, names in (("feature", self.features), ("label", self.labels)):
+            if tag == known:
+                names.append(node.name)
+
+    def _generator(self, node: Node) -> np.random.Generator:
+        if getattr(node, "draws_random", False):
+            self._num_random += 1
+        return np.random.default_rng((self.seed, self._num_random))
+
+    def _checked_shape(self, node: Node) -> Shape:
+        shape = node.infer_shape(*(self.shapes[operand.name] for operand in node.operands))
+        if shape.rows < 1 or (shape.cols is not None and shape.cols < 1):
+            raise ShapeError(f"{node.where}: shape {shape}; expected at least one row and one column")
+        return shape
+
+    def set_value(self, node: Node | str, value: Any) -> None:
+        """Give a parameter, constant or statistic its value, a matrix (rows, cols).  Raises ModelError, ShapeError."""
+        node = self[node] if isinstance(node, str) else node
+        if not node.is_stored:
+            raise ModelError(f"{node.where}: is computed; expected a parameter, constant or statistic")
+        expected = self.shapes[node.name]
+        if tuple(value.shape) != tuple(expected):
+            raise ShapeError(f"{node.where}: value is {'x'.join(map(str, value.shape))}; expected {expected}")
+        node.value = self.backend.asarray(value)
+
+    def parameters(self) -> list[Node]:
+        """The learnable parameters, frozen ones included, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_stored and "needGradient" in node.settings]
+
+    def stored(self) -> list[Node]:
+        """Every node whose value is saved with the model, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_stored]
+
+    def precomputed(self) -> list[Node]:
+        """The statistics (Mean, InvStdDev), computed or not, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_precomputed]
+
+    def special(self) -> dict[str, list[str]]:
+        """The lists of nodes with a special part, by list name."""
+        return {name: getattr(self, name) for name in SPECIAL_LISTS}
+
+    def num_parameters(self) -> int:
+        """How many numbers training may change."""
+        return sum(node.value.size for node in self.parameters() if node.needs_gradient)
+
+    def validate(self) -> None:
+        """Check the whole graph: no loop, shapes that fit, special nodes that exist and can play their part.
+
+        Raises ModelError and ShapeError.
+        """
+        for node in forward_order(self.nodes.values(), children=lambda node: node.operands):
+            if self.nodes.get(node.name) is not node:
+                raise ModelError(f"{node.where}: is an operand but not in the network")
+            self.shapes[node.name] = self._checked_shape(node)
+        for list_name, names in self.special().items():
+            for name in names:
+                node = self[name]
+                if list_name in ("features", "labels") and not node.is_input:
+                    raise ModelError(f"{node.where}: stands among the {list_name}; expected an InputValue")
+                if list_name in ("criteria", "evaluations") and self.shapes[name] != Shape(1, 1):
+                    raise ShapeError(f"{node.where}: {self.shapes[name]}, among the {list_name}; expected 1x1")
+
+    def describe(self) -> Iterable[str]:
+        """One line a node, in CNTK's manner: `H1 = Sigmoid(W0*features+B0) [512x*]`."""
+        for node in self.nodes.values():
+            operands = ", ".join(operand.name for operand in node.operands)
+            yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"

@@ -1,0 +1,221 @@
+"""What a computation node is: a description, a shape rule and two pure functions; and the registry of node types.
+
+A node type is one class.  It declares its names in the network description language, its operands and options, how its
+shape follows from theirs, `forward`, which fills a buffer, and `backward`, which adds into its operands' gradients, and
+what `backward` reads, so that the engine may recycle everything else.  Nothing else in the system lists node types.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from acoustic.backend import Backend
+from readers.errors import ModelError, ShapeError
+
+REQUIRED: Any = object()
+VALUE = "value"  # in `backward_reads`: the node's own value
+WORK = "work"  # in `backward_reads`: the node's own workspace
+
+
+class Shape(NamedTuple):
+    """Rows and columns of a matrix.  cols is None while it is one column per frame and the number is not known."""
+
+    rows: int
+    cols: int | None
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{'*' if self.cols is None else self.cols}"
+
+    def with_columns(self, num_columns: int) -> "Shape":
+        return self if self.cols is not None else Shape(self.rows, num_columns)
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a node type: its name, type, default, and whether it may be given by position."""
+
+    name: str
+    kind: type
+    default: Any = REQUIRED
+    positional: bool = False
+    aliases: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+    def convert(self, value: Any, where: str) -> Any:
+        """The value as this option's type, from that type or from text.  Raises ModelError."""
+        try:
+            if self.kind is bool:
+                return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
+            converted = self.kind(value)
+            if self.kind is int and converted != float(value):
+                raise ValueError(value)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{where}: {self.name}={value!r}; expected {self.kind.__name__}") from error
+        if self.choices:
+            known = {choice.lower(): choice for choice in self.choices}
+            if str(converted).lower() not in known:
+                raise ModelError(f"{where}: {self.name}={value!r}; expected one of {', '.join(self.choices)}")
+            return known[str(converted).lower()]
+        return converted
+
+
+@dataclass
+class Run:
+    """What one pass over a minibatch is told: where to compute, whether it trains, and where its randomness starts.
+
+    dropout_rate is 0 in evaluation.  seed: whole numbers, say (seed, epoch, minibatch); equal seeds give equal masks.
+    """
+
+    backend: Backend
+    training: bool = False
+    dropout_rate: float = 0.0
+    seed: tuple[int, ...] = (0,)
+    xp: Any = field(init=False)
+    kernels: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.xp, self.kernels = self.backend.xp, self.backend.kernels
+
+
+class Node:
+    """Base of every node type.
+
+    Operands are matrices (rows, cols) in Fortran order.  A subclass sets the class attributes it needs and defines
+    `infer_shape`, `forward` and, when it can be differentiated, `backward`.
+    """
+
+    type_name: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    operand_names: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[Option, ...]] = ()
+    # Per operand what its gradient reads: operand indices, VALUE, WORK; None, or no entry: it has no gradient.
+    backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
+    # Operands whose buffer the value may overwrite, and whose gradient may be written over the node's own gradient
+    # (if so, `backward` writes that one last, or unchanged).
+    value_in_place: ClassVar[tuple[int, ...]] = ()
+    gradient_in_place: ClassVar[tuple[int, ...]] = ()
+    is_input: ClassVar[bool] = False  # fed by the caller, one column per frame
+    is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
+    is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
+    reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
+
+    def __init__(self, name: str, operands: Sequence["Node"] = (), settings: dict[str, Any] | None = None) -> None:
+        self.name = name
+        self.operands = list(operands)
+        self.settings = self._check_settings(settings or {})
+        if len(self.operands) != len(self.operand_names):
+            raise ModelError(
+                f"{self.where}: {len(self.operands)} operands; expected {len(self.operand_names)}"
+                f" ({', '.join(self.operand_names)})"
+            )
+        self._value: Any = None
+        self.stamp = 0  # rises whenever a stored value changes
+
+    def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
+        checked = {}
+        for name, value in settings.items():
+            if name.lower() not in known:
+                names = ", ".join(option.name for option in self.options) or "none"
+                raise ModelError(f"{self.where}: unknown option {name!r}; expected one of: {names}")
+            option = known[name.lower()]
+            checked[option.name] = option.convert(value, self.where)
+        for option in self.options:
+            if checked.setdefault(option.name, option.default) is REQUIRED:
+                raise ModelError(f"{self.where}: option {option.name!r} is missing; expected {option.kind.__name__}")
+        return checked
+
+    @property
+    def where(self) -> str:
+        return f"node {self.name!r} ({self.type_name})"
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether training changes this node's own value; for other nodes the engine derives it (Algorithm 2.5)."""
+        return False
+
+    def has_gradient(self, k: int) -> bool:
+        """Whether the value can be differentiated with respect to operand k."""
+        return k < len(self.backward_reads) and self.backward_reads[k] is not None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the value is given instead of computed during a pass."""
+        return self.is_input or self.is_stored
+
+    @property
+    def value(self) -> Any:
+        """The stored matrix (rows, cols) of a parameter, constant or statistic; None when there is none yet."""
+        return self._value
+
+    @value.setter
+    def value(self, array: Any) -> None:
+        self._value = array
+        self.touch()
+
+    def touch(self) -> None:
+        """Tell the engines that `value` was changed in place."""
+        self.stamp += 1
+
+    def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
+        """The fault `node 'x' (Times): A is 2x3, B is 4x5; expected columns of A = rows of B`."""
+        found = ", ".join(f"{name} is {shape}" for name, shape in zip(self.operand_names, shapes))
+        return ShapeError(f"{self.where}: {found}; expected {expected}")
+
+    def infer_shape(self, *shapes: Shape) -> Shape:
+        """The shape of the value.  Raises ShapeError when the operands do not fit."""
+        raise NotImplementedError
+
+    def work_shape(self, *shapes: Shape) -> Shape | None:
+        """The shape of a workspace that `forward` fills for `backward`; None when there is none."""
+        return None
+
+    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+        """Fill `out` with the value; nodes with a workspace get it as `work` (None when no gradient will follow)."""
+        raise NotImplementedError
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        """Add to the operands' gradients.
+
+        grad: gradient of the criterion with respect to the value.  inputs and value hold None where `backward_reads`
+        does not name them.  into: see acoustic.gradients.Into.
+        """
+        raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
+
+
+_REGISTRY: dict[str, type[Node]] = {}
+
+
+def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]]:
+    """Class decorator: make a node type known under a name and its aliases, in any case.  Refuses a name twice."""
+
+    def register(node_class: type[Node]) -> type[Node]:
+        for known in (name, *aliases):
+            if known.lower() in _REGISTRY:
+                raise ValueError(f"node type {known!r} is already {_REGISTRY[known.lower()].__name__}")
+            _REGISTRY[known.lower()] = node_class
+        node_class.type_name, node_class.aliases = name, aliases
+        return node_class
+
+    return register
+
+
+def node_class(name: str) -> type[Node]:
+    """The node type of a name or alias, in any case.  Raises ModelError with the nearest known names."""
+    import acoustic.nodes  # noqa: F401  (fills the registry)
+
+    try:
+        return _REGISTRY[name.lower()]
+    except KeyError:
+        known = {n.lower(): n for c in registered_nodes() for n in (c.type_name, *c.aliases)}
+        near = [known[n] for n in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+        hint = f"did you mean {' or '.join(near)}" if near else f"known: {', '.join(known.values())}"
+        raise ModelError(f"unknown node type {name!r}; {hint}") from None
+
+
+def registered_nodes() -> Iterator[type[Node]]:
+    """Every node type once, in order of registration."""
+    import acoustic.nodes  # noqa: F401
+
+    yield from dict.fromkeys(_REGISTRY.values())

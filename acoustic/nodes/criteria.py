@@ -1,0 +1,110 @@
+"""Criteria: scalars (1, 1), summed over the frames (book 2.4.3, 4.1.4.22 ff.)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import WORK, Node, Run, Shape, register_node
+
+
+class CriterionNode(Node):
+    """Base: two operands of one shape, a scalar value."""
+
+    def infer_shape(self, x: Shape, y: Shape) -> Shape:
+        if x != y:
+            raise self.shape_error((x, y), "equal shapes")
+        return Shape(1, 1)
+
+
+@register_node("SquareError", "SE")
+class SquareError(CriterionNode):
+    """v = half the sum of (X - Y)^2; dJ/dX = G (X - Y), dJ/dY = -G (X - Y).  [eq. 2.112 to 2.114]"""
+
+    operand_names = ("X", "Y")
+    backward_reads = ((0, 1), (0, 1))
+
+    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+        difference = x - y
+        out[...] = run.xp.vdot(difference, difference) / 2
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        x, y = inputs
+
+        def write(first: Any, second: Any, out: Any) -> None:
+            run.xp.subtract(first, second, out=out)
+            run.xp.multiply(out, grad, out=out)
+
+        into.add(0, lambda out: write(x, y, out))
+        into.add(1, lambda out: write(y, x, out))
+
+
+@register_node("CrossEntropy")
+class CrossEntropy(CriterionNode):
+    """v = -sum of labels * ln p; dJ/dlabels = -G ln p, dJ/dp = -G labels / p.  [eq. 2.117 to 2.120]
+
+    labels and p hold a probability distribution in each column; ln p has Log's floor.
+    """
+
+    operand_names = ("labels", "p")
+    backward_reads = ((1,), (0, 1))
+
+    def forward(self, run: Run, labels: Any, p: Any, *, out: Any) -> None:
+        logarithm = run.xp.empty_like(p)
+        run.kernels.log(p, logarithm)
+        out[...] = -(labels * logarithm).sum()
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        from acoustic.array_kernels import LOG_FLOOR
+
+        labels, p = inputs
+
+        def write_labels(out: Any) -> None:
+            run.kernels.log(p, out)
+            run.xp.multiply(out, -grad, out=out)
+
+        def write_p(out: Any) -> None:
+            low = p < LOG_FLOOR
+            run.xp.divide(labels, run.xp.where(low, 1, p), out=out)
+            run.xp.multiply(out, -grad, out=out)
+            out[low] = 0  # the logarithm is constant there
+
+        into.add(0, write_labels)
+        into.add(1, write_p)
+
+
+@register_node("CrossEntropyWithSoftmax", "CEWithSM")
+class CrossEntropyWithSoftmax(CriterionNode):
+    """v = -sum of labels * ln softmax(z); dJ/dlabels = -G ln softmax(z), dJ/dz = G (softmax(z) m - labels).
+
+    m is the sum of a column of labels, 1 in the book.  [eq. 2.125 to 2.129; 2.127 lacks the minus that 2.118 has]
+    `forward` leaves the bracket in the workspace, so that one pass over the columns does it all.
+    """
+
+    operand_names = ("labels", "z")
+    backward_reads = ((1,), (WORK,))
+
+    def work_shape(self, labels: Shape, z: Shape) -> Shape:
+        return z
+
+    def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
+        run.kernels.cross_entropy_softmax(labels, z, out, work)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
+        def write_labels(out: Any) -> None:
+            run.kernels.log_softmax(inputs[1], out)
+            run.xp.multiply(out, -grad, out=out)
+
+        into.add(0, write_labels)
+        into.add(1, lambda out: run.xp.multiply(work, grad, out=out))
+
+
+@register_node("ErrorPrediction", "ClassificationError")
+class ErrorPrediction(CriterionNode):
+    """v = number of columns in which labels and z have their largest element in different rows.  [eq. 2.109 to 2.111]
+
+    Has no gradient.
+    """
+
+    operand_names = ("labels", "z")
+
+    def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
+        run.kernels.count_errors(labels, z, out)
