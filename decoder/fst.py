@@ -1,0 +1,106 @@
+"""Acceptors as arrays to and from OpenFst, whole files at a time.
+
+kaldifst moves an automaton in or out only arc by arc or through a file.  OpenFst's "const" file is two tables (states,
+arcs) after a short header, so numpy writes and reads it directly; a temporary file carries it across.
+"""
+
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import GraphError
+
+EPSILON = 0  # OpenFst's label for "nothing"
+
+_MAGIC = 2125659606
+_FST_TYPE, _ARC_TYPE = b"const", b"standard"
+_VERSION = 2  # unaligned
+_EXPANDED = 1  # the one property claimed; OpenFst computes the others when it needs them
+_HEADER = struct.Struct(f"<ii{len(_FST_TYPE)}si{len(_ARC_TYPE)}siiQqqq")
+_STATE = np.dtype(
+    [("final", "<f4"), ("first", "<u4"), ("count", "<u4"), ("input_epsilons", "<u4"), ("output_epsilons", "<u4")]
+)
+_ARC = np.dtype([("input", "<i4"), ("output", "<i4"), ("cost", "<f4"), ("target", "<i4")])
+
+
+@dataclass
+class ArcArrays:
+    """A weighted acceptor.  S states, A arcs, sorted by source.
+
+    source, target (A,) i4; label (A,) i4, 0 = epsilon; cost (A,) f4, tropical; final_cost (S,) f4, inf = not final.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    cost: np.ndarray
+    final_cost: np.ndarray
+    start: int
+
+    @property
+    def num_states(self) -> int:
+        return self.final_cost.shape[0]
+
+    @property
+    def num_arcs(self) -> int:
+        return self.source.shape[0]
+
+    @property
+    def first_arc(self) -> np.ndarray:
+        """(S+1,) i8: the arcs of state s are first_arc[s] .. first_arc[s+1]-1."""
+        return np.searchsorted(self.source, np.arange(self.num_states + 1))
+
+    def sorted(self) -> "ArcArrays":
+        """The same with arcs ordered by source, then label."""
+        order = np.lexsort((self.label, self.source))
+        return ArcArrays(
+            self.source[order], self.target[order], self.label[order], self.cost[order], self.final_cost, self.start
+        )
+
+
+def to_openfst(arrays: ArcArrays):
+    """A kaldifst.StdVectorFst with the same numbering.  Arcs must be sorted by source."""
+    import kaldifst
+
+    if arrays.num_arcs and (np.any(np.diff(arrays.source) < 0) or arrays.target.max() >= arrays.num_states):
+        raise GraphError("acceptor: arcs out of order or beyond the last state; expected arcs sorted by source")
+    states, arcs = np.zeros(arrays.num_states, dtype=_STATE), np.empty(arrays.num_arcs, dtype=_ARC)
+    first = arrays.first_arc
+    states["final"], states["first"], states["count"] = arrays.final_cost, first[:-1], np.diff(first)
+    epsilons = np.bincount(arrays.source[arrays.label == EPSILON], minlength=arrays.num_states)
+    states["input_epsilons"] = states["output_epsilons"] = epsilons
+    arcs["input"] = arcs["output"] = arrays.label
+    arcs["cost"], arcs["target"] = arrays.cost, arrays.target
+    header = _HEADER.pack(
+        *(_MAGIC, len(_FST_TYPE), _FST_TYPE, len(_ARC_TYPE), _ARC_TYPE, _VERSION, 0, _EXPANDED),
+        *(arrays.start, arrays.num_states, arrays.num_arcs),
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "acceptor.fst"
+        path.write_bytes(b"".join((header, states.tobytes(), arcs.tobytes())))
+        return kaldifst.StdVectorFst(kaldifst.StdConstFst.read(str(path)))
+
+
+def from_openfst(fst) -> ArcArrays:
+    """The arrays of a kaldifst fst; its input labels.  Raises GraphError when it has no states."""
+    import kaldifst
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "acceptor.fst"
+        kaldifst.StdConstFst(fst).write(str(path))
+        raw = path.read_bytes()
+    *_, version, flags, _properties, start, num_states, num_arcs = _HEADER.unpack_from(raw)
+    if (version, flags) != (_VERSION, 0) or num_states <= 0 or start < 0:
+        raise GraphError(
+            f"acceptor: OpenFst gave {num_states} states, file version {version}, flags {flags}; "
+            f"expected at least one state, version {_VERSION}, flags 0"
+        )
+    states = np.frombuffer(raw, _STATE, count=num_states, offset=_HEADER.size)
+    arcs = np.frombuffer(raw, _ARC, count=num_arcs, offset=_HEADER.size + states.nbytes)
+    source = np.repeat(np.arange(num_states, dtype=np.int32), states["count"])
+    return ArcArrays(
+        source, arcs["target"].copy(), arcs["input"].copy(), arcs["cost"].copy(), states["final"].copy(), int(start)
+    )

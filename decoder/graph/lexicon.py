@@ -1,0 +1,200 @@
+"""H∘C∘L of context-independent phones as one acceptor over HMM states and words, before it is optimised (6.1.1, 6.2).
+
+    start -<s>-> begun -> words: hub -pronunciation-> after -(silence | nothing)-> hub;  after, begun -</s>-> final
+
+A monophone's states do not depend on its neighbours, so composing H, C and L amounts to writing the states of each
+pronunciation in a row, the word among them just before the last phone (for a word of one phone: before its last
+state).  As an acceptor, homophones differ by the word's own arc, so no disambiguation symbols are needed.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from decoder.fst import EPSILON, ArcArrays
+from decoder.language_model import SENTENCE_END, SENTENCE_START
+from readers.dictionary import Pronunciation
+from readers.errors import GraphError
+
+GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
+SILENCE_TOPOLOGIES = ("left-to-right", "any-order")
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """silence: name of the silence model; None takes the one phone of the dictionary's <s> entry.
+    optional_silence: whether silence may stand between words; None: with a dictionary yes, in a phone loop no.
+    silence_probability: of silence between words, paid as -ln p, and -ln (1-p) where there is none; None: both free.
+    silence_topology: "left-to-right", or "any-order": after the first state any state may follow any other until the
+    last one leaves (HTK's silence with its skip and backward transitions).
+    pronunciation_scale: factor on -ln of the dictionary's pronunciation probabilities.
+    drop_missing: leave out words that the language model does not know or holds impossible, instead of refusing them.
+    """
+
+    silence: str | None = None
+    optional_silence: bool | None = None
+    silence_probability: float | None = None
+    silence_topology: str = "left-to-right"
+    pronunciation_scale: float = 1.0
+    drop_missing: bool = False
+
+    def __post_init__(self):
+        p = self.silence_probability
+        if p is not None and not 0 < p < 1:
+            raise GraphError(f"silence probability {p}; expected between 0 and 1, both excluded")
+        if self.silence_topology not in SILENCE_TOPOLOGIES:
+            raise GraphError(f"silence topology '{self.silence_topology}'; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+        if not 0 <= self.pronunciation_scale < math.inf:
+            raise GraphError(f"pronunciation scale {self.pronunciation_scale}; expected a number of at least 0")
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """words: (word, phones, cost) of each pronunciation; starts, ends: (phones, cost) of those of <s> and of </s>."""
+
+    words: list[tuple[str, tuple[str, ...], float]]
+    starts: list[tuple[tuple[str, ...], float]]
+    ends: list[tuple[tuple[str, ...], float]]
+    silence: str | None
+    optional_silence: bool
+    outputs: dict[str, str] = field(default_factory=dict)  # words that are written otherwise, "" for not at all
+
+
+def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphOptions) -> Lexicon:
+    """Raises GraphError naming the word whose entry cannot be used."""
+    words, marks, outputs = [], {SENTENCE_START: [], SENTENCE_END: []}, {}
+    for entry in dictionary:
+        probability = 1.0 if entry.probability is None else entry.probability
+        if not 0 < probability <= 1:
+            raise GraphError(f"dictionary word '{entry.word}': probability {probability}; expected above 0, at most 1")
+        if not entry.phones:
+            raise GraphError(f"dictionary word '{entry.word}': no phones; expected at least one")
+        cost = -options.pronunciation_scale * math.log(probability)
+        if entry.word in marks:
+            marks[entry.word].append((tuple(entry.phones), cost))
+            continue
+        words.append((entry.word, tuple(entry.phones), cost))
+        output = entry.word if entry.output is None else entry.output
+        if outputs.setdefault(entry.word, output) != output:
+            raise GraphError(
+                f"dictionary word '{entry.word}': output symbols '{outputs[entry.word]}' and '{output}'; expected one "
+                "output symbol for all its pronunciations"
+            )
+    silence = options.silence
+    if silence is None and len(marks[SENTENCE_START]) == 1 and len(marks[SENTENCE_START][0][0]) == 1:
+        silence = marks[SENTENCE_START][0][0][0]
+    for mark, pronunciations in marks.items():
+        if not pronunciations and silence is None:
+            raise GraphError(f"dictionary: no entry '{mark}'; expected one, or the name of a silence model")
+        pronunciations or pronunciations.append(((silence,), 0.0))
+    optional = options.optional_silence is not False
+    if optional and silence is None:
+        raise GraphError("graph: which model is silence between words is unknown; expected its name, or no silence")
+    outputs = {word: output for word, output in outputs.items() if output != word}
+    return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs)
+
+
+def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Lexicon:
+    """Every model but silence is a word of its own; <s> and </s> are silence (6.2.1)."""
+    if options.silence is None:
+        raise GraphError("phone loop: the silence model is not named; expected its name (TIMIT: h#)")
+    words = [(phone, (phone,), 0.0) for phone in state_map if phone != options.silence]
+    mark = [((options.silence,), 0.0)]
+    return Lexicon(words, mark, list(mark), options.silence, bool(options.optional_silence))
+
+
+def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
+    """Raises GraphError naming each word and phone that the state map lacks (the first ten)."""
+    entries = itertools.chain(
+        ((word, phones) for word, phones, _ in lexicon.words),
+        ((SENTENCE_START, phones) for phones, _ in lexicon.starts),
+        ((SENTENCE_END, phones) for phones, _ in lexicon.ends),
+        [("(silence between words)", (lexicon.silence,))] if lexicon.optional_silence else [],
+    )
+    lacking = dict.fromkeys((word, phone) for word, phones in entries for phone in phones if phone not in state_map)
+    if lacking:
+        shown = ", ".join(f"'{phone}' of {word}" for word, phone in itertools.islice(lacking, 10))
+        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the model state map")
+    empty = [phone for phone, states in state_map.items() if not states]
+    if empty:
+        raise GraphError(f"model state map: '{empty[0]}' has no states; expected at least one")
+
+
+def on_grid(cost: float) -> float:
+    return round(cost * GRID) / GRID
+
+
+class LexiconAcceptor:
+    """Collects the acceptor: labels are 0 for epsilon, else 1 + index into `symbols`."""
+
+    START, BEGUN, HUB, AFTER, END, FINAL = range(6)
+
+    def __init__(
+        self, state_map: dict[str, Sequence[str]], words: Iterable[str], silence: str | None, silence_topology: str
+    ):
+        self.any_order = silence if silence_topology == "any-order" else None
+        states = list(dict.fromkeys(state for names in state_map.values() for state in names))
+        words = list(dict.fromkeys([SENTENCE_START, SENTENCE_END, *words]))
+        self.symbols = [f"[{state}]" for state in states] + words
+        state_label = {state: i for i, state in enumerate(states, start=1)}
+        self.phone_labels = {phone: [state_label[state] for state in names] for phone, names in state_map.items()}
+        self.word_label = {word: i for i, word in enumerate(words, start=1 + len(states))}
+        self._chains: list[tuple[int, int, list[int], float]] = []  # source, target, labels, cost
+        self._num_states = 6
+
+    def labels_of(self, phones: Sequence[str], word: str | None) -> list[int]:
+        """State labels, the word's before the last phone; with one phone only, before its last state."""
+        rows = [self.phone_labels[phone] for phone in phones]
+        if word is None:
+            return list(itertools.chain.from_iterable(rows))
+        if len(rows) == 1:
+            rows = [rows[0][:-1], rows[0][-1:]]
+        return [*itertools.chain.from_iterable(rows[:-1]), self.word_label[word], *rows[-1]]
+
+    def add_path(self, source: int, target: int, phones: Sequence[str], word: str | None, cost: float) -> None:
+        if tuple(phones) == (self.any_order,) and len(self.phone_labels[phones[0]]) > 1:
+            self._add_any_order(source, target, self.phone_labels[phones[0]], word, cost)
+        else:
+            self._chains.append((source, target, self.labels_of(phones, word), on_grid(cost)))
+
+    def add_skip(self, source: int, target: int, cost: float = 0.0) -> None:
+        self._chains.append((source, target, [EPSILON], on_grid(cost)))
+
+    def _add_any_order(self, source: int, target: int, labels: list[int], word: str | None, cost: float) -> None:
+        """Enter by the first state, leave by the last, in between from any state to any other.
+
+        A word's label stands before the last visit to the last state.
+        """
+        first, last = labels[0], labels[-1]
+        node = {label: self._num_states + i for i, label in enumerate(labels)}
+        self._num_states += len(labels)
+        self._chains.append((source, node[first], [first], on_grid(cost)))
+        for a, b in itertools.permutations(labels, 2):
+            self._chains.append((node[a], node[b], [b], 0.0))
+        if word is None:
+            self.add_skip(node[last], target)
+        else:
+            for label in labels[:-1]:
+                self._chains.append((node[label], target, [self.word_label[word], last], 0.0))
+
+    def arrays(self) -> ArcArrays:
+        """All chains as arcs; a chain's cost stands on its first arc."""
+        length = np.array([len(labels) for _, _, labels, _ in self._chains])
+        ends = np.cumsum(length)
+        first, last = ends - length, ends - 1
+        label = np.fromiter(itertools.chain.from_iterable(c[2] for c in self._chains), dtype=np.int32, count=ends[-1])
+        inner = np.ones(ends[-1], dtype=bool)  # arcs whose target is a state of their own
+        inner[last] = False
+        target = np.cumsum(inner) - 1 + self._num_states
+        source = np.concatenate([[0], target[:-1]])
+        source[first] = [c[0] for c in self._chains]
+        target[last] = [c[1] for c in self._chains]
+        cost = np.zeros(ends[-1], dtype=np.float32)
+        cost[first] = [c[3] for c in self._chains]
+        final_cost = np.full(self._num_states + inner.sum(), np.inf, dtype=np.float32)
+        final_cost[self.FINAL] = 0.0
+        return ArcArrays(source.astype(np.int32), target.astype(np.int32), label, cost, final_cost, self.START).sorted()

@@ -1,0 +1,130 @@
+"""The most optimistic language-model cost of each word: the least -ln P(word | history) over the histories (6.2)."""
+
+import numpy as np
+from numba import njit
+
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+
+
+def optimistic_costs(model: LanguageModel, words: np.ndarray) -> np.ndarray:
+    """The least cost of each word over every history that sentences of these words can reach.
+
+    model: LanguageModel; words (n,) ids, </s> among them if its cost is wanted (it opens no history).
+    Returns (n,) f8, -ln P; inf for a word that is impossible after all of them.
+
+    A history counts as reachable when some word leads to it from a reachable history or from one of the histories
+    that it backs off to: never fewer than the true ones, so that the result is never above the true least cost.
+    """
+    arrays = model.arrays
+    wanted = np.zeros(len(model.vocabulary), dtype=np.bool_)
+    wanted[words] = True
+    grows = wanted.copy()
+    for mark in (SENTENCE_START, SENTENCE_END):
+        if mark in model.vocabulary:
+            grows[model.vocabulary.index(mark)] = False
+    reachable, visited = _reach(arrays, model.start_state, grows)
+    bound = _completion_bounds(arrays, reachable)
+    first_child, children = _children(arrays, bound)
+    best = _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, model.order)
+    return best[words]
+
+
+@njit(cache=True)
+def _reach(arrays, start_state, grows):
+    """Marks (S,) of the histories that sentences reach, and of those together with all they back off to.
+
+    grows (V,): words that sentences are made of.
+    """
+    num_states = arrays.backoff_state.shape[0]
+    reachable = np.zeros(num_states, dtype=np.bool_)
+    visited = np.zeros(num_states, dtype=np.bool_)
+    stack = np.empty(num_states + 1, dtype=np.int64)
+    stack[0], size = start_state, 1
+    reachable[start_state] = True
+    while size > 0:
+        size -= 1
+        state = stack[size]
+        while not visited[state]:
+            visited[state] = True
+            for arc in range(arrays.first_arc[state], arrays.first_arc[state + 1]):
+                target = arrays.next_state[arc]
+                if grows[arrays.word[arc]] and arrays.cost[arc] < np.inf and not reachable[target]:
+                    reachable[target] = True
+                    stack[size] = target
+                    size += 1
+            state = arrays.backoff_state[state]
+    return reachable, visited
+
+
+@njit(cache=True)
+def _completion_bounds(arrays, reachable):
+    """(S,) least sum of back-off costs from any reachable history down to each state: a bound, whatever the word."""
+    num_states = arrays.backoff_state.shape[0]
+    bound = np.where(reachable, 0.0, np.inf)
+    for state in range(num_states - 1, 0, -1):  # a history backs off to a lower number
+        below = arrays.backoff_state[state]
+        bound[below] = min(bound[below], bound[state] + arrays.backoff_cost[state])
+    return bound
+
+
+def _children(arrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """first_child (S+1,), children (S-1,): the states that back off to each state, the cheapest bound first."""
+    states = np.arange(1, bound.shape[0])
+    below = arrays.backoff_state[1:]
+    order = np.lexsort((bound[1:] + arrays.backoff_cost[1:], below))
+    return np.searchsorted(below[order], np.arange(bound.shape[0] + 1)), states[order]
+
+
+@njit(cache=True)
+def _lists(arrays, state, word):
+    """Whether `state` has an arc of its own for `word`."""
+    end = arrays.first_arc[state + 1]
+    low, high = arrays.first_arc[state], end
+    while low < high:
+        middle = (low + high) >> 1
+        if arrays.word[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low < end and arrays.word[low] == word
+
+
+@njit(cache=True)
+def _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, order):
+    """(V,) least cost of each wanted word.
+
+    Every listed arc (state, word) serves the reachable histories above it that back off down to it without listing
+    the word on the way; a depth-first walk over those, cheapest bound first, stops where the bound cannot win.
+    """
+    best = np.full(wanted.shape[0], np.inf)
+    state_stack = np.empty(order + 1, dtype=np.int64)
+    next_stack = np.empty(order + 1, dtype=np.int64)
+    cost_stack = np.empty(order + 1)
+    for bottom in range(bound.shape[0]):
+        if not visited[bottom]:
+            continue
+        for arc in range(arrays.first_arc[bottom], arrays.first_arc[bottom + 1]):
+            word, cost = arrays.word[arc], arrays.cost[arc]
+            if not wanted[word] or not cost + bound[bottom] < best[word]:
+                continue
+            if reachable[bottom]:
+                best[word] = min(best[word], cost)
+            state_stack[0], next_stack[0], cost_stack[0], depth = bottom, first_child[bottom], cost, 0
+            while depth >= 0:
+                at = next_stack[depth]
+                if at == first_child[state_stack[depth] + 1]:
+                    depth -= 1
+                    continue
+                above = children[at]
+                through = cost_stack[depth] + arrays.backoff_cost[above]
+                if not through + bound[above] < best[word]:
+                    depth -= 1  # the other children's bounds are no lower
+                    continue
+                next_stack[depth] = at + 1
+                if _lists(arrays, above, word):
+                    continue
+                if reachable[above]:
+                    best[word] = min(best[word], through)
+                depth += 1
+                state_stack[depth], next_stack[depth], cost_stack[depth] = above, first_child[above], through
+    return best

@@ -1,0 +1,211 @@
+"""Building the decoding graph of context-independent phones (6.1.1, 6.2.1).
+
+Every path of the result is `<s>`, words, `</s>`, each label among the HMM states that realise it; there are no
+epsilons, no two arcs of a state have the same label, no two states could be merged, and every look-ahead cost is paid
+as early as the words that could follow allow.  Transition probabilities are no part of it: they are added when the
+decoder compiles the graph.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.fst import ArcArrays, from_openfst, to_openfst
+from decoder.graph.lexicon import (
+    GRID,
+    GraphOptions,
+    Lexicon,
+    LexiconAcceptor,
+    check_phones,
+    lexicon_from_dictionary,
+    phone_loop,
+)
+from decoder.graph.lookahead import optimistic_costs
+from decoder.graph.push import push_to_start
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.arpa import Arpa
+from readers.att import EPSILON, Acceptor
+from readers.dictionary import Pronunciation
+from readers.errors import GraphError
+
+RESERVED_WORDS = ("<eps>", "<epsilon>", "0")  # AT&T text uses them for "no label"
+STEPS = ("compiled", "epsilon-free", "determinised", "pushed", "minimised")
+
+
+@dataclass(frozen=True)
+class MonophoneGraph:
+    """acceptor: the graph; lookahead: -ln of each word's most optimistic probability, as paid inside the graph, <s> and
+    </s> included; sizes: (step, states, arcs); outputs: words that are written otherwise ("" = not at all);
+    dropped: (word, reason) of the words left out.
+    """
+
+    acceptor: Acceptor
+    lookahead: dict[str, float]
+    sizes: list[tuple[str, int, int]]
+    outputs: dict[str, str]
+    dropped: list[tuple[str, str]]
+
+
+def build_monophone_graph(
+    state_map: Mapping[str, Sequence[str]],
+    transitions: Mapping[str, tuple[float, float]] | None,
+    dictionary: Sequence[Pronunciation] | None,
+    language_model: Arpa | LanguageModel,
+    options: GraphOptions | None = None,
+    progress: Callable[..., None] | None = None,
+) -> MonophoneGraph:
+    """Compile dictionary and look-ahead into a graph over the state map's states.
+
+    state_map: the states of each model, left to right; transitions: (ln self, ln forward) of each state, only checked
+    to be complete, None to skip that; dictionary None: a phone loop, each model but silence a word of its own.
+    progress(done, total, step=, states=, arcs=) is called after each of the five steps.
+    Raises GraphError naming words without a probability, phones without a model, states without transitions.
+    """
+    options = options or GraphOptions()
+    state_map = {phone: list(states) for phone, states in state_map.items()}
+    if not isinstance(language_model, LanguageModel):
+        language_model = LanguageModel.from_arpa(language_model)
+    if dictionary is None:
+        lexicon = phone_loop(state_map, options)
+    else:
+        lexicon = lexicon_from_dictionary(dictionary, options)
+    check_phones(lexicon, state_map)
+    if transitions is not None:
+        _check_transitions(state_map, transitions)
+    lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
+    acceptor = lexicon_acceptor(lexicon, state_map, lookahead, options)
+    arrays, sizes = optimise(acceptor.arrays(), progress)
+    return MonophoneGraph(
+        _as_acceptor(arrays, acceptor.symbols),
+        lookahead,
+        sizes,
+        {word: output for word, output in lexicon.outputs.items() if word in lookahead},
+        dropped,
+    )
+
+
+def lookahead_costs(
+    lexicon: Lexicon, model: LanguageModel, drop_missing: bool
+) -> tuple[dict[str, float], list[tuple[str, str]]]:
+    """The most optimistic cost of each word, rounded down to the grid, and (word, reason) of those left out."""
+    words = list(dict.fromkeys(word for word, _, _ in lexicon.words))
+    for word in words:
+        if word in RESERVED_WORDS or (word.startswith("[") and word.endswith("]")):
+            raise GraphError(
+                f"dictionary word '{word}': means no label or an HMM state in graph files; expected another name"
+            )
+    unknown = [word for word in words if model.word_id(word) < 0]
+    if unknown and not drop_missing:
+        model.word_ids(words, where="dictionary")  # raises, naming them
+    dropped = [(word, "not in the language model") for word in unknown]
+    words = [word for word in words if model.word_id(word) >= 0]
+    ends = [SENTENCE_END] if model.end_id >= 0 else []
+    costs = dict(zip(words + ends, optimistic_costs(model, model.word_ids(words + ends))))
+    impossible = [word for word in words if math.isinf(costs[word])]
+    if ends and math.isinf(costs[SENTENCE_END]):
+        raise GraphError("language model: </s> has probability 0 after every history; expected sentences that can end")
+    if impossible and not drop_missing:
+        raise GraphError(
+            f"language model: probability 0 after every history for {', '.join(impossible[:10])}; expected every "
+            "dictionary word to be possible, or missing words to be dropped"
+        )
+    dropped += [(word, "impossible in the language model") for word in impossible]
+    if len(impossible) == len(words):
+        raise GraphError("graph: no dictionary word is in the language model; expected at least one")
+    # Rounded down, the look-ahead stays optimistic; a probability above 1 (an unnormalised model) is taken for 1.
+    lookahead = {word: max(0.0, math.floor(costs[word] * GRID) / GRID) for word in words if word not in set(impossible)}
+    end_cost = max(0.0, math.floor(costs[SENTENCE_END] * GRID) / GRID) if ends else 0.0
+    return {SENTENCE_START: 0.0, SENTENCE_END: end_cost, **lookahead}, dropped
+
+
+def lexicon_acceptor(
+    lexicon: Lexicon, state_map: Mapping[str, Sequence[str]], lookahead: Mapping[str, float], options: GraphOptions
+) -> LexiconAcceptor:
+    """The acceptor before it is optimised: every pronunciation a chain of its own, silence paths, epsilons."""
+    words = [word for word in lookahead if word not in (SENTENCE_START, SENTENCE_END)]
+    acceptor = LexiconAcceptor(dict(state_map), words, lexicon.silence, options.silence_topology)
+    start, begun, hub, after, end, final = range(6)
+    for phones, cost in lexicon.starts:
+        acceptor.add_path(start, begun, phones, SENTENCE_START, cost)
+    for word, phones, cost in lexicon.words:
+        if word in lookahead:
+            acceptor.add_path(hub, after, phones, word, lookahead[word] + cost)
+    for phones, cost in lexicon.ends:
+        acceptor.add_path(end, final, phones, SENTENCE_END, lookahead[SENTENCE_END] + cost)
+    acceptor.add_skip(begun, hub)
+    acceptor.add_skip(begun, end)
+    acceptor.add_skip(after, end)
+    if lexicon.optional_silence:
+        p = options.silence_probability
+        acceptor.add_path(after, hub, (lexicon.silence,), None, 0.0 if p is None else -math.log(p))
+        acceptor.add_skip(after, hub, 0.0 if p is None else -math.log1p(-p))
+    else:
+        acceptor.add_skip(after, hub)
+    return acceptor
+
+
+def optimise(
+    arrays: ArcArrays, progress: Callable[..., None] | None = None
+) -> tuple[ArcArrays, list[tuple[str, int, int]]]:
+    """Remove epsilons, determinise, push, minimise.  Returns the result with start 0, and the size after each step."""
+    import kaldifst
+
+    sizes: list[tuple[str, int, int]] = []
+
+    def done(arrays: ArcArrays) -> ArcArrays:
+        sizes.append((STEPS[len(sizes)], arrays.num_states, arrays.num_arcs))
+        if progress:
+            progress(len(sizes), len(STEPS), step=sizes[-1][0], states=arrays.num_states, arcs=arrays.num_arcs)
+        return arrays
+
+    done(arrays)
+    fst = to_openfst(arrays)
+    kaldifst.rmepsilon(fst)
+    done(from_openfst(fst))
+    fst = kaldifst.determinize(fst)
+    kaldifst.connect(fst)
+    determinised = done(from_openfst(fst))
+    pushed = done(push_to_start(determinised))
+    fst = to_openfst(pushed)
+    kaldifst.minimize_encoded(fst, delta=1.0 / GRID)
+    minimised = done(_renumbered(from_openfst(fst).sorted()))
+    return minimised, sizes
+
+
+def _renumbered(arrays: ArcArrays) -> ArcArrays:
+    """The start becomes state 0, the others keep their order."""
+    number = np.arange(arrays.num_states, dtype=np.int32)
+    number[: arrays.start] += 1
+    number[arrays.start] = 0
+    final_cost = np.empty_like(arrays.final_cost)
+    final_cost[number] = arrays.final_cost
+    return ArcArrays(number[arrays.source], number[arrays.target], arrays.label, arrays.cost, final_cost, 0).sorted()
+
+
+def _check_transitions(state_map: Mapping[str, Sequence[str]], transitions: Mapping[str, tuple[float, float]]) -> None:
+    lacking = [
+        f"{state} of {phone}" for phone, states in state_map.items() for state in states if state not in transitions
+    ]
+    if lacking:
+        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        raise GraphError(
+            f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the state map"
+        )
+
+
+def _as_acceptor(arrays: ArcArrays, symbols: list[str]) -> Acceptor:
+    """With epsilon and the symbols that occur, HMM states first; labels index them."""
+    used, label = np.unique(arrays.label, return_inverse=True)
+    final = np.flatnonzero(np.isfinite(arrays.final_cost)).astype(np.int32)
+    return Acceptor(
+        source=arrays.source,
+        target=arrays.target,
+        label=(label + 1).astype(np.int32),
+        cost=arrays.cost,
+        final=final,
+        final_cost=arrays.final_cost[final],
+        start=arrays.start,
+        symbols=[EPSILON, *(symbols[i - 1] for i in used)],
+    )

@@ -1,0 +1,47 @@
+"""Weight pushing: every cost is paid as early on its path as it can be (kaldifst lacks this operation)."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from decoder.fst import ArcArrays
+from readers.errors import GraphError
+
+
+def best_completion(arrays: ArcArrays) -> np.ndarray:
+    """(S,) f8: cost of the best path from each state to the end, final cost included; inf where there is none.
+
+    Bellman's relaxation over all arcs at once, as often as the longest best path has arcs.
+    Raises GraphError when a cycle has a negative cost.
+    """
+    distance = arrays.final_cost.astype(np.float64)
+    if arrays.num_arcs == 0:
+        return distance
+    owner, first = np.unique(arrays.source, return_index=True)
+    cost = arrays.cost.astype(np.float64)
+    for _ in range(arrays.num_states):
+        through = np.minimum.reduceat(cost + distance[arrays.target], first)
+        better = through < distance[owner]
+        if not better.any():
+            return distance
+        distance[owner[better]] = through[better]
+    raise GraphError("acceptor: a cycle of negative cost; expected costs that are -ln of probabilities")
+
+
+def push_to_start(arrays: ArcArrays) -> ArcArrays:
+    """The same weighted language, reweighted so that from every state but the start the best completion costs 0.
+
+    w'(arc) = w + V(target) - V(source), final'(s) = final - V(s), V the best completion; the start's own V is added
+    back to the arcs that leave it.  The start must have no incoming arc; states without a completion are refused.
+    """
+    value = best_completion(arrays)
+    if not np.all(np.isfinite(value)):
+        raise GraphError(f"acceptor: {np.sum(~np.isfinite(value))} states reach no end; expected a trimmed acceptor")
+    if np.any(arrays.target == arrays.start):
+        raise GraphError("acceptor: an arc returns to the start; expected a start that is left for good")
+    # The start keeps its value: its arcs are not reduced by it.
+    kept = value.copy()
+    kept[arrays.start] = 0.0
+    cost = arrays.cost + value[arrays.target] - kept[arrays.source]
+    final = arrays.final_cost - kept
+    return replace(arrays, cost=cost.astype(np.float32), final_cost=final.astype(np.float32))
