@@ -9,7 +9,6 @@ prints the table with a line per speaker, draws the confusions and ends with
 import argparse
 from pathlib import Path
 
-from readers.errors import FormatError
 from readers.report import RunReport
 
 FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
@@ -39,10 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from decoder import score_report, scoring
+    from readers.timit import read_phone_map
 
     references = read_words(arguments.reference, arguments.level)
     hypotheses = read_words(arguments.hypothesis, arguments.level)
-    fold = read_fold(FOLDS.get(arguments.fold, arguments.fold)) if arguments.fold else None
+    fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)
 
@@ -86,17 +86,3 @@ def read_words(path: str, level: int = 0) -> dict[str, list[str]]:
         name: [label.aux[level - 1][0] for label in labels if len(label.aux) >= level]
         for name, labels in read_mlf(path).items()
     }
-
-
-def read_fold(path: str | Path) -> dict[str, str | None]:
-    """A phone map: first column -> last column of each line; a line of one column leaves that phone out."""
-    fold: dict[str, str | None] = {}
-    with Path(path).open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.split()
-            if not fields or line.startswith("#"):  # only whole lines are comments: h# is a phone
-                continue
-            if fields[0] in fold:
-                raise FormatError(f"{path}:{number}: '{fields[0]}' is mapped twice; expected one line for each")
-            fold[fields[0]] = fields[-1] if len(fields) > 1 else None
-    return fold

@@ -1,0 +1,100 @@
+"""TIMIT's phone times as the labels that training and scoring ask for.
+
+TIMIT gives phone boundaries in samples; a hybrid model wants an HMM state for every frame.  Frame t belongs to the
+phone that its centre falls into, and a phone's frames are dealt out evenly to its three states.  (The setup of the CNTK
+book, 7.1.1, has state times from an HTK alignment instead; the names of phones and states are the same.)
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.hmm_tables import write_state_map
+from readers.mlf import Label, write_mlf
+from readers.report import RunReport
+from readers.scp import read_scp
+from readers.timit import Segment, read_phone_map, read_segments
+from recipes.timit.corpus import DATA, Utterance
+
+PHONE_MAP = DATA / "phones.61-48-39.txt"
+STATE_SUFFIXES = ("_s2", "_s3", "_s4")
+SILENCE = "h#"  # what every utterance begins and ends with
+SAMPLES_PER_FRAME, SAMPLES_PER_WINDOW = 160, 400  # 10 ms and 25 ms at 16 kHz
+TICKS_PER_FRAME = 100_000
+TICKS_PER_SAMPLE = 625
+
+
+def phone_set() -> list[str]:
+    """TIMIT's 61 phones, sorted."""
+    return sorted(read_phone_map(PHONE_MAP))
+
+
+def state_map(phones: Iterable[str]) -> dict[str, list[str]]:
+    return {phone: [phone + suffix for suffix in STATE_SUFFIXES] for phone in phones}
+
+
+def write_state_tables(out: Path) -> None:
+    """states.list, the labelMappingFile of training, and states.map, the state names of every phone."""
+    states = state_map(phone_set())
+    write_state_map(out / "states.map", states)
+    with atomic_write(out / "states.list", "w") as file:
+        file.writelines(f"{state}\n" for names in states.values() for state in names)
+
+
+def write_labels(utterances: list[Utterance], scp: Path, states_mlf: Path, phones_mlf: Path) -> RunReport:
+    """Write the frame-level state labels and the phone sequences of the utterances that have features.
+
+    scp: the features, which say how many frames an utterance has (the last phone's end may differ from the audio's by
+    some samples).  A broken .PHN loses only its own utterance.
+    """
+    report = RunReport("label files")
+    known = set(phone_set())
+    num_frames = {entry.key: entry.num_frames for entry in read_scp(scp)}
+    states, phones = [], []
+    for utterance in utterances:
+        if utterance.name not in num_frames:
+            report.skip(utterance.name, "no features")
+            continue
+        try:
+            segments = checked_segments(utterance.phones, known)
+        except FormatError as fault:
+            report.fail(utterance.name, str(fault))
+            continue
+        name = f"*/{utterance.name}.lab"
+        states.append((name, state_labels(segments, num_frames[utterance.name])))
+        phones.append((name, [Label(s.start * TICKS_PER_SAMPLE, s.end * TICKS_PER_SAMPLE, s.name) for s in segments]))
+        report.done()
+    write_mlf(states_mlf, states)
+    write_mlf(phones_mlf, phones)
+    return report
+
+
+def checked_segments(path: Path, known: set[str]) -> list[Segment]:
+    segments = read_segments(path)
+    for segment in segments:
+        if segment.name not in known:
+            raise FormatError(f"{path}: phone '{segment.name}'; expected one of TIMIT's 61")
+    return segments
+
+
+def state_labels(segments: list[Segment], num_frames: int) -> list[Label]:
+    """The state of every frame as labels that tile the utterance: frame t is centred on sample 160 t + 200.
+
+    A phone of fewer frames than states leaves its last states out; a phone without a frame's centre leaves no trace.
+    """
+    # The first frame whose centre lies at or behind each phone's first sample; the last phone lasts to the end.
+    first = np.array([-(-(s.start - SAMPLES_PER_WINDOW // 2) // SAMPLES_PER_FRAME) for s in segments] + [num_frames])
+    first = np.clip(first, 0, num_frames)
+    first[0] = 0
+    labels = []
+    for segment, begin, end in zip(segments, first[:-1].tolist(), first[1:].tolist()):
+        bounds = np.linspace(begin, end, len(STATE_SUFFIXES) + 1).round().astype(int)
+        if end - begin < len(STATE_SUFFIXES):
+            bounds = np.minimum(begin + np.arange(len(STATE_SUFFIXES) + 1), end)
+        for suffix, start, stop in zip(STATE_SUFFIXES, bounds[:-1].tolist(), bounds[1:].tolist()):
+            if start < stop:
+                labels.append(Label(start * TICKS_PER_FRAME, stop * TICKS_PER_FRAME, segment.name + suffix))
+    return labels
