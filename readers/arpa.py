@@ -1,8 +1,8 @@
 """ARPA language models: back-off n-grams of any order, plain or gzip-compressed.
 
 `\\data\\` and `ngram N=count` lines, then for each order a section `\\N-grams:` with lines
-`log10p w1 .. wN [log10bow]`, then `\\end\\`, which may be missing.  Text before `\\data\\` is a comment.  All values here stay log10.
-Source: the ARPA format as the CMU and SRI toolkits write it; CNTK book 6.2.1.
+`log10p w1 .. wN [log10bow]`, then `\\end\\`, which may be missing.  Text before `\\data\\` is a comment.
+All values here stay log10.  Source: the ARPA format as the CMU and SRI toolkits write it; CNTK book 6.2.1.
 """
 
 import gzip

@@ -141,7 +141,7 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
 
 
 def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
-    """Write samples (N,) on the 16-bit scale, rounded, as NIST SPHERE with TIMIT's 1024-byte header and little-endian PCM.
+    """Write samples (N,) on the 16-bit scale, rounded, as little-endian NIST SPHERE with a 1024-byte header.
 
     Raises ShapeError for values beyond 16 bits.
     """

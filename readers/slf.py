@@ -175,13 +175,13 @@ def _real(fields: dict[str, str], name: str, default: float, where: str) -> floa
 
 
 def _log_conversion(base: str | None, path):
-    """A function from scores in the file to natural logs; base 0 means that they are no logs, none or 1 that they are."""
+    """A function from scores in the file to natural logs; base 0 means that they are no logs, none that they are."""
     value = _real({} if base is None else {"base": base}, "base", math.e, f"{path}: header")
     if value == 0:
         return lambda score: math.log(score) if score > 0 else -math.inf
-    if value < 0:
+    if value < 0 or value == 1:
         raise FormatError(f"{path}: header: base={base}; expected 0 or a base of logarithms")
-    factor = 1.0 if value == 1 or abs(value - math.e) < 1e-4 else math.log(value)
+    factor = 1.0 if abs(value - math.e) < 1e-4 else math.log(value)  # e is written with a few digits
     return lambda score: score * factor
 
 
