@@ -34,7 +34,7 @@ def random_orders(seed):
     rng = np.random.default_rng(seed)
     vocabulary = ["<s>", "</s>", "a", "b", "c"]
     orders = [{(w,): (float(-2 * rng.random()), float(rng.normal())) for w in vocabulary}]
-    for k in range(2, 2 + rng.integers(0, 3)):
+    for _ in range(rng.integers(0, 3)):
         # every prefix is listed, as in any model that an estimator writes
         rows = [(*h, w) for h in orders[-1] if h[-1] != "</s>" for w in vocabulary[1:] if rng.random() < 0.5]
         orders.append({row: (float(-2 * rng.random()), float(rng.normal())) for row in rows})

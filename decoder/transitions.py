@@ -1,0 +1,70 @@
+"""State transition probabilities estimated from frame alignments.
+
+A state that is entered n times and holds N frames in all stays with probability (N - n) / N and goes on with n / N,
+the inverse of its mean run length.  One is added to both counts, so that a state never seen stays and goes on alike.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from readers.errors import FormatError
+from readers.mlf import TICKS_PER_FRAME, Label
+
+
+@dataclass(frozen=True)
+class TransitionEstimate:
+    """transitions: state -> (ln P of staying, ln P of going on), in the order of the states; runs, frames: how often
+    each state was entered and how many frames it held.
+    """
+
+    transitions: dict[str, tuple[float, float]]
+    runs: dict[str, int]
+    frames: dict[str, int]
+
+    @property
+    def unseen(self) -> list[str]:
+        return [state for state, count in self.runs.items() if count == 0]
+
+
+def estimate_transitions(
+    alignments: Mapping[str, Sequence[Label]] | Iterable[tuple[str, Sequence[Label]]],
+    states: Sequence[str],
+    frame_period: int = TICKS_PER_FRAME,
+    floor: float = 0.001,
+) -> TransitionEstimate:
+    """Count every label as one run of its state.
+
+    alignments: utterance -> state labels with times in 100 ns (an MLF); states: all states of the model set;
+    frame_period: 100 ns; floor: least probability of either transition.
+    Times are rounded to frames, as for training.  Raises FormatError naming utterance and label for an unknown state,
+    missing times and an end before the start.
+    """
+    if not 0 <= floor < 0.5:
+        raise FormatError(f"transition floor {floor}; expected at least 0 and below 0.5")
+    runs, frames = dict.fromkeys(states, 0), dict.fromkeys(states, 0)
+    for key, labels in alignments.items() if isinstance(alignments, Mapping) else alignments:
+        for number, label in enumerate(labels, start=1):
+            if label.name not in runs:
+                raise FormatError(f"{key}, label {number}: state '{label.name}'; expected a state of the model set")
+            if label.start is None or label.end is None:
+                raise FormatError(f"{key}, label {number}: '{label.name}' has no start and end; expected both")
+            duration = _frame(label.end, frame_period) - _frame(label.start, frame_period)
+            if duration < 0:
+                raise FormatError(
+                    f"{key}, label {number}: '{label.name}' from {label.start} to {label.end}; expected start <= end"
+                )
+            if duration:  # a label of no frames is no visit
+                runs[label.name] += 1
+                frames[label.name] += duration
+    transitions = {}
+    for state in runs:
+        forward = (runs[state] + 1) / (frames[state] + 2)
+        forward = min(max(forward, floor), 1 - floor)
+        transitions[state] = (math.log1p(-forward), math.log(forward))
+    return TransitionEstimate(transitions, runs, frames)
+
+
+def _frame(time: int, period: int) -> int:
+    """The frame a time falls on; some aligners write times that are a tick off."""
+    return (2 * time + period) // (2 * period)
