@@ -1,0 +1,48 @@
+"""Transcripts with one utterance a line, `word word ... (utterance-id)`: NIST's trn form, and Sphinx's.
+
+Source: NIST sclite documentation; the AN4 corpus.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.text import read_lines
+
+_LINE = re.compile(r"(.*?)\(([^()\s]+)\)")
+
+
+def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, list[str]]:
+    """utterance id -> words, in file order; the words in `marks` are left out.
+
+    Raises FormatError, with file and line, for a line without an id and for an id that is there twice.
+    """
+    transcripts: dict[str, list[str]] = {}
+    lines_of: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        match = _LINE.fullmatch(line.strip())
+        if not match:
+            raise FormatError(
+                f"{path}:{number}: {line.strip()[:60]!r}; expected words and the utterance in parentheses"
+            )
+        words, name = match.groups()
+        if name in transcripts:
+            raise FormatError(
+                f"{path}:{number}: utterance {name!r} is already at line {lines_of[name]}; expected each once"
+            )
+        transcripts[name] = [word for word in words.split() if word not in marks]
+        lines_of[name] = number
+    if not transcripts:
+        raise FormatError(f"{path}: no transcripts; expected lines `word word ... (utterance)`")
+    return transcripts
+
+
+def write_trn(path: str | os.PathLike, transcripts: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Write (utterance id, words) pairs."""
+    with atomic_write(path, "w") as file:
+        for name, words in transcripts:
+            file.write(" ".join([*words, f"({name})"]) + "\n")
