@@ -1,0 +1,234 @@
+"""The configuration language: blocks of names, looked up outwards, converted when they are asked for.
+
+    config = load_config(["configFile=base.cntk+exp.cntk", "TIMIT_Train=[SGD=[maxEpochs=5]]"])
+    sgd = config.block("TIMIT_Train").block("SGD")
+    sgd.int("maxEpochs"), sgd.ints("minibatchSize", "256").at(3), sgd.where("maxEpochs")
+
+Names are the same in any case of letters.  A name that a block does not set is looked for in the blocks around it.
+`$Name$` in a value is replaced when the value is asked for, seen from the block that sets the value.  A block found
+further out (an SGD or reader block shared by several commands) sees the names of the block that asked for it first, as
+if it had been written there; the book (5.1.3.2) gets the same from its stack of open blocks.
+Every value knows the file and line it came from, through layers, merging and substitution.
+Source: CNTK book, sections 3.9 and 5.1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from readers.config_files import ConfigFiles
+from readers.config_scope import Scope, shorten
+from readers.config_syntax import Source, Span, inside_brackets, unquote
+from readers.config_values import (
+    Schedule,
+    did_you_mean,
+    nearest,
+    parse_bool,
+    parse_choice,
+    parse_float,
+    parse_int,
+    split_array,
+)
+from readers.errors import ConfigError
+
+__all__ = ["REQUIRED", "Config", "Schedule", "Unknown", "load_config"]
+
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A name that nobody reads, where it stands, and the known name most like it (None if none is)."""
+
+    name: str
+    where: str
+    nearest: str | None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}" if self.nearest else ""
+        return f"{self.where}: {self.name} is not known here{hint}"
+
+
+class Config(Scope):
+    """A block.  Conversions name the place of the value when it does not read as what was asked for.
+
+    Each of `text`, `path`, `int`, `float`, `bool`, `choice`, `array`, `ints`, `floats` takes the name and a default;
+    without a default the name is required.  A string default is converted as if it stood in the file, any other is
+    returned as it is.  A value that is the word `default` counts as not set, here or further out.
+
+    warnings: what a user may want to know about how the text was read (includes left out).
+    """
+
+    def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
+        super().__init__(name, parent, where)
+        self.warnings: list[str] = []
+
+    @classmethod
+    def from_text(cls, text: str, where: str = "text", parent: Config | None = None) -> Config:
+        """A block from the text of a file, without includes."""
+        config = cls(parent=parent, where=where)
+        config.merge(Source.from_text(text, where))
+        return config
+
+    # What there is (see Scope for names, has_own, is_block, where, full_name, script, substitute)
+
+    def has(self, name: str) -> bool:
+        """Whether the name is set, here or further out, and not to the word `default`."""
+        return self._value(name) is not None
+
+    def blocks(self) -> Iterator[tuple[str, Config]]:
+        """(name, block) of the blocks that this block itself sets."""
+        for name in self.names():
+            if self.is_block(name):
+                yield name, self.block(name)
+
+    def unknown(self, known: Iterable[str]) -> list[Unknown]:
+        """The names set in this block itself that are not among `known`, for a consumer that reads only those."""
+        known = list(known)
+        lower = {name.lower() for name in known}
+        return [
+            Unknown(self.full_name(entry.name), entry.where, nearest(entry.name, known))
+            for key, entry in self._entries.items()
+            if key not in lower
+        ]
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Raise ConfigError for the first name of `unknown`, and say how many there are."""
+        unknown = self.unknown(known)
+        if unknown:
+            more = f" ({len(unknown)} such names in this block)" if len(unknown) > 1 else ""
+            raise ConfigError(f"{unknown[0]}{more}")
+
+    # Values
+
+    def text(self, name: str, default: Any = REQUIRED) -> str:
+        """The value as it stands, references replaced, without quotes."""
+        return self._convert(name, default, lambda text, where, what: text)
+
+    def path(self, name: str, default: Any = REQUIRED) -> Path:
+        """A file name; backslashes separate directories, as they do in the book's examples."""
+        return self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
+
+    def int(self, name: str, default: Any = REQUIRED) -> int:
+        return self._convert(name, default, parse_int)
+
+    def float(self, name: str, default: Any = REQUIRED) -> float:
+        return self._convert(name, default, parse_float)
+
+    def bool(self, name: str, default: Any = REQUIRED) -> bool:
+        return self._convert(name, default, parse_bool)
+
+    def choice(self, name: str, choices: Sequence[str], default: Any = REQUIRED) -> str:
+        """One of `choices`, spelled as there, in whatever case of letters it was written."""
+        return self._convert(name, default, lambda text, where, what: parse_choice(text, choices, where, what))
+
+    def array(self, name: str, default: Any = REQUIRED) -> list[str]:
+        """The elements of an array as texts; see `config_values.split_array` for how it is written."""
+        return self._convert_array(name, default, lambda text, where, what: text, list)
+
+    def ints(self, name: str, default: Any = REQUIRED) -> Schedule:
+        return self._convert_array(name, default, parse_int, Schedule)
+
+    def floats(self, name: str, default: Any = REQUIRED) -> Schedule:
+        return self._convert_array(name, default, parse_float, Schedule)
+
+    def block(self, name: str, default: Any = REQUIRED) -> Config:
+        """The block of that name, this one's or one further out; the default (None, say) when there is none."""
+        found = self.find(name)
+        if found is None:
+            return self._missing(name, default)
+        scope, entry = found
+        pieces = scope.pieces(entry)
+        if not pieces:
+            value = scope.resolve(entry)
+            if value.text == "default":
+                return self._missing(name, default)
+            raise ConfigError(
+                f"{entry.value.where}: {self.full_name(name)} is {shorten(value.text)!r}; expected a block [...]"
+            )
+        config = Config(entry.name, self, pieces[0].where)
+        for piece in pieces:
+            config.merge(*inside_brackets(piece, "[", ";"))
+        return config
+
+    def written(self, name: str) -> str:
+        """The plain value of a name as it would stand in a file, quotes where they are needed, with the references
+        replaced that can be followed from here."""
+        found = self.find(name)
+        if found is None:
+            return self._missing(name, REQUIRED)
+        try:
+            plain = unquote(found[0].resolve(found[1])).text
+        except ConfigError:
+            return found[1].value.text
+        try:
+            survives = Config.from_text(f"{name}={plain}").text(name, "") == plain
+        except ConfigError:
+            survives = False
+        return plain if survives else f'"{plain}"'
+
+    def _value(self, name: str) -> Span | None:
+        """The resolved value with its quotes, None when it is not set."""
+        found = self.find(name)
+        value = found[0].resolve(found[1]) if found else None
+        return None if value is None or value.text == "default" else value
+
+    def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
+        value = self._value(name)
+        if value is None:
+            default = self._missing(name, default)
+            return parse(default, "default", self.full_name(name)) if isinstance(default, str) else default
+        if value.text.startswith("["):
+            raise ConfigError(f"{value.where}: {self.full_name(name)} is a block; expected a plain value")
+        text = unquote(value).text
+        if not text and default is REQUIRED:
+            raise ConfigError(f"{value.where}: {self.full_name(name)} is empty; expected a value")
+        return parse(text, value.where, self.full_name(name))
+
+    def _convert_array(self, name: str, default: Any, parse: Callable[[str, str, str], Any], collect: type) -> Any:
+        value = self._value(name)
+        if value is None:
+            default = self._missing(name, default)
+            if not isinstance(default, str):
+                return default
+            value = Source([(default, "default")]).span
+        what = self.full_name(name)
+        if value.text.startswith("["):
+            raise ConfigError(f"{value.where}: {what} is a block; expected an array, bare or in {{}}")
+        elements = collect(parse(element.text, element.where, what) for element in split_array(value, what))
+        if not elements and default is REQUIRED:
+            raise ConfigError(f"{value.where}: {what} is empty; expected at least one element")
+        return elements
+
+    def _missing(self, name: str, default: Any) -> Any:
+        if default is not REQUIRED:
+            return default
+        found = self.find(name)
+        if found:
+            raise ConfigError(
+                f"{found[1].value.where}: {self.full_name(name)} is set to default, and it has none; "
+                f"expected {name}=..."
+            )
+        raise ConfigError(
+            f"{self._where}: {self.full_name(name)} is not set, here or in a block around it; "
+            f"expected {name}=...{did_you_mean(name, self.visible())}"
+        )
+
+
+def load_config(arguments: Sequence[str]) -> Config:
+    """The configuration that a command line asks for: `configFile=a+b name=value ... currentDirectory=dir`.
+
+    Arguments count from left to right, the later value wins.  The directory is changed for the whole process, at once.
+    Raises ConfigError naming file and line, or the argument.
+    """
+    files = ConfigFiles()
+    config = Config()
+    for argument in arguments:
+        for source in files.read_argument(argument):
+            config.merge(source)
+    config._where = "+".join(files.names) or config._where
+    config.warnings.extend(files.warnings)
+    return config
