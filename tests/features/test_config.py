@@ -126,12 +126,12 @@ def test_plp_order_must_fit_the_channels():
 
 
 def test_warping_needs_both_cutoffs_in_order():
-    with pytest.raises(SettingError, match="WARPLCUTOFF = 0.0; expected a frequency above 0"):
+    with pytest.raises(SettingError, match=r"WARPLCUTOFF = 0.0; expected a frequency above 0"):
         FeatureConfig(warp=1.1)
-    with pytest.raises(SettingError, match="WARPUCUTOFF = 200.0; expected more than WARPLCUTOFF, 300.0"):
+    with pytest.raises(SettingError, match=r"WARPUCUTOFF = 200.0; expected more than WARPLCUTOFF, 300.0"):
         FeatureConfig(warp=1.1, warp_low_cutoff=300.0, warp_high_cutoff=200.0)
 
 
 def test_band_limits_in_order():
-    with pytest.raises(SettingError, match="LOFREQ = 3000.0; expected less than HIFREQ, 200.0"):
+    with pytest.raises(SettingError, match=r"LOFREQ = 3000.0; expected less than HIFREQ, 200.0"):
         FeatureConfig(low_frequency=3000.0, high_frequency=200.0)

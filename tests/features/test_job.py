@@ -1,0 +1,190 @@
+"""The HCopy job and its command: files in parallel, losses named, nothing half-written."""
+
+import os
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from features import FeatureConfig, extract, hcopy
+from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
+from readers.audio import read_audio, write_sphere, write_wav
+from readers.errors import ConfigError
+from readers.htk import kind_name, read_htk
+from recipes.cli.main import main
+
+CONFIG = FeatureConfig(target_kind="FBANK_D", num_channels=12, save_with_crc=False)
+RATE = 8000
+
+
+def write_audio(directory, count, seed=0):
+    """count short WAV files; returns (source, target) pairs."""
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for i in range(count):
+        source = directory / f"utt{i:02}.wav"
+        write_wav(source, rng.integers(-3000, 3000, 1000 + 80 * i), RATE)
+        pairs.append((source, directory / "feat" / f"utt{i:02}.fbank"))
+    return pairs
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_hcopy_writes_what_extract_computes(tmp_path, workers):
+    pairs = write_audio(tmp_path, FILES_PER_TASK + 2)
+    calls = []
+    report = hcopy(pairs, CONFIG, workers, lambda done, total: calls.append((done, total)))
+    assert (report.num_done, report.lost, report.exit_status) == (len(pairs), [], 0)
+    assert calls[-1] == (len(pairs), len(pairs))
+    for source, target in pairs:
+        written = read_htk(target)
+        np.testing.assert_array_equal(written.frames, extract(read_audio(source)[0], CONFIG, RATE))
+        assert (kind_name(written.kind), written.period) == ("FBANK_D", 100000)
+
+
+def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
+    pairs = write_audio(tmp_path, 4)
+    raw = (tmp_path / "utt00.wav").read_bytes()
+    bad = {
+        "empty.wav": (b"", "empty file"),
+        "cut.wav": (raw[:300], "cut short"),
+        "junk.wav": (b"no audio at all, only text in a file that is long enough", "expected"),
+    }
+    for name, (content, _) in bad.items():
+        (tmp_path / name).write_bytes(content)
+    write_wav(tmp_path / "short.wav", np.ones(100), RATE)
+    write_wav(tmp_path / "rate.wav", np.ones(4000), 11025)
+    bad |= {
+        "short.wav": (b"", "100 samples; expected at least 204, one window"),
+        "rate.wav": (b"", "sample rate 11025 Hz; expected 8000 Hz, as SOURCERATE = 1250 says"),
+        "missing.wav": (b"", "No such file"),
+    }
+    names = list(bad)
+    mixed = [(tmp_path / name, tmp_path / "feat" / f"{name}.fbank") for name in names]
+    config = FeatureConfig(target_kind="FBANK_D", num_channels=12, source_rate=1250.0)
+    report = hcopy(pairs[:2] + mixed + pairs[2:], config, workers=1)
+    assert (report.num_done, report.num_failed, report.exit_status) == (4, len(bad), 1)
+    assert [name for name, _, _ in report.lost] == [str(tmp_path / name) for name in names]
+    for (name, _, reason), (_, expected) in zip(report.lost, bad.values()):
+        assert reason.startswith(name)
+        assert expected in reason
+    assert sorted(path.name for path in (tmp_path / "feat").iterdir()) == [f"utt{i:02}.fbank" for i in range(4)]
+
+
+def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_path):
+    pairs = write_audio(tmp_path, 2)
+    target = pairs[0][1]
+    report = hcopy([pairs[0], (pairs[1][0], target), (pairs[1][0], pairs[1][0])], CONFIG, workers=1)
+    assert report.num_done == 1
+    reasons = {reason.split("; ")[0] for _, _, reason in report.lost}
+    assert f"{target}: {pairs[0][0]} is written there already" in reasons
+    assert f"{pairs[1][0]}: target and source are the same" in reasons
+    assert read_htk(target).frames.shape[1] == (1000 - 204) // 80 + 1
+
+
+def test_hcopy_takes_any_executor(tmp_path):
+    pairs = write_audio(tmp_path, FILES_PER_TASK + 1)
+    with ThreadPoolExecutor(2) as executor:
+        assert hcopy(pairs, CONFIG, executor=executor).exit_status == 0
+        assert executor.submit(int, 7).result() == 7  # still open: it is the caller's
+
+
+class DyingExecutor(Executor):
+    """The first task's process dies, the others run."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        if not hasattr(self, "died"):
+            self.died = True
+            future.set_exception(RuntimeError("terminated abruptly"))
+        else:
+            future.set_result(function(*arguments))
+        return future
+
+
+def test_hcopy_names_the_files_of_a_worker_that_died(tmp_path):
+    pairs = write_audio(tmp_path, FILES_PER_TASK + 3)
+    report = hcopy(pairs, CONFIG, executor=DyingExecutor())
+    assert (report.num_done, report.num_failed) == (3, FILES_PER_TASK)
+    assert report.lost[0] == (str(pairs[0][0]), "failed", "worker process: RuntimeError: terminated abruptly")
+
+
+def test_hcopy_options_that_do_not_fit_sourcerate_stop_before_any_file(tmp_path):
+    config = FeatureConfig(source_rate=1250.0, high_frequency=8000.0)
+    with pytest.raises(ConfigError, match="HIFREQ = 8000; expected at most 4000 Hz"):
+        hcopy(write_audio(tmp_path, 1), config)
+    assert not (tmp_path / "feat").exists()
+
+
+def test_hcopy_leaves_the_environment_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setenv(BLAS_THREAD_VARIABLES[0], "7")
+    monkeypatch.delenv(BLAS_THREAD_VARIABLES[1], raising=False)
+    before = dict(os.environ)
+    hcopy(write_audio(tmp_path, 2), CONFIG, executor=DyingExecutor())
+    assert dict(os.environ) == before
+
+
+def run_command(tmp_path, lines, *options):
+    (tmp_path / "hcopy.config").write_text("TARGETKIND = MFCC_0  # comment\nNUMCHANS = 15\nSAVECOMPRESSED = T\n")
+    (tmp_path / "list.scp").write_text("\n".join(lines) + "\n")
+    return main(["hcopy", "-C", str(tmp_path / "hcopy.config"), "-S", str(tmp_path / "list.scp"), *options])
+
+
+def test_command_all_well_is_status_0(tmp_path, capsys):
+    pairs = write_audio(tmp_path, 3)
+    write_sphere(tmp_path / "sphere.WAV", np.arange(2000) % 500, RATE)
+    lines = [f"{source} {target}" for source, target in pairs]
+    positional = [str(tmp_path / "sphere.WAV"), str(tmp_path / "feat" / "sphere.mfc")]
+    assert run_command(tmp_path, lines, "-v", *positional) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "files: 4 done, 0 skipped, 0 failed\n"
+    assert "MFCC_0: 13 values a frame" in captured.err
+    assert (tmp_path / "feat" / "hcopy.report").read_text() == "# files: 4 done, 0 skipped, 0 failed\n"
+    assert kind_name(read_htk(positional[1]).kind) == "MFCC_C_K_0"
+
+
+def test_command_names_losses_and_gives_status_1(tmp_path, capsys):
+    pairs = write_audio(tmp_path, 1)
+    lines = [f"{source} {target}" for source, target in pairs]
+    lines += [f"{tmp_path}/absent{i} {tmp_path}/feat/absent{i}.mfc" for i in range(7)]
+    assert run_command(tmp_path, lines, "--report", str(tmp_path / "lost.txt")) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "files: 1 done, 0 skipped, 7 failed\n"
+    assert captured.err.count("failed: ") == 5
+    assert f"and 2 more, named in {tmp_path}/lost.txt" in captured.err
+    assert len((tmp_path / "lost.txt").read_text().splitlines()) == 8
+
+
+def test_command_nothing_done_is_status_2(tmp_path, capsys):
+    assert run_command(tmp_path, [f"{tmp_path}/absent {tmp_path}/feat/absent.mfc"]) == 2
+    assert capsys.readouterr().out == "files: 0 done, 0 skipped, 1 failed\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("TARGETKIND = MFCC\nNUMCHAN = 3\n", r"hcopy.config:2: unknown name NUMCHAN"),
+        ("TARGETKIND = MFCC\nVQTABLE = x\n", r"hcopy.config:2: VQTABLE = x is not supported"),
+        ("TARGETKIND = MFCC_D_T\n", r"hcopy.config:1: TARGETKIND = MFCC_D_T; expected _A"),
+    ],
+)
+def test_command_faulty_configuration_is_one_line_and_status_2(tmp_path, capsys, config, message):
+    (tmp_path / "hcopy.config").write_text(config)
+    assert main(["hcopy", "-C", str(tmp_path / "hcopy.config"), "a.wav", "a.mfc"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no files"),
+        (["a.wav"], "a.wav has no target"),
+        (["-j", "0", "a.wav", "a.mfc"], "-j 0: expected at least 1"),
+    ],
+)
+def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
+    (tmp_path / "hcopy.config").write_text("TARGETKIND = MFCC\n")
+    assert main(["hcopy", "-C", str(tmp_path / "hcopy.config"), *arguments]) == 2
+    assert message in capsys.readouterr().err
