@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decoder.fst import EPSILON, ArcArrays
+from decoder.image import model_of_state
 from decoder.language_model import SENTENCE_END, SENTENCE_START
 from readers.dictionary import Pronunciation
 from readers.errors import GraphError
@@ -95,6 +96,23 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
         raise GraphError("graph: which model is silence between words is unknown; expected its name, or no silence")
     outputs = {word: output for word, output in outputs.items() if output != word}
     return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs)
+
+
+def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
+    """The state map that a state list implies by its names, such as `aa_s2`, `eh_s2_1` and `sil[2]`.
+
+    Raises GraphError when two states claim one place in a model.
+    """
+    places: dict[str, dict[int, str]] = {}
+    for state in states:
+        model, place = model_of_state(state)
+        other = places.setdefault(model, {}).setdefault(place, state)
+        if other != state:
+            raise GraphError(
+                f"state list: '{other}' and '{state}' are both state {place} of '{model}'; expected one; "
+                "a model state map says which states a model has"
+            )
+    return {model: [names[place] for place in sorted(names)] for model, names in places.items()}
 
 
 def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Lexicon:
