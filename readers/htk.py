@@ -297,9 +297,7 @@ def _encode(path, frames: np.ndarray, kind: int, order: str) -> tuple[list[bytes
     if not kind & HAS_C and base not in SHORT_KINDS:
         return [frames.T.astype(order + "f4").tobytes()], 4 * dim, 0
     if not np.isfinite(frames).all():
-        raise FormatError(
-            f"{path}: a value is infinite or not a number; expected finite values in kind {kind_name(kind)}"
-        )
+        raise FormatError(f"{path}: infinite values or NaN; expected finite values in kind {kind_name(kind)}")
     if kind & HAS_C:
         if base in (WAVEFORM, DISCRETE):
             raise FormatError(f"{path}: kind {kind_name(kind)} cannot be compressed; expected it without _C")

@@ -108,7 +108,7 @@ def _text_kind(path: str) -> tuple[str, Callable]:
         return "TIMIT label file", _segments
     if ARC.fullmatch(first):
         return "acceptor in AT&T text (a decoding graph)", _acceptor
-    if all(re.search(r"\([^()\s]+\)$", line) for line in filled):
+    if filled and all(re.search(r"\([^()\s]+\)$", line) for line in filled):
         return "transcripts", _transcripts
     if len(fields) == 1 or re.search(r"=\S+\[\d+,\d+\]$", first):
         looks_like_path = re.search(r"[/\\=.]", first)
