@@ -1,0 +1,103 @@
+"""Where training stands: model files per epoch, the checkpoint beside each, and which of them a new run starts from.
+
+Model files are `modelPath.N` after epoch N, `modelPath` after the last one, `modelPath.0` before the first; the
+checkpoint of a model has `.ckp` appended (CNTK's names).  It holds the smoothed gradients and the counters.  It is
+written before its model, and removed only after the next model stands, so that whenever the process dies the newest
+model has its checkpoint.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import ModelError
+
+from .model_file import load_model, load_tensors, save_model, save_tensors
+from .network import Network
+
+FORMAT = "argonaut-checkpoint"
+VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """Training after `epoch` epochs: frames seen so far, and the smoothed gradient (rows, cols) of each parameter."""
+
+    epoch: int
+    total_samples: int
+    velocities: dict[str, np.ndarray]
+
+
+class TrainingFiles:
+    """The files of one training of `max_epochs` epochs; its history and picture stand beside the final model."""
+
+    def __init__(self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False):
+        self.model_path, self.max_epochs, self.keep_checkpoints = Path(model_path), max_epochs, keep_checkpoints
+        self.history = Path(f"{model_path}.history.jsonl")
+        self.plot = Path(f"{model_path}.png")
+
+    def model(self, epoch: int) -> Path:
+        """The model after `epoch` epochs; 0: the network before training, statistics included."""
+        return self.model_path if epoch == self.max_epochs else Path(f"{self.model_path}.{epoch}")
+
+    def checkpoint(self, epoch: int) -> Path:
+        return Path(f"{self.model(epoch)}.ckp")
+
+    def newest_epoch(self) -> int | None:
+        """The epoch to continue after; None when there is no model to start from.
+
+        A model older than that of the epoch before it was left by an earlier training and does not count.
+        """
+        for epoch in range(self.max_epochs, -1, -1):
+            model, before = self.model(epoch), self.model(epoch - 1)
+            stale = epoch > 0 and model.exists() and before.exists() and _age(model) < _age(before)
+            if model.exists() and not stale:
+                return epoch
+        return None
+
+    def remove(self) -> int:
+        """Remove every model and checkpoint, of any number of epochs, so that nobody continues from them; how many."""
+        directory, stem = self.model_path.parent, self.model_path.name
+        removed = 0
+        for path in sorted(directory.glob("*")) if directory.is_dir() else []:
+            number = path.name.removesuffix(".ckp").removeprefix(stem)
+            numbered = number.startswith(".") and number[1:].isdigit()
+            if path.name.startswith(stem) and (not number or numbered) and path.is_file():
+                path.unlink()
+                removed += 1
+        return removed
+
+    def load(self, epoch: int, precision: str | None = None, device: str | None = None) -> Network:
+        return load_model(self.model(epoch), precision, device)
+
+    def load_checkpoint(self, epoch: int) -> Checkpoint | None:
+        """The checkpoint of an epoch, None when it is missing.  Raises ModelError when it is damaged."""
+        path = self.checkpoint(epoch)
+        if not path.exists():
+            return None
+        velocities, state = load_tensors(path)
+        if state.get("format") != FORMAT or state.get("version") != VERSION:
+            found = f"{state.get('format')!r} version {state.get('version')!r}"
+            raise ModelError(f"{path}: {found}; expected {FORMAT!r} version {VERSION}")
+        counters = [state.get(name) for name in ("epoch", "total_samples")]
+        if not all(isinstance(value, int) and value >= 0 for value in counters):
+            raise ModelError(f"{path}: epoch and total_samples are {counters}; expected whole numbers >= 0")
+        return Checkpoint(*counters, velocities)
+
+    def save(self, network: Network, checkpoint: Checkpoint) -> None:
+        """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept."""
+        epoch = checkpoint.epoch
+        state = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": checkpoint.total_samples}
+        save_tensors(self.checkpoint(epoch), checkpoint.velocities, state)
+        save_model(network, self.model(epoch))
+        if not self.keep_checkpoints:
+            for earlier in range(epoch):
+                self.checkpoint(earlier).unlink(missing_ok=True)
+
+    def save_initial(self, network: Network) -> None:
+        save_model(network, self.model(0))
+
+
+def _age(path: Path) -> int:
+    return path.stat().st_mtime_ns

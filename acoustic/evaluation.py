@@ -1,0 +1,75 @@
+"""Criteria and error counts of a network over a data set; sums over frames, as criterion nodes give them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from readers.errors import ModelError, ShapeError
+
+from .engine import Engine
+from .network import Network
+
+
+@dataclass
+class Totals:
+    """Sums of figures over the frames of some minibatches."""
+
+    names: Sequence[str]
+    figures: dict[str, float] = field(init=False)  # node name: sum
+    num_frames: int = 0
+    num_minibatches: int = 0
+
+    def __post_init__(self):
+        self.figures = dict.fromkeys(self.names, 0.0)
+
+    def add(self, values: dict[str, float], num_frames: int) -> None:
+        for name, value in values.items():
+            self.figures[name] += value
+        self.num_frames += num_frames
+        self.num_minibatches += 1
+
+    def averages(self) -> dict[str, float]:
+        """Figures per frame."""
+        return {name: total / max(self.num_frames, 1) for name, total in self.figures.items()}
+
+
+def scalar(engine: Engine, name: str) -> float:
+    """The value of a criterion or evaluation node after a forward pass."""
+    return float(engine.value(name).item())
+
+
+def check_inputs(engine: Engine, dims: dict[str, int], reader: str = "reader") -> None:
+    """Raise ShapeError unless the reader's streams (name: dimension) feed every input below the engine's roots."""
+    for name in engine.inputs:
+        rows = engine.network.shapes[name].rows
+        if name not in dims:
+            found = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
+            raise ShapeError(f"{reader}: gives {found}; expected {name} ({rows}), an input of the network")
+        if dims[name] != rows:
+            raise ShapeError(f"{reader}: {name} has dimension {dims[name]}; expected {rows}, as the network's input")
+
+
+def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
+    """The nodes to evaluate: those named, else all evaluation nodes, then all criteria.  Each must be a scalar."""
+    names = list(names) or [*network.evaluations, *network.criteria]
+    if not names:
+        raise ModelError("the network has no evaluation or criterion node; expected evalNodeNames")
+    for name in names:
+        node = network[name]
+        if network.shapes[name] != (1, 1):
+            raise ModelError(f"{node.where}: {network.shapes[name]}; expected a scalar, such as a criterion")
+    return list(dict.fromkeys(names))
+
+
+def evaluate(
+    engine: Engine,
+    minibatches: Iterable,
+    names: Sequence[str],
+    each: Callable[[Totals], None] = lambda totals: None,
+) -> Totals:
+    """Run the minibatches forward, dropout off, and add up the scalars `names`; each(totals) after every minibatch."""
+    totals = Totals(names)
+    for minibatch in minibatches:
+        engine.forward(minibatch.matrices)
+        totals.add({name: scalar(engine, name) for name in names}, minibatch.num_frames)
+        each(totals)
+    return totals

@@ -1,0 +1,153 @@
+"""What stochastic gradient descent is told, checked before any work starts, and its schedules.
+
+Source: CNTK book, section 3.3.1 (meaning and defaults); how values per minibatch become values per frame is the rule of
+the 2016 tool.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from readers.config_values import Schedule
+from readers.errors import ConfigError
+
+DEFAULT_MOMENTUM = 0.9  # per minibatch
+
+
+class OptionFault(ConfigError):
+    """A value out of range; `key` is its name in a configuration."""
+
+    def __init__(self, key: str, text: str):
+        super().__init__(f"{key}: {text}")
+        self.key, self.text = key, text
+
+
+@dataclass(frozen=True)
+class EpochOptions:
+    """The values that hold during one epoch."""
+
+    minibatch_size: int
+    learning_rate: float  # per frame
+    momentum: float  # per frame
+    dropout_rate: float
+
+    def momentum_of(self, num_frames: int) -> float:
+        """Momentum of an update from num_frames frames: the per-frame one to that power."""
+        return self.momentum**num_frames
+
+    @property
+    def time_constant(self) -> float:
+        """Frames after which a gradient's weight in the smoothed one has fallen to 1/e; 0 without momentum."""
+        return -1.0 / math.log(self.momentum) if self.momentum > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of stochastic gradient descent; training_config.py says what a configuration calls each.
+
+    A schedule has one value per epoch, the last one repeating; a single number is taken for a schedule of one value.
+    Exactly one of the two kinds of learning rate and at most one of the three kinds of momentum may be given; without
+    one, momentum is 0.9 per minibatch.  Raises ConfigError for anything out of range.
+    """
+
+    max_epochs: int
+    learning_rates_per_minibatch: Sequence[float] = ()
+    learning_rates_per_sample: Sequence[float] = ()
+    minibatch_size: Sequence[int] = (256,)
+    momentum_per_minibatch: Sequence[float] = ()
+    momentum_per_sample: Sequence[float] = ()
+    momentum_time_constant: Sequence[float] = ()  # in frames
+    nesterov: bool = False
+    dropout_rate: Sequence[float] = (0.0,)
+    epoch_size: int = 0  # frames; 0: all the data once
+    clipping_threshold: float = math.inf  # per frame of the minibatch
+    clip_by_truncation: bool = True  # else by the Frobenius norm of each parameter's gradient
+    l2_weight: float = 0.0
+    l1_weight: float = 0.0
+    min_learning_rate: float = 1e-9  # per frame; at a hundredth of it and below nothing is updated
+    keep_checkpoints: bool = False
+    train_criterion: str = ""  # node name; "": the network's first criterion
+    eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
+    precompute_all_data: bool = True  # statistics from all the data, else from one epoch of it
+    trace_level: int = 0
+    show_every: int = 10  # minibatches
+    show_first: int = 0  # this many minibatches of an epoch are shown one by one
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, tuple):
+                value = value if isinstance(value, Sequence) else (value,)
+                object.__setattr__(self, field.name, Schedule(value))
+        _require("maxEpochs", self.max_epochs > 0, self.max_epochs, "a number of epochs > 0")
+        _require("epochSize", self.epoch_size >= 0, self.epoch_size, "a number of frames, or 0 for all the data")
+        _require("numMBsToShowResult", self.show_every > 0, self.show_every, "a number of minibatches > 0")
+        self._check_schedules()
+        self._check_rates()
+        threshold = self.clipping_threshold
+        _require("clippingThresholdPerSample", threshold > 0, threshold, "a threshold > 0")
+        _require("L2RegWeight", 0 <= self.l2_weight < math.inf, self.l2_weight, "a weight >= 0")
+        _require("L1RegWeight", 0 <= self.l1_weight < math.inf, self.l1_weight, "a weight >= 0")
+        if 0 < self.epoch_size < max(self.minibatch_size):
+            raise OptionFault(
+                "epochSize", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"
+            )
+
+    def _check_schedules(self) -> None:
+        _require_all("minibatchSize", self.minibatch_size or (0,), lambda v: v > 0, "a number of frames > 0")
+        _require_all("dropoutRate", self.dropout_rate or (1,), lambda v: 0 <= v < 1, "0 <= rate < 1")
+        for key, values in self._momenta()[:2]:
+            _require_all(key, values, lambda v: 0 <= v < 1, "0 <= momentum < 1")
+        key, values = self._momenta()[2]
+        _require_all(key, values, lambda v: 0 <= v < math.inf, "a number of frames >= 0")
+        for key, values in self._rates():
+            _require_all(key, values, lambda v: 0 <= v < math.inf, "a rate >= 0")
+
+    def _check_rates(self) -> None:
+        rates = [key for key, values in self._rates() if values]
+        if len(rates) != 1:
+            found = f"given beside {rates[0]}" if rates else "missing"
+            key = rates[-1] if rates else "learningRatesPerMB"
+            raise OptionFault(key, f"{found}; expected either learningRatesPerMB or learningRatesPerSample")
+        momenta = [key for key, values in self._momenta() if values]
+        if len(momenta) > 1:
+            raise OptionFault(momenta[1], f"given beside {momenta[0]}; expected one kind of momentum")
+
+    def _rates(self) -> tuple[tuple[str, Sequence[float]], ...]:
+        return (
+            ("learningRatesPerMB", self.learning_rates_per_minibatch),
+            ("learningRatesPerSample", self.learning_rates_per_sample),
+        )
+
+    def _momenta(self) -> tuple[tuple[str, Sequence[float]], ...]:
+        return (
+            ("momentumPerMB", self.momentum_per_minibatch),
+            ("momentumPerSample", self.momentum_per_sample),
+            ("momentumAsTimeConstant", self.momentum_time_constant),
+        )
+
+    def epoch(self, index: int) -> EpochOptions:
+        """The values of epoch `index`, counted from 0; values per minibatch are those of a full minibatch."""
+        size = self.minibatch_size[index]
+        if self.learning_rates_per_minibatch:
+            rate = self.learning_rates_per_minibatch[index] / size
+        else:
+            rate = self.learning_rates_per_sample[index]
+        if self.momentum_per_sample:
+            momentum = self.momentum_per_sample[index]
+        elif self.momentum_time_constant:
+            constant = self.momentum_time_constant[index]
+            momentum = math.exp(-1 / constant) if constant > 0 else 0.0
+        else:
+            momentum = (self.momentum_per_minibatch or Schedule([DEFAULT_MOMENTUM]))[index] ** (1 / size)
+        return EpochOptions(size, rate, momentum, self.dropout_rate[index])
+
+
+def _require(key: str, fine: bool, value: object, expected: str) -> None:
+    if not fine:
+        raise OptionFault(key, f"{value}; expected {expected}")
+
+
+def _require_all(key: str, values: Sequence, fine, expected: str) -> None:
+    for value in values:
+        _require(key, fine(value), value, expected)

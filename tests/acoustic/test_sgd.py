@@ -1,0 +1,300 @@
+"""Training as a whole: what is learned, what is written, and that a resumed run equals an uninterrupted one."""
+
+import numpy as np
+import pytest
+
+from acoustic.checkpoint import TrainingFiles
+from acoustic.engine import Engine
+from acoustic.evaluation import check_inputs, evaluate, evaluation_nodes
+from acoustic.network import Network
+from acoustic.sgd import train
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.training_log import read_history
+from acoustic.training_options import TrainingOptions
+from readers.errors import ModelError, ShapeError
+
+
+def ring_network(seed: int = 0, dropout: bool = False, **options) -> Network:
+    return build_simple_network(
+        SimpleNetworkOptions(
+            (2, 16, 2),
+            layer_types=("Tanh",),
+            eval_criterion="ErrorPrediction",
+            init_scale=10.0,
+            normalise_features=True,
+            with_prior=True,
+            with_dropout=dropout,
+            **options,
+        ),
+        seed=seed,
+    )
+
+
+def ring_options(max_epochs: int = 3, **changes) -> TrainingOptions:
+    values = {
+        "learning_rates_per_minibatch": 0.5,
+        "minibatch_size": (32, 48),
+        "momentum_per_minibatch": 0.8,
+        "dropout_rate": (0.0, 0.2),
+    }
+    return TrainingOptions(max_epochs, **(values | changes))
+
+
+class Killed(BaseException):
+    """Stands for the death of the process: nothing in training may catch it."""
+
+
+def dying(reader, epoch: int, minibatch: int):
+    """The reader, until that minibatch of that epoch, both from 0."""
+
+    class Dying:
+        dims, num_frames = reader.dims, reader.num_frames
+
+        @staticmethod
+        def minibatches(epoch, minibatch_size, epoch_size, last=(epoch, minibatch)):
+            for index, item in enumerate(reader.minibatches(epoch, minibatch_size, epoch_size)):
+                if (epoch, index) == last and minibatch_size != 4096:
+                    raise Killed
+                yield item
+
+    return Dying()
+
+
+def test_a_small_network_learns_a_circle(ring_reader):
+    result = train(ring_network(), ring_reader(800), ring_options(30), ring_reader(200, seed=1))
+    first, last = result.history[0], result.history[-1]
+    assert first["validation"]["EvalErrorPrediction"] > 0.1
+    assert last["validation"]["EvalErrorPrediction"] < 0.02
+    assert last["training"]["CrossEntropyWithSoftmax"] < 0.1
+    assert last["total_samples"] == 30 * 800
+
+
+def test_statistics_are_those_of_all_the_data(ring_reader):
+    reader = ring_reader(500)
+    network = train(ring_network(), reader, ring_options(1)).network
+    points, labels = reader.matrices["features"].astype(float), reader.matrices["labels"].astype(float)
+    np.testing.assert_allclose(network["MeanOfFeatures"].value[:, 0], points.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(network["InvStdOfFeatures"].value[:, 0], 1 / points.std(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(network["Prior"].value[:, 0], labels.mean(axis=1), rtol=1e-6)
+
+
+def test_the_first_update_is_the_gradients_of_the_first_minibatch(array_reader):
+    """A linear network with squared error: the step follows from the definition of the gradient."""
+    x = np.array([[1.0, 2.0, 3.0]])
+    t = np.array([[1.0, 1.0, 1.0]])
+    options = SimpleNetworkOptions((1, 1), training_criterion="SquareError", eval_criterion="SquareError")
+    network = build_simple_network(options, "double")
+    network["W0"].value[...] = 1.0
+    reader = array_reader(features=x, labels=t)
+    train(
+        network,
+        reader,
+        TrainingOptions(1, learning_rates_per_sample=0.01, momentum_per_minibatch=0.0, minibatch_size=3),
+    )
+    # E = 1/2 sum (w x + b - t)^2: dE/dw = 0 + 2 + 6 = 8, dE/db = 0 + 1 + 2 = 3
+    assert network["W0"].value.item() == pytest.approx(1 - 0.08)
+    assert network["B0"].value.item() == pytest.approx(-0.03)
+
+
+def test_a_short_last_minibatch_uses_the_momentum_of_its_frames(array_reader):
+    x, t = np.ones((1, 5)), np.zeros((1, 5))
+    options = SimpleNetworkOptions((1, 1), training_criterion="SquareError", eval_criterion="SquareError")
+    network = build_simple_network(options, "double")
+    network["W0"].value[...] = 1.0
+    values = {"learning_rates_per_sample": 0.01, "momentum_per_sample": 0.5, "minibatch_size": 4}
+    train(network, array_reader(features=x, labels=t), TrainingOptions(1, **values))
+    # 4 frames: m = 1/16, dE/dw = dE/db = 4, v = 15/16 * 0.04 = 0.0375.  1 frame: m = 1/2, the error is
+    # 1 - 2 * 0.0375 = 0.925, v = 0.01875 + 0.5 * 0.01 * 0.925 = 0.023375.
+    assert network["W0"].value.item() == pytest.approx(1 - 0.0375 - 0.023375)
+
+
+def test_learning_rate_zero_leaves_the_parameters_alone(ring_reader):
+    network = ring_network()
+    before = network["W0"].value.copy(order="F")
+    train(network, ring_reader(100), ring_options(1, learning_rates_per_minibatch=0.0))
+    np.testing.assert_array_equal(network["W0"].value, before)
+
+
+def test_two_runs_with_a_seed_write_identical_models_and_another_seed_another(ring_reader, tmp_path):
+    models = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(ring_network(seed, dropout=True), ring_reader(), ring_options(), model_path=tmp_path / name, seed=seed)
+        models.append((tmp_path / name).read_bytes())
+    assert models[0] == models[1]
+    assert models[0] != models[2]
+
+
+@pytest.mark.parametrize(("epoch", "minibatch"), [(0, 5), (1, 0), (1, 7), (2, 12)])
+def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, epoch, minibatch):
+    def run(name, reader):
+        network = ring_network(3, dropout=True)
+        return train(network, reader, ring_options(), ring_reader(50, 1), model_path=tmp_path / name, seed=3)
+
+    whole = run("whole", ring_reader())
+    with pytest.raises(Killed):
+        run("broken", dying(ring_reader(), epoch, minibatch))
+    assert not (tmp_path / "broken").exists()
+    resumed = run("broken", ring_reader())
+    assert resumed.start_epoch == epoch
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
+    for row in (*whole.history, *resumed.history):
+        row.pop("seconds")
+    assert resumed.history == whole.history
+    assert [row["epoch"] for row in read_history(tmp_path / "broken.history.jsonl")] == [1, 2, 3]
+
+
+def test_a_missing_checkpoint_is_said_and_training_goes_on(ring_reader, tmp_path):
+    with pytest.raises(Killed):
+        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
+    (tmp_path / "m.1.ckp").unlink()
+    lines = []
+    train(ring_network(), ring_reader(), ring_options(), model_path=tmp_path / "m", log=lines.append)
+    assert any(line.startswith("warning: ") and "m.1.ckp is missing" in line for line in lines)
+
+
+def test_make_mode(ring_reader, tmp_path):
+    path = tmp_path / "m"
+    train(ring_network(), ring_reader(), ring_options(), model_path=path)
+    before = path.read_bytes()
+    lines = []
+    result = train(ring_network(), ring_reader(), ring_options(), model_path=path, log=lines.append)
+    assert lines[-1] == "No further training is necessary."
+    assert result.start_epoch == 3
+    assert len(result.history) == 3
+    # From scratch: the old models go, also those of later epochs.
+    lines.clear()
+    options = ring_options(2, learning_rates_per_minibatch=0.1)
+    train(ring_network(), ring_reader(), options, model_path=path, make_mode=False, log=lines.append)
+    assert lines[0] == "makeMode=false: removed 5 model and checkpoint files of an earlier training"
+    assert path.read_bytes() != before
+    assert not (tmp_path / "m.2").exists()
+    assert len(read_history(tmp_path / "m.history.jsonl")) == 2
+
+
+def test_files_and_log_of_a_run(ring_reader, tmp_path):
+    lines, shown = [], []
+    train(
+        ring_network(),
+        ring_reader(100),
+        ring_options(2, trace_level=1, show_every=2, minibatch_size=32),
+        ring_reader(40, 1),
+        model_path=tmp_path / "m",
+        log=lines.append,
+        progress=lambda done, total, **figures: shown.append((done, total, figures)),
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.1", "m.ckp", "m.history.jsonl", "m.png"]
+    assert lines[0] == "Precomputing --> 3 PreCompute nodes found."
+    assert lines[4] == "Precomputing --> Completed."
+    assert lines[5].startswith("Starting Epoch 1: learning rate per sample = 0.015625  effective momentum = 0.800000")
+    assert lines[6].startswith(" Epoch[ 1 of 2]-Minibatch[   1-   2, 64.00%]: CrossEntropyWithSoftmax = ")
+    assert lines[7].startswith(" Epoch[ 1 of 2]-Minibatch[   3-   4, 100.00%]: CrossEntropyWithSoftmax = ")
+    assert " * 36; EvalErrorPrediction = " in lines[7]
+    assert lines[8].startswith("Finished Epoch[ 1 of 2]: [Training] CrossEntropyWithSoftmax = ")
+    assert "totalSamplesSeen = 100; learningRatePerSample = 0.015625; epochTime=" in lines[8]
+    assert lines[9].startswith("Finished Epoch[ 1 of 2]: [Validate] CrossEntropyWithSoftmax = ")
+    assert len(lines) == 15
+    done, total, figures = shown[-1]
+    assert (done, total) == (100, 100)
+    assert set(figures) == {"epoch", "frames_per_second", "loss", "error"}
+
+
+def test_trace_level_0_shows_epochs_only(ring_reader):
+    lines = []
+    train(ring_network(), ring_reader(100), ring_options(2), log=lines.append)
+    assert [line.split()[0] for line in lines[5:]] == ["Finished", "Finished"]
+
+
+def test_epoch_size_takes_that_many_frames(ring_reader):
+    result = train(ring_network(), ring_reader(), ring_options(2, epoch_size=100))
+    assert [row["samples"] for row in result.history] == [100, 100]
+
+
+def test_a_criterion_that_is_not_finite_stops_and_keeps_the_models_before(ring_reader, tmp_path):
+    class Damaged:
+        def __init__(self, reader):
+            self.reader, self.dims, self.num_frames = reader, reader.dims, reader.num_frames
+
+        def minibatches(self, epoch, minibatch_size, epoch_size):
+            for index, item in enumerate(self.reader.minibatches(epoch, minibatch_size, epoch_size)):
+                if (epoch, index) == (1, 3):
+                    item.matrices["features"][0, 0] = np.nan
+                yield item
+
+    with pytest.raises(ModelError, match=r"epoch 2, minibatch 4: CrossEntropyWithSoftmax is nan; expected a finite"):
+        train(ring_network(), Damaged(ring_reader()), ring_options(), model_path=tmp_path / "m")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.0", "m.1", "m.1.ckp", "m.history.jsonl"]
+
+
+def test_parameters_that_are_not_finite_after_the_last_update_are_not_saved(array_reader, tmp_path):
+    options = SimpleNetworkOptions((1, 1), training_criterion="SquareError", eval_criterion="SquareError")
+    reader = array_reader(features=np.full((1, 2), 1e18, "f4"), labels=np.zeros((1, 2), "f4"))
+    training = TrainingOptions(1, learning_rates_per_sample=1e10, momentum_per_minibatch=0.0)
+    network = build_simple_network(options)
+    network["W0"].value[...] = 1.0
+    with pytest.raises(ModelError, match="epoch 1, last minibatch: parameter 'W0' is not finite"):
+        train(network, reader, training, model_path=tmp_path / "m")
+    assert [p.name for p in tmp_path.iterdir()] == ["m.0"]
+
+
+def test_an_empty_reader_is_an_error(array_reader):
+    reader = array_reader(features=np.zeros((2, 0), "f4"), labels=np.zeros((2, 0), "f4"))
+    network = build_simple_network(SimpleNetworkOptions((2, 2)))
+    with pytest.raises(ModelError, match="epoch 1: the reader gave no minibatch; expected at least one"):
+        train(network, reader, ring_options())
+
+
+def test_reader_and_network_that_do_not_fit_are_told_before_anything_is_written(ring_reader, tmp_path):
+    network = build_simple_network(SimpleNetworkOptions((5, 2)))
+    with pytest.raises(ShapeError, match=r"reader: features has dimension 2; expected 5, as the network's input"):
+        train(network, ring_reader(), ring_options(), model_path=tmp_path / "m")
+    with pytest.raises(ShapeError, match=r"cvReader: gives features \(2\); expected labels \(2\)"):
+        cv_reader = ring_reader()
+        del cv_reader.matrices["labels"]
+        train(ring_network(), ring_reader(), ring_options(), cv_reader, model_path=tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
+def test_named_criteria(ring_reader):
+    options = ring_options(1, train_criterion="CrossEntropyWithSoftmax", eval_criterion="CrossEntropyWithSoftmax")
+    result = train(ring_network(), ring_reader(50), options)
+    assert list(result.history[0]["training"]) == ["CrossEntropyWithSoftmax"]
+    with pytest.raises(ModelError, match="node 'Nothing': not in the network"):
+        train(ring_network(), ring_reader(50), ring_options(1, train_criterion="Nothing"))
+
+
+def test_evaluate_counts_what_a_direct_computation_counts(ring_reader):
+    reader = ring_reader(300)
+    network = train(ring_network(), reader, ring_options(2)).network
+    names = evaluation_nodes(network)
+    assert names == ["EvalErrorPrediction", "CrossEntropyWithSoftmax"]
+    engine = Engine(network, names)
+    check_inputs(engine, reader.dims())
+    totals = evaluate(engine, reader.minibatches(0, 64, 0), names)
+    assert (totals.num_frames, totals.num_minibatches) == (300, 5)
+    value = {name: network[name].value.astype(float) for name in ("W0", "B0", "W1", "B1", "MeanOfFeatures")}
+    x = reader.matrices["features"].astype(float)
+    x = (x - value["MeanOfFeatures"]) * network["InvStdOfFeatures"].value
+    z = value["W1"] @ np.tanh(value["W0"] @ x + value["B0"]) + value["B1"]
+    errors = (z.argmax(axis=0) != reader.matrices["labels"].argmax(axis=0)).sum()
+    assert totals.figures["EvalErrorPrediction"] == errors
+    log_p = z - np.log(np.exp(z).sum(axis=0))
+    entropy = -(reader.matrices["labels"] * log_p).sum()
+    assert totals.figures["CrossEntropyWithSoftmax"] == pytest.approx(entropy, rel=1e-4)
+
+
+def test_evaluation_nodes_must_be_scalars():
+    with pytest.raises(ModelError, match=r"node 'HLast' \(Plus\): 2x\*; expected a scalar"):
+        evaluation_nodes(ring_network(), ["HLast"])
+
+
+def test_model_0_is_the_start_of_a_training(ring_reader, tmp_path):
+    """A model placed as modelPath.0, say by a model editing script, is what training starts from."""
+    files = TrainingFiles(tmp_path / "m", 1)
+    start = ring_network(9)
+    files.save_initial(start)
+    result = train(
+        ring_network(1), ring_reader(60), ring_options(1, learning_rates_per_minibatch=0.0), model_path=files.model_path
+    )
+    np.testing.assert_array_equal(result.network["W0"].value, start["W0"].value)
+    assert files.load(0)["Prior"].value is not None

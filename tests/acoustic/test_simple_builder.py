@@ -1,0 +1,170 @@
+"""SimpleNetworkBuilder: names and order of the nodes as the tool gives them, initial values, faults."""
+
+import numpy as np
+import pytest
+
+from acoustic.engine import Engine
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network, simple_network_options
+from readers.config import Config
+from readers.errors import ConfigError
+
+
+def options_of(text: str) -> SimpleNetworkOptions:
+    return simple_network_options(Config.from_text(f"B=[\n{text}\n]", "net.cntk").block("B"))
+
+
+def describe(network) -> list[str]:
+    return [f"{n.name}={n.type_name}({','.join(o.name for o in n.operands)})" for n in network.nodes.values()]
+
+
+def test_book_example_has_the_tools_node_names():
+    network = build_simple_network(
+        options_of(
+            """layerSizes=8:6*2:3
+            trainingCriterion=CrossEntropyWithSoftmax
+            evalCriterion=ErrorPrediction
+            layerTypes=Sigmoid
+            initValueScale=1.0
+            applyMeanVarNorm=true
+            uniformInit=true
+            needPrior=true"""
+        )
+    )
+    assert describe(network) == [
+        "features=InputValue()",
+        "MeanOfFeatures=Mean(features)",
+        "InvStdOfFeatures=InvStdDev(features)",
+        "MVNormalizedFeatures=PerDimMeanVarNormalization(features,MeanOfFeatures,InvStdOfFeatures)",
+        "W0=LearnableParameter()",
+        "B0=LearnableParameter()",
+        "W0*features=Times(W0,MVNormalizedFeatures)",
+        "W0*features+B0=Plus(W0*features,B0)",
+        "H1=Sigmoid(W0*features+B0)",
+        "W1=LearnableParameter()",
+        "B1=LearnableParameter()",
+        "W1*H1=Times(W1,H1)",
+        "W1*H1+B1=Plus(W1*H1,B1)",
+        "H2=Sigmoid(W1*H1+B1)",
+        "W2=LearnableParameter()",
+        "B2=LearnableParameter()",
+        "W2*H1=Times(W2,H2)",  # the tool's slip: it is H2 that is multiplied
+        "HLast=Plus(W2*H1,B2)",
+        "labels=InputValue()",
+        "PosteriorProb=Softmax(HLast)",
+        "CrossEntropyWithSoftmax=CrossEntropyWithSoftmax(labels,HLast)",
+        "EvalErrorPrediction=ErrorPrediction(labels,HLast)",
+        "Prior=Mean(labels)",
+        "LogOfPrior=Log(Prior)",
+        "ScaledLogLikelihood=Minus(HLast,LogOfPrior)",
+    ]
+    assert network.special() == {
+        "features": ["features"],
+        "labels": ["labels"],
+        "criteria": ["CrossEntropyWithSoftmax"],
+        "evaluations": ["EvalErrorPrediction"],
+        "outputs": ["ScaledLogLikelihood"],
+    }
+    assert network["W0"].value.shape == (6, 8)
+    assert network["W2"].value.shape == (3, 6)
+    assert network["B1"].value.shape == (6, 1)
+
+
+def test_defaults_give_the_last_layer_as_output_and_one_criterion_for_both():
+    network = build_simple_network(options_of("layerSizes=4:3:2"))
+    assert network.outputs == ["HLast"]
+    assert network.criteria == network.evaluations == ["CrossEntropyWithSoftmax"]
+    assert "Prior" not in network.nodes
+    assert "MeanOfFeatures" not in network.nodes
+    assert network["W1*H0"].operands[1].name == "H1"
+
+
+def test_no_hidden_layer():
+    network = build_simple_network(options_of("layerSizes=4:2"))
+    assert [o.name for o in network["W0*H-1"].operands] == ["W0", "features"]
+    assert network["HLast"].operands[1].name == "B0"
+
+
+def test_layer_types_repeat_the_last_and_a_linear_layers_sum_is_called_h():
+    network = build_simple_network(options_of("layerSizes=4:3:3:3:2\nlayerTypes=Tanh:none:rectifiedlinear"))
+    assert [network[f"H{i}"].type_name for i in (1, 2, 3)] == ["Tanh", "Plus", "RectifiedLinear"]
+    assert network["W2*H2"].operands[1].name == "H2"
+    relu = build_simple_network(options_of("layerSizes=4:3:3:2\nlayerTypes=ReLU"))
+    assert [relu[f"H{i}"].type_name for i in (1, 2)] == ["RectifiedLinear"] * 2
+
+
+def test_dropout_nodes_follow_hidden_layers_and_feed_the_next():
+    network = build_simple_network(options_of("layerSizes=4:3:3:2\naddDropoutNodes=true"))
+    drops = [n.name for n in network.nodes.values() if n.type_name == "Dropout"]
+    assert drops == ["DropH1", "DropH2"]
+    assert network["W1*H1"].operands[1].name == "DropH1"
+    assert network["W2*H1"].operands[1].name == "DropH2"
+
+
+@pytest.mark.parametrize(
+    ("criterion", "evaluation", "names"),
+    [
+        ("squareError", "squareerror", (["SquareError"], ["SquareError"])),
+        ("crossEntropyWithSoftmax", "classificationError", (["CrossEntropyWithSoftmax"], ["EvalClassificationError"])),
+        ("CrossEntropy", "SquareError", (["CrossEntropy"], ["SquareError"])),
+    ],
+)
+def test_criterion_names_of_book_and_code_in_any_case(criterion, evaluation, names):
+    network = build_simple_network(
+        options_of(f"layerSizes=4:3:2\ntrainingCriterion={criterion}\nevalCriterion={evaluation}")
+    )
+    assert (network.criteria, network.evaluations) == names
+
+
+def test_cross_entropy_on_posteriors_equals_cross_entropy_with_softmax():
+    rng = np.random.default_rng(5)
+    matrices = {
+        "features": np.asfortranarray(rng.normal(size=(4, 7))),
+        "labels": np.asfortranarray(np.eye(2)[:, rng.integers(0, 2, 7)]),
+    }
+    values = []
+    for criterion in ("CrossEntropy", "CrossEntropyWithSoftmax"):
+        network = build_simple_network(SimpleNetworkOptions((4, 3, 2), training_criterion=criterion), "double")
+        engine = Engine(network, [criterion])
+        engine.forward(matrices)
+        values.append(engine.value(criterion).item())
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_initial_values_follow_the_book_and_the_seed():
+    uniform = build_simple_network(SimpleNetworkOptions((400, 300, 2), init_scale=2.0), seed=3)
+    weights = uniform["W0"].value
+    assert np.abs(weights).max() <= 0.1
+    assert weights.std() == pytest.approx(0.1 / np.sqrt(3), rel=0.02)
+    assert not uniform["B0"].value.any()
+    gaussian = build_simple_network(SimpleNetworkOptions((400, 300, 2), uniform_init=False), seed=3)
+    assert gaussian["W0"].value.std() == pytest.approx(0.2 / np.sqrt(400), rel=0.02)
+    again = build_simple_network(SimpleNetworkOptions((400, 300, 2), init_scale=2.0), seed=3)
+    other = build_simple_network(SimpleNetworkOptions((400, 300, 2), init_scale=2.0), seed=4)
+    assert np.array_equal(weights, again["W0"].value)
+    assert not np.array_equal(weights, other["W0"].value)
+    assert not np.array_equal(weights[:2, :300], uniform["W1"].value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("layerSizes=100", r"net\.cntk:2: B\.layerSizes: 100; expected at least an input and an output size"),
+        ("layerSizes=4:0:2", "layerSizes: 4:0:2; expected"),
+        (
+            "layerSizes=4:2\nlayerTypes=Sigmod",
+            r"net\.cntk:3: B\.layerTypes: Sigmod is unknown; expected one of Sigmoid",
+        ),
+        ("layerSizes=4:2\ntrainingCriterion=Logistic", "trainingCriterion: Logistic is not built yet; expected one of"),
+        ("layerSizes=4:2\ntrainingCriterion=ErrorPrediction", "ErrorPrediction is unknown; expected one of Cross"),
+        ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion: Accuracy is unknown; expected one of"),
+        ("layerSizes=4:2\nrnnType=LSTM", r"net\.cntk:3: rnnType is LSTM, which is not built yet; expected SIMPLENET"),
+        ("layerSizes=4:2\nrecurrentLayer=1", "B.recurrentLayer belongs to recurrent networks"),
+        ("layerSizes=4:2\nlookupTableOrder=3", "lookupTableOrder is 3; expected 0 or 1"),
+        ("layerSizes=4:2\nneedprioor=true", r"B\.needprioor is not known here; did you mean needPrior"),
+        ("needPrior=true", r"B\.layerSizes is not set"),
+        ("layerSizes=4:2\noutputLayerSize=3", "outputLayerSize is 3; expected the last of layerSizes"),
+    ],
+)
+def test_faults_of_the_block(text, message):
+    with pytest.raises(ConfigError, match=message):
+        options_of(text)

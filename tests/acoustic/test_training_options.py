@@ -1,0 +1,129 @@
+"""Options of training: schedules by hand, the SGD block of a configuration, one fault each."""
+
+import math
+
+import pytest
+
+from acoustic.training_config import training_options
+from acoustic.training_options import TrainingOptions
+from readers.config import Config
+from readers.errors import ConfigError
+
+BOOK = """
+traceLevel=1
+SGD=[
+  epochSize=0
+  minibatchSize=256:1024
+  learningRatesPerMB=0.8:3.2*14:0.08
+  momentumPerMB=0.9
+  maxEpochs=25
+]
+"""
+
+
+def options_of(*lines: str) -> TrainingOptions:
+    text = "\n".join(("SGD=[", "maxEpochs=2", "learningRatesPerMB=0.1", *lines, "]"))
+    return training_options(Config.from_text(text, "train.cntk").block("SGD"))
+
+
+def test_schedule_of_the_books_example_gives_rates_per_sample_and_momentum_of_each_epoch():
+    options = training_options(Config.from_text(BOOK, "book.cntk").block("SGD"))
+    assert options.max_epochs == 25
+    assert options.trace_level == 1  # found around the block
+    first, second, last = options.epoch(0), options.epoch(1), options.epoch(24)
+    assert (first.minibatch_size, second.minibatch_size, last.minibatch_size) == (256, 1024, 1024)
+    assert first.learning_rate == pytest.approx(0.8 / 256)
+    assert second.learning_rate == pytest.approx(3.2 / 1024)
+    assert options.epoch(14).learning_rate == pytest.approx(3.2 / 1024)
+    assert options.epoch(15).learning_rate == pytest.approx(0.08 / 1024)
+    assert last.learning_rate == pytest.approx(0.08 / 1024)
+    assert first.momentum_of(256) == pytest.approx(0.9)
+    assert second.momentum_of(1024) == pytest.approx(0.9)
+    assert first.momentum_of(128) == pytest.approx(math.sqrt(0.9))
+    # 256 frames leave 0.9 of a gradient: exp(-256 / c) = 0.9
+    assert first.time_constant == pytest.approx(256 / math.log(1 / 0.9))
+
+
+def test_momentum_per_sample_and_as_time_constant():
+    per_sample = options_of("momentumPerSample=0.99*2:0.5", "minibatchSize=10")
+    assert per_sample.epoch(0).momentum_of(10) == pytest.approx(0.99**10)
+    assert per_sample.epoch(2).momentum_of(10) == pytest.approx(0.5**10)
+    constant = options_of("momentumAsTimeConstant=2500", "minibatchSize=250")
+    assert constant.epoch(0).momentum_of(250) == pytest.approx(math.exp(-0.1))
+    assert options_of("momentumAsTimeConstant=0").epoch(0).momentum_of(256) == 0
+    assert options_of("momentumPerMB=0").epoch(0).momentum_of(256) == 0
+    assert options_of().epoch(0).momentum_of(256) == pytest.approx(0.9)  # the default
+
+
+def test_learning_rate_per_sample_ignores_the_minibatch_size():
+    text = "SGD=[\nmaxEpochs=3\nlearningRatesPerSample=0.008*2:0.002\nminibatchSize=64:128\n]"
+    options = training_options(Config.from_text(text, "t").block("SGD"))
+    assert [options.epoch(e).learning_rate for e in range(4)] == [0.008, 0.008, 0.002, 0.002]
+
+
+def test_dropout_schedule_and_other_values():
+    options = options_of(
+        "dropoutRate=0.5*2:0.2",
+        "clippingThresholdPerSample=1#INF",
+        "L2RegWeight=1e-4",
+        "gradUpdateType=None",
+        "autoAdjust=[autoAdjustLR=None]",
+        "keepCheckPointFiles=true",
+        "executionEngine=synchronous",
+    )
+    assert [options.epoch(e).dropout_rate for e in range(3)] == [0.5, 0.5, 0.2]
+    assert options.clipping_threshold == math.inf
+    assert options.l2_weight == 1e-4
+    assert options.keep_checkpoints
+
+
+@pytest.mark.parametrize(
+    "line", ["autoAdjust=none", "autoAdjustLR=None", "autoAdjustLR=false", "adaptationRegType=None"]
+)
+def test_automatic_control_that_is_off_is_accepted(line):
+    assert options_of(line).max_epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("momentumPerMb2=0.9", r"train\.cntk:4: SGD\.momentumPerMb2 is not known here; did you mean momentumPerMB"),
+        ("minibatchSize=0", r"train\.cntk:4: SGD\.minibatchSize: 0; expected a number of frames > 0"),
+        ("minibatchSize=many", r"train\.cntk:4: SGD\.minibatchSize is 'many'; expected an integer"),
+        ("dropoutRate=0.2:1.0", r"train\.cntk:4: SGD\.dropoutRate: 1\.0; expected 0 <= rate < 1"),
+        ("momentumPerMB=1", r"train\.cntk:4: SGD\.momentumPerMB: 1\.0; expected 0 <= momentum < 1"),
+        ("momentumPerSample=0.9\nmomentumPerMB=0.9", "given beside momentumPerMB; expected one kind of momentum"),
+        ("learningRatesPerSample=0.1", "given beside learningRatesPerMB; expected either"),
+        ("epochSize=100", r"train\.cntk:4: SGD\.epochSize: 100; expected at least minibatchSize 256"),
+        ("clippingThresholdPerSample=0", "clippingThresholdPerSample: 0.0; expected a threshold > 0"),
+        ("L1RegWeight=-1", r"L1RegWeight: -1\.0; expected a weight >= 0"),
+        ("maxEpochs=0", "maxEpochs: 0; expected a number of epochs > 0"),
+        ("numMBsToShowResult=0", "numMBsToShowResult: 0; expected a number of minibatches > 0"),
+        ("gradUpdateType=AdaGrad", r"SGD\.gradUpdateType is AdaGrad, which is not built yet"),
+        ("gradUpdateType=AdamW", r"SGD\.gradUpdateType is AdamW, which is not built yet"),
+        ("rms_gamma=0.99", r"SGD\.rms_gamma belongs to RmsProp, which is not built yet"),
+        ("adaptationRegType=KL", r"SGD\.adaptationRegType is KL, which is not built yet"),
+        ("adaptationRegWeight=0.1", "belongs to KL adaptation, which is not built yet"),
+        ("gradientcheck=true", "belongs to gradient checks during training"),
+        ("autoAdjust=[autoAdjustLR=AdjustAfterEpoch]", r"autoAdjustLR is AdjustAfterEpoch, which is not built yet"),
+        ("autoAdjust=[autoAdjustMinibatch=true]", "autoAdjustMinibatch is true, which is not built yet"),
+        ("loadBestModel=true", r"belongs to automatic learning rate control \(autoAdjust\)"),
+    ],
+)
+def test_faults_of_the_block_name_place_finding_and_expectation(line, message):
+    with pytest.raises(ConfigError, match=message):
+        options_of(line)
+
+
+def test_missing_epochs_and_learning_rate_are_named():
+    with pytest.raises(ConfigError, match=r"SGD\.maxEpochs is not set"):
+        training_options(Config.from_text("SGD=[learningRatesPerMB=1]", "t").block("SGD"))
+    with pytest.raises(ConfigError, match="learningRatesPerMB: missing"):
+        training_options(Config.from_text("SGD=[maxEpochs=1]", "t").block("SGD"))
+
+
+def test_options_from_python_take_single_numbers_for_schedules():
+    options = TrainingOptions(3, learning_rates_per_sample=0.1, minibatch_size=[8, 16])
+    assert options.epoch(0).learning_rate == options.epoch(2).learning_rate == 0.1
+    assert [options.epoch(e).minibatch_size for e in range(3)] == [8, 16, 16]
+    assert options == TrainingOptions(3, learning_rates_per_sample=(0.1,), minibatch_size=(8, 16))
