@@ -1,6 +1,7 @@
 """Named stages of a recipe: run in order, skipped when done, run again from where something changed."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -11,19 +12,20 @@ from pathlib import Path
 
 from readers.errors import ConfigError
 from readers.files import atomic_write
-from readers.report import RunReport
+from recipes.cli.main import main
 
 
 @dataclass(frozen=True)
 class Stage:
     """One step of a recipe.
 
-    run: does the work and returns what was lost on the way, None when nothing can be.  help: what it makes.
+    run: does the work; returns 1 when something was lost on the way (a report of its own names it), else 0 or None.
+    help: what it makes.
     """
 
     name: str
     help: str
-    run: Callable[[], RunReport | None]
+    run: Callable[[], int | None]
 
 
 def run_stages(
@@ -63,12 +65,25 @@ def run_stages(
         for later in stages[number - 1 :]:
             _mark(out, later).unlink(missing_ok=True)
         started = time.monotonic()
-        report = stage.run()
+        lost = bool(stage.run())
         seconds = time.monotonic() - started
-        _write_mark(out, stage, settings, seconds, report)
-        print(f"{title}: {f'{report.summary()}, ' if report else ''}{seconds:.1f} s", flush=True)
-        lost_something |= report is not None and report.exit_status != 0
+        _write_mark(out, stage, settings, seconds, lost)
+        print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
+        lost_something |= lost
     return int(lost_something)
+
+
+def command(name: str, *arguments: object) -> int:
+    """Run one of the program's own commands in this process, after showing it as a line that can be run by hand.
+
+    Returns its exit status, 0 or 1; raises ConfigError when nothing could be done (the command has said why).
+    """
+    words = [str(word) for word in arguments]
+    print(f"$ argonaut {name} {shlex.join(words)}", flush=True)
+    status = main([name, *words])
+    if status > 1:
+        raise ConfigError(f"argonaut {name}: exit status {status}; expected 0 or 1, see the message above")
+    return status
 
 
 def _position(names: list[str], name: str | None, default: int) -> int:
@@ -93,7 +108,7 @@ def _is_done(out: Path, stage: Stage, settings: dict) -> bool:
         return False  # a mark of another version: the stage runs again
 
 
-def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, report: RunReport | None) -> None:
+def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: bool) -> None:
     record = {
         "stage": stage.name,
         "settings": settings,
@@ -101,8 +116,7 @@ def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, report:
         "commit": source_commit(),
         "python": sys.version.split()[0],
         "seconds": round(seconds, 2),
-        "summary": report.summary() if report else None,
-        "lost": report.lost if report else [],
+        "lost_something": lost,
     }
     with atomic_write(_mark(out, stage), "w") as file:
         json.dump(record, file, indent=1)

@@ -5,14 +5,13 @@ import json
 import pytest
 
 from readers.errors import ConfigError
-from readers.report import RunReport
-from recipes.stages import Stage, run_stages
+from recipes.stages import Stage, command, run_stages
 
 
-def recording_stages(names, log, reports=None):
+def recording_stages(names, log, statuses=None):
     def work(name):
         log.append(name)
-        return (reports or {}).get(name)
+        return (statuses or {}).get(name)
 
     return [Stage(name, f"makes {name}", lambda name=name: work(name)) for name in names]
 
@@ -69,9 +68,21 @@ def test_run_stages_faults_name_the_stage(tmp_path):
 
 
 def test_run_stages_losses_make_exit_status_1_and_are_recorded(tmp_path):
-    report = RunReport("utterances", num_done=3)
-    report.fail("u7", "empty audio")
-    assert run_stages(recording_stages("a", [], {"a": report}), tmp_path, {"seed": 4}) == 1
+    assert run_stages(recording_stages("ab", [], {"a": 1}), tmp_path, {"seed": 4}) == 1
     record = json.loads((tmp_path / "stages" / "a.done").read_text())
-    assert record["lost"] == [["u7", "failed", "empty audio"]]
+    assert record["lost_something"]
     assert record["settings"] == {"seed": 4}
+
+
+def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
+    for name, word in (("ref", "GO"), ("hyp", "NO")):
+        (tmp_path / f"{name} 1.mlf").write_text(f'#!MLF!#\n"*/u.lab"\n{word}\n.\n')
+    assert command("score", tmp_path / "ref 1.mlf", tmp_path / "hyp 1.mlf") == 0
+    output = capsys.readouterr().out
+    assert output.startswith(f"$ argonaut score '{tmp_path}/ref 1.mlf'")
+    assert "WER 100.0% (1 utterances, 1 words)" in output
+
+
+def test_command_that_can_do_nothing_stops_the_recipe(tmp_path):
+    with pytest.raises(ConfigError, match="argonaut score: exit status 2"):
+        command("score", tmp_path / "missing", tmp_path / "missing")
