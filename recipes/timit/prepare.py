@@ -13,7 +13,7 @@ import numpy as np
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.hmm_tables import write_state_map
-from readers.mlf import Label, write_mlf
+from readers.mlf import Label, read_mlf, write_mlf
 from readers.report import RunReport
 from readers.scp import read_scp
 from readers.timit import Segment, read_phone_map, read_segments
@@ -98,3 +98,12 @@ def state_labels(segments: list[Segment], num_frames: int) -> list[Label]:
             if start < stop:
                 labels.append(Label(start * TICKS_PER_FRAME, stop * TICKS_PER_FRAME, segment.name + suffix))
     return labels
+
+
+def write_phone_text(phones_mlf: Path, text: Path) -> None:
+    """The phone sequences one a line, without the silence at both ends, for which <s> and </s> stand (book, 6.2.1)."""
+    with atomic_write(text, "w") as file:
+        for labels in read_mlf(phones_mlf).values():
+            names = [label.name for label in labels]
+            inner = slice(names[0] == SILENCE, len(names) - (names[-1] == SILENCE))
+            file.write(" ".join(names[inner]) + "\n")

@@ -1,0 +1,30 @@
+"""From feature files on disk to the lists that training and decoding read; shared by the recipes."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from readers.errors import FormatError
+from readers.htk import read_htk_header
+from readers.report import RunReport
+from readers.scp import ScpEntry, write_scp
+
+
+def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:
+    """Write `name.ext=path[0,last]` for every (utterance name, HTK feature file) that can be read.
+
+    The range is what blockRandomize asks for (CNTK book, 3.4.2).  A file that is missing or damaged is reported.
+    """
+    report = RunReport("feature files")
+    entries = []
+    for name, path in files:
+        try:
+            header = read_htk_header(path)
+        except FileNotFoundError:
+            report.skip(name, f"{path}: no such file")
+        except FormatError as fault:
+            report.fail(name, str(fault))
+        else:
+            entries.append(ScpEntry(f"{name}{path.suffix}", str(path), 0, header.num_frames - 1))
+            report.done()
+    write_scp(scp, entries)
+    return report

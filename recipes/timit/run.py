@@ -1,0 +1,148 @@
+"""TIMIT phone recognition: the CNTK book's DNN (7.1.1), a phone bigram, phone error rate on 39 phones.
+
+worked example:
+  argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
+  argonaut recipe timit --out exp/synthetic --size demo           a synthesised corpus of the same layout
+ends with a line `PER xx.x%` for the core test set.
+"""
+
+import argparse
+from functools import cached_property
+from pathlib import Path
+
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+SIZES = ("demo", "full")
+SETS = ("train", "dev", "test")
+# One training epoch of the synthesised demo corpus takes seconds; fewer than the book's 25 keep the demo short.
+DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", choices=SIZES, default="full", help="of the synthesised corpus (default full)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last)
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.out: Path = arguments.out
+        self.synthetic = arguments.data is None
+        self.data: Path = self.out / "corpus" if self.synthetic else arguments.data
+        self.size, self.seed, self.workers = arguments.size, arguments.seed, arguments.workers
+
+    def settings(self) -> dict:
+        return {"data": str(self.data), "size": self.size if self.synthetic else None, "seed": self.seed}
+
+    def stages(self) -> list[Stage]:
+        corpus = [Stage("corpus", f"synthesise a {self.size} corpus of TIMIT's layout", self.corpus)]
+        return [
+            *(corpus if self.synthetic else []),
+            Stage("features", "24 mel channels with deltas and accelerations", self.features),
+            Stage("labels", "a state for every frame, phone sequences", self.labels),
+            Stage("lm", "a phone bigram of the training set", self.language_model),
+            Stage("graph", "the decoding graph", self.graph),
+            Stage("train", "the network of 792-512x3-183", self.train),
+            Stage("decode", "phones and lattices of the test set", self.decode),
+            Stage("score", "phone error rate on 39 phones", self.score),
+        ]
+
+    @cached_property
+    def sets(self):
+        from recipes.timit.corpus import find_sets
+
+        return find_sets(self.data)
+
+    def corpus(self) -> int:
+        from recipes.cli.console import progress_display
+        from recipes.timit.synthesise import synthesise
+
+        with progress_display("synthesise") as progress:
+            report = synthesise(self.data, self.size, self.seed, self.workers, progress)
+        return self.account(report, "corpus")
+
+    def features(self) -> int:
+        from readers.scp import write_pairs
+
+        pairs = [(u.audio, self.feature_file(u)) for name in SETS for u in self.sets[name]]
+        write_pairs(self.out / "lists" / "hcopy.list", pairs)
+        workers = ("-j", self.workers) if self.workers else ()
+        return command(
+            "hcopy", "-C", CONFIG / "fbank24_zda.hcopy", "-S", self.out / "lists" / "hcopy.list",
+            "--report", self.out / "reports" / "features", *workers,
+        )  # fmt: skip
+
+    def labels(self) -> int:
+        from recipes.features import write_feature_list
+        from recipes.timit import prepare
+
+        labels = self.out / "labels"
+        prepare.write_state_tables(labels)
+        lost = 0
+        for name in SETS:
+            scp = self.out / "lists" / f"{name}.scp"
+            report = write_feature_list(scp, ((u.name, self.feature_file(u)) for u in self.sets[name]))
+            lost |= self.account(report, f"{name}.features")
+            report = prepare.write_labels(
+                self.sets[name], scp, labels / f"{name}.states.mlf", labels / f"{name}.phones.mlf"
+            )
+            lost |= self.account(report, f"{name}.labels")
+        prepare.write_phone_text(labels / "train.phones.mlf", labels / "train.phones.txt")
+        return lost
+
+    def language_model(self) -> int:
+        text = self.out / "labels" / "train.phones.txt"
+        return command("lm", "estimate", "--text", text, "--order", 2, "--method", "wb", "-o", self.out / "lm.arpa")
+
+    def graph(self) -> int:
+        labels = self.out / "labels"
+        return command(
+            "graph", "--state-list", labels / "states.list", "--alignment", labels / "train.states.mlf",
+            "--lm", self.out / "lm.arpa", "--silence", "h#", "--out", self.out / "graph",
+        ) | command(
+            "argon", "-precompile", "-infsm", self.out / "graph" / "graph.fsa.gz",
+            "-lookahead-file", self.out / "graph" / "lookahead",
+            "-transition-file", self.out / "graph" / "transitions", "-graph", self.graph_image,
+        )  # fmt: skip
+
+    def train(self) -> int:
+        overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
+        return command("cntk", f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", *overrides)
+
+    def decode(self) -> int:
+        return command(
+            "argon", "-graph", self.graph_image, "-lm", self.out / "lm.arpa", "-am", self.model,
+            "-cntkmap", self.out / "graph" / "cntkmap", "-infiles", self.out / "lists" / "test.scp",
+            "-acweight", 0.2, "-outmlf", self.out / "decode" / "test.mlf",
+            "-lattice-prefix", self.out / "decode" / "lattices" / "test",
+        )  # fmt: skip
+
+    def score(self) -> int:
+        status = command(
+            "score", self.out / "labels" / "test.phones.mlf", self.out / "decode" / "test.mlf", "--fold", "timit39",
+            "--per", "--picture", self.out / "decode" / "confusions.png",
+            "--report", self.out / "reports" / "score",
+        )  # fmt: skip
+        return status
+
+    @property
+    def graph_image(self) -> Path:
+        return self.out / "graph" / "graph.image"
+
+    @property
+    def model(self) -> Path:
+        return self.out / "model" / "cntkSpeech.dnn"
+
+    def feature_file(self, utterance) -> Path:
+        return self.out / "features" / f"{utterance.name}.fbank"
+
+    def account(self, report, name: str) -> int:
+        report.write(self.out / "reports" / name)
+        print(report.summary())
+        return report.exit_status
