@@ -4,12 +4,14 @@ worked example: with AN4's state list, alignments and dictionary
   argonaut graph --state-list ci_states.list --alignment train.ci_states.mlf \\
                  --dict an4.dict --lm an4.lm --out exp/graph
 prints the size after each step and writes to exp/graph
-  graph.fsa.gz   the graph as AT&T text: HMM states in brackets, words bare
+  graph.dg       the compiled graph that `argon -graph` takes
+  graph.fsa.gz   the same as AT&T text: HMM states in brackets, words bare
   lookahead      what the graph holds of each word's language model score (-ln)
   state_map, transitions, cntkmap
   outputs        only if the dictionary has output symbols: word and what is printed for it
   report         sizes, and the words left out
-which is what `argon -precompile true -infsm ... -lookahead-file ... -transition-file ...` takes.
+`argon -precompile true -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg`
+compiles the text again, after it was changed by hand.
 
 A phone loop (each phone its own word, for TIMIT): leave --dict away and name the silence:
   argonaut graph --states state_map --transitions transitions --lm phones.arpa --silence h# --out exp/graph
@@ -108,6 +110,8 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, state_map) -> di
 
 def write_graph(out: Path, graph, state_map, transitions, state_list) -> RunReport:
     """Write all files of the directory; the graph comes last, so that it is never there without its tables."""
+    from decoder.image import precompile
+    from decoder.image_file import save_graph
     from readers import hmm_tables
     from readers.att import write_acceptor
     from readers.files import atomic_write
@@ -115,6 +119,9 @@ def write_graph(out: Path, graph, state_map, transitions, state_list) -> RunRepo
     report = RunReport("words", num_done=len(graph.lookahead) - 2)  # <s> and </s> are no words
     for word, reason in graph.dropped:
         report.skip(word, reason)
+    image = precompile(
+        graph.acceptor, transitions, graph.lookahead, state_map, graph.outputs, where=str(out / "graph.fsa.gz")
+    )
     out.mkdir(parents=True, exist_ok=True)
     hmm_tables.write_state_map(out / "state_map", state_map)
     hmm_tables.write_transitions(out / "transitions", transitions)
@@ -129,4 +136,5 @@ def write_graph(out: Path, graph, state_map, transitions, state_list) -> RunRepo
         file.writelines(f"# {step}: {states} states, {arcs} arcs\n" for step, states, arcs in graph.sizes)
         file.writelines(f"{word}\t{outcome}\t{reason}\n" for word, outcome, reason in report.lost)
     write_acceptor(out / "graph.fsa.gz", graph.acceptor)
+    save_graph(image, out / "graph.dg")
     return report

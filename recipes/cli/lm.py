@@ -1,0 +1,133 @@
+"""Estimate an n-gram language model in ARPA form, or tell how well one predicts a text.
+
+worked example:
+  argonaut lm estimate --text train.txt --order 3 --method kn -o lm.arpa
+  argonaut lm perplexity --lm lm.arpa --text heldout.txt
+The first writes lm.arpa and ends with
+  lm.arpa: 3-gram, 101 words, 103 1-grams, 858 2-grams, 2511 3-grams
+the second ends with
+  perplexity 17.43 (161 sentences, 921 words, 0 unknown)
+
+A text has one sentence a line, words separated by blanks, without <s> and </s>.
+"""
+
+import argparse
+import math
+
+from readers.errors import ConfigError, FormatError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_estimate(actions.add_parser("estimate", help="estimate a model", description=__doc__, **_FORM))
+    _add_perplexity(actions.add_parser("perplexity", help="score a text", description=__doc__, **_FORM))
+
+
+_FORM = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+
+
+def _add_texts(parser: argparse.ArgumentParser) -> None:
+    # Also after the action; without a default, so that it does not undo the one before it.
+    parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
+    texts = parser.add_argument_group("text, from any number of files")
+    texts.add_argument("--text", metavar="FILE", action="append", default=[], help="one sentence a line")
+    texts.add_argument(
+        "--transcription",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="lines `words (utterance)`, Sphinx's or trn",
+    )
+    texts.add_argument("--mlf", metavar="FILE", action="append", default=[], help="master label file of words")
+
+
+def _add_estimate(parser: argparse.ArgumentParser) -> None:
+    _add_texts(parser)
+    parser.add_argument("--order", type=int, default=3, metavar="N", help="length of the n-grams (default 3)")
+    parser.add_argument(
+        "--method",
+        choices=("kn", "wb"),
+        default="kn",
+        help="interpolated modified Kneser-Ney (default) or Witten-Bell",
+    )
+    parser.add_argument("--dict", metavar="FILE", help="HTK dictionary whose words get probability, seen or not")
+    parser.add_argument("--vocabulary", metavar="FILE", help="words that get probability, one a line")
+    parser.add_argument("--unk", metavar="WORD", help="name of the unknown word, such as <UNK>, to have one")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
+
+
+def _add_perplexity(parser: argparse.ArgumentParser) -> None:
+    _add_texts(parser)
+    parser.add_argument("--lm", metavar="FILE", required=True, help="ARPA language model, plain or .gz")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return {"estimate": run_estimate, "perplexity": run_perplexity}[arguments.action](arguments)
+
+
+def run_estimate(arguments: argparse.Namespace) -> int:
+    from decoder.lm_estimate import estimate
+    from readers.arpa import write_arpa
+
+    arpa = estimate(
+        read_sentences(arguments), arguments.order, arguments.method, read_vocabulary(arguments), arguments.unk
+    )
+    write_arpa(arguments.output, arpa)
+    ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(arpa.orders, start=1))
+    print(f"{arguments.output}: {arpa.order}-gram, {len(arpa.vocabulary) - 2} words, {ngrams}")
+    return 0
+
+
+def run_perplexity(arguments: argparse.Namespace) -> int:
+    """Exit status 1 when some words had to be left out, 2 when all."""
+    from decoder.language_model import LanguageModel, perplexity
+    from readers.arpa import read_arpa
+
+    result = perplexity(LanguageModel.from_arpa(read_arpa(arguments.lm)), read_sentences(arguments))
+    for what, words in (("unknown to the model", result.unknown), ("of probability 0", result.impossible)):
+        if words:
+            shown = words if arguments.verbose else words[:10]
+            more = f" and {len(words) - len(shown)} more" if len(words) > len(shown) else ""
+            print(f"left out, {what}: {', '.join(shown)}{more}")
+    if arguments.verbose and result.num_as_unknown:
+        print(f"scored as the unknown word: {result.num_as_unknown}")
+    print(
+        f"perplexity {result.perplexity:.2f} ({result.num_sentences} sentences, {result.num_words} words, "
+        f"{len(result.unknown) + result.num_as_unknown} unknown)"
+    )
+    if math.isnan(result.perplexity):
+        return 2
+    return 1 if result.unknown or result.impossible else 0
+
+
+def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
+    """All sentences of the command line's files; ConfigError when it names none, FormatError for an empty file."""
+    from readers.mlf import read_mlf
+    from readers.text import read_lines
+    from readers.trn import read_trn
+
+    marks = ("<s>", "</s>")
+    if not arguments.text and not arguments.transcription and not arguments.mlf:
+        raise ConfigError("command line: no text; expected --text, --transcription or --mlf")
+    sentences = []
+    for path in arguments.text:
+        lines = [line.split() for line in read_lines(path) if line.strip()]
+        if not lines:
+            raise FormatError(f"{path}: no sentences; expected one a line")
+        sentences += [[word for word in line if word not in marks] for line in lines]
+    for path in arguments.transcription:
+        sentences += read_trn(path, marks).values()
+    for path in arguments.mlf:
+        sentences += [[label.name for label in labels if label.name not in marks] for labels in read_mlf(path).values()]
+    return sentences
+
+
+def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
+    from readers.dictionary import read_dictionary
+    from readers.text import read_lines
+
+    if not arguments.dict and not arguments.vocabulary:
+        return None
+    words = [word for line in read_lines(arguments.vocabulary) for word in line.split()] if arguments.vocabulary else []
+    words += [entry.word for entry in read_dictionary(arguments.dict)] if arguments.dict else []
+    return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
