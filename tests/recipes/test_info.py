@@ -1,0 +1,192 @@
+"""`argonaut info`: files are told by their content and described; a bad file does not take the others with it."""
+
+import argparse
+import gzip
+
+import numpy as np
+import pytest
+
+from readers.audio import write_sphere
+from readers.htk import parse_kind, write_htk
+from readers.slf import Lattice, write_slf
+from recipes.cli import info
+from recipes.cli.main import main
+
+
+def put(path, text):
+    path.write_text(text)
+    return path
+
+
+def figures_of(path, verbose=0):
+    kind, figures = info.describe(str(path), verbose)
+    return kind, {name: str(value) for name, value in figures}
+
+
+ARPA = "\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a\n\\end\\\n"
+
+TEXTS = {
+    "master label file": ('#!MLF!#\n"*/a.lab"\n0 200000 x -1.5 y\n.\n"p?.lab"\n.\n', {"entries": "1 and 1 patterns"}),
+    "ARPA language model": (ARPA, {"order": "1", "1-grams": "2", "marks": "<s>"}),
+    "SLF lattice": ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 W=A\n", {"links": "1", "words": "1 different"}),
+    "HMM state transitions": ("[a_s2] -0.6931 -0.6932\n", {"states": "1", "duration": "2.0 to 2.0 frames expected"}),
+    "map of graph states to network outputs": ("[a_s2] 0\n[a_s3] 7\n", {"outputs": "0 to 7"}),
+    "acceptor in AT&T text (a decoding graph)": (
+        "0 1 [a_s2] 0.5\n1 2 A\n2 0 <eps>\n2\n",
+        {"arcs": "3, 1 of them epsilon", "labels": "1 HMM states and 1 words"},
+    ),
+    "transcripts": ("HELLO WORLD (u1)\n(u2)\n", {"utterances": "2", "words": "2, 2 different"}),
+    "script file (SCP)": (
+        "u1.x=/none/a.mfc[0,9]\nu2.x=/none/a.mfc[10,19]\n",
+        {"ranges": "2 entries give one, 20 frames"},
+    ),
+    "list of names": ("aa\nbb\naa\n", {"names": "3, 2 different"}),
+    "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("compress", [False, True])
+def test_text_files_are_told_by_content(tmp_path, kind, compress):
+    text, expected = TEXTS[kind]
+    (tmp_path / "f").write_bytes(gzip.compress(text.encode()) if compress else text.encode())
+    found, figures = figures_of(tmp_path / "f")
+    assert found == kind
+    assert {name: figures.get(name) for name in expected} == expected
+
+
+def test_timit_labels_are_told_by_their_name(tmp_path):
+    kind, figures = figures_of(put(tmp_path / "a.PHN", "0 100 h#\n100 250 sh\n"))
+    assert (kind, figures["segments"], figures["ends at"]) == ("TIMIT label file", "2", "sample 250")
+
+
+def test_features_and_their_checksum(tmp_path):
+    path = tmp_path / "a.fb"
+    write_htk(path, np.arange(6.0).reshape(2, 3), parse_kind("FBANK_K"))
+    kind, figures = figures_of(path)
+    assert kind == "HTK parameter file"
+    assert figures["kind"] == "FBANK_K"
+    assert figures["frames"] == "3 (0.03 s, one every 10 ms)"
+    assert figures["range"] == "0 to 5, mean 2.5"
+    assert figures["checksum"] == "agrees with the data"
+    raw = bytearray(path.read_bytes())
+    raw[-3] ^= 1
+    path.write_bytes(raw)
+    assert figures_of(path)[1]["checksum"].startswith("DOES NOT AGREE: checksum ")
+
+
+def test_compressed_features_and_values_that_are_no_numbers(tmp_path):
+    write_htk(tmp_path / "a", np.arange(6.0).reshape(2, 3), parse_kind("MFCC_C"))
+    assert figures_of(tmp_path / "a")[1]["values"] == "2 per frame, compressed to 16 bits"
+    write_htk(tmp_path / "b", np.array([[np.nan, 1.0]]), parse_kind("USER"), byte_order="<")
+    figures = figures_of(tmp_path / "b")[1]
+    assert figures["byte order"] == "little-endian"
+    assert figures["note"] == "some values are infinite or not numbers"
+
+
+@pytest.mark.parametrize("container", ["sphere", "htk"])
+def test_audio(tmp_path, container):
+    samples = np.array([1.0, -5.0] * 8000)
+    if container == "sphere":
+        write_sphere(tmp_path / "a", samples, 16000)
+    else:
+        write_htk(tmp_path / "a", samples[None], 0, 625)
+    kind, figures = figures_of(tmp_path / "a")
+    assert kind == "audio"
+    assert figures == {"samples": "16000 (1.00 s)", "rate": "16000 Hz", "range": "-5 to 1 of 16 bits"}
+
+
+def test_an_scp_whose_files_are_there(tmp_path):
+    write_htk(tmp_path / "a.fb", np.zeros((24, 5)), parse_kind("FBANK"))
+    figures = figures_of(put(tmp_path / "l.scp", f"{tmp_path}/a.fb\n{tmp_path}/a.fb\n{tmp_path}/b.fb\n"))[1]
+    assert figures["files"] == "2, 1 of them not there"
+    assert figures["repeated"] == "1 keys come more than once"
+    assert figures["first file"] == "FBANK, 24 values per frame"
+
+
+def test_a_model_and_its_tensors(tmp_path):
+    from safetensors.numpy import save_file
+
+    tensors = {"W": np.zeros((3, 4), np.float32), "b": np.zeros(3, np.float32)}
+    graph = (
+        '{"format": "argonaut-network", "version": 1, "precision": "float", "features": ["features"],'
+        ' "nodes": [{"name": "W", "type": "LearnableParameter"}, {"name": "b", "type": "LearnableParameter"}]}'
+    )
+    save_file(tensors, tmp_path / "m", metadata={"argonaut": graph})
+    kind, figures = figures_of(tmp_path / "m")
+    assert kind == "safetensors model"
+    assert figures == {
+        "tensors": "2, 15 values, 2 F32",
+        "format": "argonaut-network 1",
+        "nodes": "2: 2 LearnableParameter",
+        "precision": "float",
+        "features": "features",
+    }
+    assert figures_of(tmp_path / "m", verbose=1)[1]["W"] == "3 x 4"
+    save_file(tensors, tmp_path / "plain")
+    assert figures_of(tmp_path / "plain")[1]["network"] == "none: tensors only"
+
+
+def test_a_model_cut_short(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"W": np.zeros((30, 4), np.float32)}, tmp_path / "m")
+    (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-8])
+    with pytest.raises(info.FormatError, match=r"m: .*; expected a whole safetensors file"):
+        info.describe(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"f: empty file; expected a file that the toolkit reads"),
+        (b"Some text.\n\nMore of it here.\nlonely\n", r"f: 'Some text.' on the first line; expected a file that the"),
+        (b"\n\n", r"f: '' on the first line; expected a file that the toolkit reads"),
+        (bytes(40), r"f: binary file of no known format; expected HTK features, audio or a model \("),
+    ],
+)
+def test_files_of_no_known_kind(tmp_path, content, message):
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(info.FormatError, match=message):
+        info.describe(str(tmp_path / "f"))
+
+
+def test_a_bad_file_does_not_take_the_others_with_it(tmp_path, capsys):
+    good = put(tmp_path / "good", ARPA)
+    bad = put(tmp_path / "bad", "")
+    missing = tmp_path / "missing"
+    assert main(["info", str(bad), str(good), str(missing)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        f"{good}: ARPA language model",
+        "  order      1",
+        "  1-grams    2",
+        "  marks      <s>",
+    ]
+    assert err.splitlines() == [
+        f"error: {bad}: empty file; expected a file that the toolkit reads",
+        f"error: {missing}: No such file or directory",
+    ]
+    assert main(["info", str(good)]) == 0
+    assert main(["info", str(bad)]) == 2
+
+
+def test_the_worked_example_stands_in_the_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["info", "--help"])
+    assert "argonaut info feat/cen1-fash-b.fbank lm.arpa" in capsys.readouterr().out
+
+
+def test_arguments_are_files():
+    parser = argparse.ArgumentParser()
+    info.add_arguments(parser)
+    assert parser.parse_args(["a", "b"]).files == ["a", "b"]
+
+
+def test_lattices_show_their_header(tmp_path):
+    lattice = Lattice(
+        np.array([0.0, 1.25]), np.array([0]), np.array([1]), ["A"], np.zeros(1), np.zeros(1), header={"lmscale": "12"}
+    )
+    write_slf(tmp_path / "l", lattice)
+    figures = figures_of(tmp_path / "l")[1]
+    assert (figures["ends at"], figures["lmscale"], figures["utterance"]) == ("1.25 s", "12", "not named")
