@@ -53,6 +53,10 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dict", metavar="FILE", help="HTK dictionary whose words get probability, seen or not")
     parser.add_argument("--vocabulary", metavar="FILE", help="words that get probability, one a line")
     parser.add_argument("--unk", metavar="WORD", help="name of the unknown word, such as <UNK>, to have one")
+    classes = parser.add_argument_group("mixture with a class n-gram, for scarce text")
+    classes.add_argument("--classes", metavar="N|FILE", help="classes to find in the text, or lines `word class`")
+    classes.add_argument("--class-order", type=int, metavar="N", help="length of its n-grams (default: --order)")
+    classes.add_argument("--class-weight", type=float, default=0.5, metavar="X", help="its share (default 0.5)")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
 
 
@@ -69,9 +73,22 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     from decoder.lm_estimate import estimate
     from readers.arpa import write_arpa
 
-    arpa = estimate(
-        read_sentences(arguments), arguments.order, arguments.method, read_vocabulary(arguments), arguments.unk
-    )
+    sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)
+    if arguments.classes:
+        from decoder.lm_mixture import estimate_with_classes
+
+        arpa = estimate_with_classes(
+            sentences,
+            arguments.order,
+            vocabulary,
+            read_classes(arguments.classes),
+            arguments.class_order,
+            arguments.class_weight,
+            arguments.method,
+            arguments.unk,
+        )
+    else:
+        arpa = estimate(sentences, arguments.order, arguments.method, vocabulary, arguments.unk)
     write_arpa(arguments.output, arpa)
     ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(arpa.orders, start=1))
     print(f"{arguments.output}: {arpa.order}-gram, {len(arpa.vocabulary) - 2} words, {ngrams}")
@@ -131,3 +148,10 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
     words = [word for line in read_lines(arguments.vocabulary) for word in line.split()] if arguments.vocabulary else []
     words += [entry.word for entry in read_dictionary(arguments.dict)] if arguments.dict else []
     return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
+
+
+def read_classes(text: str) -> int | dict[str, str]:
+    """A number of classes, or the table of a file."""
+    from readers.word_classes import read_word_classes
+
+    return int(text) if text.isdecimal() else read_word_classes(text)

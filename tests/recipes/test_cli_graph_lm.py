@@ -123,3 +123,15 @@ def test_lm_without_a_text_says_so(task, capsys):
     assert main(["lm", "estimate", "--text", str(task / "empty"), "-o", str(task / "lm.arpa")]) == 2
     assert "empty: no sentences; expected one a line" in capsys.readouterr().err
     assert not (task / "lm.arpa").exists()
+
+
+def test_classes_come_by_number_or_from_a_table(task, capsys):
+    assert estimate(task, "--classes", "1") == 0
+    by_number = read_arpa(task / "lm.arpa")
+    (task / "classes").write_text("X same\nY same\n")
+    assert estimate(task, "--classes", str(task / "classes"), "--class-weight", "0.5") == 0
+    for ours, theirs in zip(read_arpa(task / "lm.arpa").orders, by_number.orders):
+        assert ours.logprob == pytest.approx(theirs.logprob)
+    (task / "classes").write_text("X same\nX other\n")
+    assert estimate(task, "--classes", str(task / "classes")) == 2
+    assert "classes:2: 'X other'; expected `word class`" in capsys.readouterr().err
