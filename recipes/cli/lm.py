@@ -1,12 +1,14 @@
 """Estimate an n-gram language model in ARPA form, or tell how well one predicts a text.
 
 worked example:
-  argonaut lm estimate --text train.txt --order 3 --method kn -o lm.arpa
+  argonaut lm estimate --text train.txt --dict an4.dict --order 3 --method kn -o lm.arpa
   argonaut lm perplexity --lm lm.arpa --text heldout.txt
 The first writes lm.arpa and ends with
-  lm.arpa: 3-gram, 101 words, 103 1-grams, 858 2-grams, 2511 3-grams
+  lm.arpa: 3-gram, 101 words, 103 1-grams, 1151 2-grams, 2668 3-grams
 the second ends with
-  perplexity 17.43 (161 sentences, 921 words, 0 unknown)
+  perplexity 16.80 (194 sentences, 1038 words, 0 unknown)
+
+Where text is scarce, a class n-gram mixed in helps: with --order 5 --classes 24 the same gives perplexity 14.74.
 
 A text has one sentence a line, words separated by blanks, without <s> and </s>.
 """
