@@ -1,0 +1,176 @@
+"""One path through the graph: its HMM states and word arcs with their shares of the cost, and its words' times."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from decoder._search_kernels import SENTENCE_OVER, SearchGraph, word_step
+from decoder._token_store import NODE_LABEL, Trace
+from decoder.image import DecodingGraph
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
+
+
+@dataclass(frozen=True)
+class Path:
+    """n steps in order.  label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance;
+    start, end (n,) i4: frames, end exclusive (equal for words); acoustic (n,) f8: ln likelihood, unscaled; lm (n,) f8:
+    ln P of the word, unscaled; cost (n,) f8: the step's share of the path's cost, all in.
+
+    A position's share holds the arc into it, its self-loops and its forward transition.
+    """
+
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    acoustic: np.ndarray
+    lm: np.ndarray
+    cost: np.ndarray
+
+    @classmethod
+    def empty(cls) -> "Path":
+        numbers, values = np.zeros(0, np.int32), np.zeros(0)
+        return cls(numbers, numbers, numbers, values, values, values)
+
+
+class WordTimes(NamedTuple):
+    """word as it is written; start, end: frames, end exclusive; cost: the share of its states and its word arc."""
+
+    word: str
+    start: int
+    end: int
+    cost: float
+
+
+def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
+    """Follow the records back from `end`; frames (T, K) f4 as for the search."""
+    return Path(*_trace_path(graph, lm, limits, trace, end, frames))
+
+
+@njit(cache=True, nogil=True)
+def _trace_path(graph, lm, limits, trace, end, frames):
+    """The columns of Path."""
+    count, record = 0, np.int64(end)
+    while record >= 0:
+        count += trace.label[record] != NODE_LABEL or record == end
+        record = np.int64(trace.previous[record])
+    label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
+    record, i, until = np.int64(end), count - 1, frames.shape[0]
+    while record >= 0:
+        if trace.label[record] != NODE_LABEL or record == end:
+            label[i], start[i], stop[i] = trace.label[record], trace.frame[record], until
+            if label[i] < 0:
+                stop[i] = start[i]
+            until = start[i]
+            i -= 1
+        record = np.int64(trace.previous[record])
+    state, history = np.int64(limits.start), np.int64(limits.lm_start)
+    for i in range(count):
+        if label[i] >= 0:
+            position = label[i]
+            for t in range(start[i], stop[i]):
+                acoustic[i] += frames[t, graph.score_row[position]]
+            arc = graph.first_emitting[state]
+            while graph.target[arc] != position:
+                arc += 1
+            cost[i] = graph.arc_cost[arc] - limits.acweight * acoustic[i]
+            if stop[i] > start[i] + 1:  # never staying may cost inf
+                cost[i] += (stop[i] - start[i] - 1) * np.float64(graph.self_cost[position])
+            if i < count - 1:  # an unfinished path has not left its last position
+                cost[i] += graph.forward_cost[position]
+            state = np.int64(graph.exit[position])
+        elif label[i] == NODE_LABEL:
+            cost[i] = graph.final_cost[state]
+            if limits.lm_end >= 0 and history != SENTENCE_OVER:
+                lm_cost, _ = lm_step(lm, history, limits.lm_end)
+                ln_lm[i] = -lm_cost
+                cost[i] += limits.lm_scale * lm_cost
+        else:
+            arc = -2 - label[i]
+            lm_cost, history = word_step(graph, lm, limits, arc, history)
+            ln_lm[i] = -lm_cost
+            cost[i] = graph.word_cost[arc] - graph.lookahead[arc] + limits.lm_scale * lm_cost
+            state = np.int64(graph.word_target[arc])
+    return label, start, stop, acoustic, ln_lm, cost
+
+
+def begins_model(model, index, last_model, last_index, silent):
+    """Whether HMM states begin a new instance of a phone model, given the states before them; numbers or arrays.
+
+    Models run left to right, so a place that is not further right than the last begins anew; silence may go back
+    (HTK's silence does), and silence right after the same silence is taken for one.
+    """
+    return (model != last_model) | ((index <= last_index) & ~silent)
+
+
+def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(steps (m,), models (m,)): the first step of each phone model instance on the path, and which model it is."""
+    states = np.flatnonzero(path.label >= 0)
+    hmm = graph.arrays.position_state[path.label[states]]
+    model, index = graph.state_model[hmm], graph.state_index[hmm]
+    begins = np.ones(states.shape[0], dtype=bool)
+    begins[1:] = begins_model(model[1:], index[1:], model[:-1], index[:-1], silence[model[1:]])
+    return states[begins], model[begins]
+
+
+@dataclass(frozen=True)
+class WordSteps:
+    """The steps of a path that make up one word: states first .. last-1, its arc `label`; mark: <s> or </s>."""
+
+    word: int
+    first: int
+    last: int
+    label: int
+    mark: bool
+
+
+def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
+    """Which steps belong to each word arc.
+
+    A word's label stands before its last phone or inside it (6.1.1), so that the word ends with the instance of a
+    phone model that holds the next HMM state.  It begins after the word before it and, unless it is all silence, after
+    silence.
+    """
+    instances, models = model_instances(path, graph, silence)
+    states = np.flatnonzero(path.label >= 0)
+    found, begin = [], 0
+    for label in np.flatnonzero(path.label <= -2):
+        last = begin
+        following = np.searchsorted(states, label)
+        if following < states.shape[0]:
+            ending = np.searchsorted(instances, states[following], side="right")  # the instance after the word's last
+            until = instances[ending] if ending < instances.shape[0] else path.label.shape[0]
+            last = int(states[np.searchsorted(states, until) - 1]) + 1
+        elif following:
+            last = int(states[-1]) + 1
+        inside = (instances >= begin) & (instances < last)
+        voiced = instances[inside & ~silence[models]]
+        first = last
+        if voiced.size:
+            first = int(voiced[0])
+        elif inside.any():
+            first = int(instances[inside][-1])
+        word = int(graph.arrays.word_label[-2 - path.label[label]])
+        found.append(
+            WordSteps(word, min(first, last), last, int(label), graph.words[word] in (SENTENCE_START, SENTENCE_END))
+        )
+        begin = max(begin, last)
+    return found
+
+
+def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
+    """The words of a path; sentence marks, and words that are not written, are left out."""
+    words = []
+    for steps in word_steps(path, graph, silence):
+        if steps.mark or not graph.outputs[steps.word]:
+            continue
+        inside = np.arange(steps.first, steps.last)
+        inside = inside[path.label[inside] >= 0]
+        start = end = int(path.end[max(steps.last - 1, 0)])  # a word without states of its own
+        if inside.size:
+            start, end = int(path.start[inside[0]]), int(path.end[inside[-1]])
+        cost = float(path.cost[inside].sum() + path.cost[steps.label])
+        words.append(WordTimes(graph.outputs[steps.word], start, end, cost))
+    return words

@@ -1,0 +1,330 @@
+"""The decoder's face: options, checks, and what a search found (CNTK book 6.1, 6.1.3.4, 6.2.3).
+
+A path costs: arcs of the graph, HMM transitions, -acweight times the log-likelihood of each frame, and at each word arc
+
+    lm_scale * (-ln P(word | history)) - look-ahead of the word + word_penalty
+
+because the graph has charged the look-ahead on the way to the word.  At the end come the final state's cost and
+lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
+
+After each frame a token lives on if cost - slack <= least cost + beam; the narrower beam holds for tokens that have
+just crossed a word arc.  At a word arc the slack grows by what the LM added there, if it added anything; with every
+frame it shrinks by slack_decay.  Of more than max_tokens tokens the ones of least cost - slack stay.  Ties: see
+`decoder/_search_kernels.py`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from decoder._search_kernels import (
+    ALL_TOKENS_DIED,
+    END_SENTENCE,
+    KEEP_HISTORY,
+    NO_FINAL_TOKEN,
+    Limits,
+    SearchGraph,
+    search,
+)
+from decoder.image import DecodingGraph
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from decoder.lattice import WordLattice, word_lattice
+from decoder.path import Path, WordTimes, trace_path, word_times
+from readers.errors import ConfigError, GraphError, ShapeError
+
+NO_LM = LMArrays(  # one state without arcs; no word of a graph without a language model looks at it
+    *(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32)),
+    *(np.zeros(1, np.float32), np.zeros(1, np.int32)),
+)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search; defaults are the book's (6.1.3), except where it has none.
+
+    acweight: factor on log-likelihoods; beam: absolute; max_tokens: per frame; word_end_beam_frac: the beam right after
+    a word arc, as a part of the beam.
+    sil_cost: added once whenever a path enters a silence model from anything else; silence: names of those models, None
+    takes the models that realise <s>, and sil and sp.
+    lm_scale, word_penalty (added per word, <s> and </s> are none): extensions.  slack_decay: per frame, 0 = no slack.
+    lattice_beam: keep a lattice of all paths found within this cost of the best; None = no lattice.
+    partial: give the best unfinished path when no token is final.
+    """
+
+    acweight: float = 0.0667
+    beam: float = 15.0
+    max_tokens: int = 20000
+    word_end_beam_frac: float = 0.33333
+    sil_cost: float = 1.0
+    silence: tuple[str, ...] | None = None
+    lm_scale: float = 1.0
+    word_penalty: float = 0.0
+    slack_decay: float = 0.9
+    lattice_beam: float | None = None
+    partial: bool = False
+
+    def __post_init__(self):
+        for name, low, high in (
+            ("acweight", 0.0, math.inf),
+            ("beam", 0.0, math.inf),
+            ("max_tokens", 1, 2**31 - 1),
+            ("word_end_beam_frac", 0.0, math.inf),
+            ("sil_cost", -1e30, 1e30),
+            ("lm_scale", 0.0, 1e30),
+            ("word_penalty", -1e30, 1e30),
+            ("slack_decay", 0.0, 0.999999),
+            ("lattice_beam", 0.0, math.inf),
+        ):
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:  # NaN fails too
+                raise ConfigError(f"search option {name}: {value}; expected {_range_text(low, high)}")
+        if math.isinf(self.acweight):
+            raise ConfigError("search option acweight: inf; expected a finite number")
+
+
+def _range_text(low: float, high: float) -> str:
+    return f"at least {low:g}" if high >= 1e30 else f"{low:g} to {high:g}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the search found in one utterance.
+
+    reason: "" when a path reached the end, else why there is none (the path is then empty, or unfinished if
+    options.partial).  cost: of the whole path, -ln; words: with frames; path: its HMM states and word arcs.
+    tokens_per_frame: how many were kept on average, places between frames included.
+    """
+
+    reason: str
+    cost: float
+    num_frames: int
+    words: list[WordTimes]
+    path: Path
+    lattice: WordLattice | None
+    tokens_per_frame: float
+
+    @property
+    def text(self) -> list[str]:
+        return [word.word for word in self.words]
+
+
+class Decoder:
+    """A graph, a language model and options, ready for any number of utterances and threads.
+
+    graph: DecodingGraph; lm: LanguageModel, or None when the graph's own costs are all there is (its look-ahead then
+    stays); cntkmap: HMM state -> row of the scores matrix, None for the order of graph.states.
+    Raises GraphError when graph, map and language model do not fit.
+    """
+
+    def __init__(
+        self,
+        graph: DecodingGraph,
+        lm: LanguageModel | None = None,
+        options: SearchOptions | None = None,
+        cntkmap: Mapping[str, int] | None = None,
+    ):
+        self.graph, self.lm = graph, lm
+        self.score_row = _score_rows(graph, cntkmap)
+        self._word_lm = _lm_words(graph, lm)
+        self._set_options(options or SearchOptions())
+
+    def with_options(self, **changes) -> "Decoder":
+        """The same decoder with other options; graph and language model are shared."""
+        known = {option.name for option in fields(SearchOptions)}
+        for name in changes.keys() - known:
+            raise ConfigError(f"search option {name}: not known; expected one of {', '.join(sorted(known))}")
+        other = object.__new__(Decoder)
+        other.__dict__.update(self.__dict__)
+        other._set_options(replace(self.options, **changes))
+        return other
+
+    def _set_options(self, options: SearchOptions) -> None:
+        self.options = options
+        self.silence = silence_models(self.graph, options.silence)
+        self._arrays = _search_graph(self.graph, options, self.score_row, self._word_lm, self.silence)
+        lm = self.lm
+        self._limits = Limits(
+            acweight=float(options.acweight),
+            beam=float(options.beam),
+            word_beam=float(options.beam) * float(options.word_end_beam_frac) if options.word_end_beam_frac else 0.0,
+            max_tokens=int(options.max_tokens),
+            lm_scale=float(options.lm_scale),
+            slack_decay=float(options.slack_decay),
+            lattice_beam=-1.0 if options.lattice_beam is None else float(options.lattice_beam),
+            start=int(self.graph.start),
+            lm_start=0 if lm is None else lm.start_state,
+            lm_end=-1 if lm is None else lm.end_id,
+            max_level=int(self.graph.arrays.word_level.max()),
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a scores matrix must have at least."""
+        return int(self.score_row[self.graph.arrays.position_state].max()) + 1
+
+    def check_outputs(self, num_outputs: int, where: str = "model") -> None:
+        """Raise GraphError unless a network with that many outputs serves every state of the graph."""
+        rows = self.score_row[self.graph.used_states]
+        if rows.max() >= num_outputs:
+            state = self.graph.states[self.graph.used_states[rows.argmax()]]
+            raise GraphError(
+                f"{where}: {num_outputs} outputs, but state [{state}] of {self.graph.where} has index {rows.max()}; "
+                f"expected at least {rows.max() + 1} outputs, as in the model that the map was made for"
+            )
+
+    def decode(self, scores: np.ndarray) -> Result:
+        """Decode one utterance.
+
+        scores (K, T) float32, Fortran order: log-likelihoods of the network's outputs, a column per frame.
+        Raises ShapeError for other shapes, too few rows, NaN and +inf; -inf is an impossible state.
+        """
+        frames = self._check_scores(scores)
+        lm = NO_LM if self.lm is None else self.lm.arrays
+        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._limits, frames)
+        reason = ""
+        if outcome == ALL_TOKENS_DIED:
+            reason = f"every token died in frame {num_frames}: all their scores are -inf"
+        elif outcome == NO_FINAL_TOKEN:
+            reason = "no token reached a final state"
+            if not self.options.partial:
+                end = -1
+        path, words, lattice = Path.empty(), [], None
+        if end >= 0:
+            path = trace_path(self._arrays, lm, self._limits, trace, end, frames)
+            words = word_times(path, self.graph, self.silence)
+            if self.options.lattice_beam is not None and not reason:
+                limits = (self.options.acweight, self.options.lattice_beam)
+                lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
+        tokens = advanced / num_frames if num_frames else 0.0
+        return Result(reason, float(cost) if end >= 0 else math.inf, len(frames), words, path, lattice, tokens)
+
+    def _check_scores(self, scores: np.ndarray) -> np.ndarray:
+        """(T, K) view, C order, read-only: what the kernel takes."""
+        scores = np.asarray(scores)
+        if scores.ndim != 2 or scores.shape[0] < self.num_rows:
+            raise ShapeError(
+                f"scores: shape {scores.shape}; expected ({self.num_rows} or more network outputs, frames)"
+            )
+        scores = np.asfortranarray(scores, dtype=np.float32)
+        if scores.size and not scores.max() < np.inf:  # NaN fails too
+            frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
+            raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
+        frames = scores.T.view()
+        frames.flags.writeable = False  # one array type, one compiled kernel
+        return frames
+
+
+def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.ndarray:
+    """(models,) bool: which models are silence.  Raises GraphError for a name that the graph lacks."""
+    if names is not None:
+        for name in names:
+            if name not in graph.models:
+                raise GraphError(
+                    f"silence model {name!r} is not in {graph.where}; expected one of its {len(graph.models)}"
+                )
+        return np.isin(graph.models, names)
+    silence = np.isin(graph.models, ("sil", "sp"))
+    arrays = graph.arrays
+    if SENTENCE_START in graph.words:
+        # Every sentence begins with <s>, so what leaves the start state realises it.
+        arcs = slice(arrays.first_emitting[graph.start], arrays.first_emitting[graph.start + 1])
+        silence[graph.state_model[arrays.position_state[arrays.emitting_target[arcs]]]] = True
+    return silence
+
+
+def _score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None) -> np.ndarray:
+    """(H,) i4 row of the scores matrix for each HMM state; -1 for states that stand on no arc and have none."""
+    if cntkmap is None:
+        return np.arange(len(graph.states), dtype=np.int32)
+    unknown = [name for name in cntkmap if name not in set(graph.states)]
+    if unknown:
+        raise GraphError(
+            f"cntkmap: state [{unknown[0]}]{_and_more(unknown)} not in {graph.where}; expected states of its model set"
+        )
+    rows = np.array([cntkmap.get(name, -1) for name in graph.states], dtype=np.int32)
+    missing = [graph.states[i] for i in graph.used_states if rows[i] < 0]
+    if missing:
+        raise GraphError(
+            f"{graph.where}: state [{missing[0]}]{_and_more(missing)} has no index in the cntkmap; "
+            "expected a line `[state] index` for each"
+        )
+    return rows
+
+
+def _and_more(names: list[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
+
+
+def _lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
+    """(V,) i4 what each graph word does to the language model."""
+    ids = np.full(len(graph.words), KEEP_HISTORY, dtype=np.int32)
+    if lm is None:
+        return ids
+    plain = [i for i, word in enumerate(graph.words) if word not in (SENTENCE_START, SENTENCE_END)]
+    ids[plain] = lm.word_ids([graph.words[i] for i in plain], where=graph.where)
+    if SENTENCE_END in graph.words:
+        ids[graph.words.index(SENTENCE_END)] = END_SENTENCE
+    return ids
+
+
+def _search_graph(
+    graph: DecodingGraph, options: SearchOptions, score_row: np.ndarray, word_lm: np.ndarray, silence: np.ndarray
+) -> SearchGraph:
+    """Fill in what the options decide."""
+    arrays, exit = graph.arrays, graph.arrays.position_exit
+    direct = arrays.junction[exit] == 0  # junctions are passed between frames, see cross_words
+    label = arrays.word_label
+    is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
+    uses_lm = bool(np.any(word_lm != KEEP_HISTORY))
+    target_state = arrays.position_state[arrays.emitting_target]
+    np.float32(options.sil_cost) * enters_silence(graph, silence)
+    made = SearchGraph(
+        score_row=score_row[arrays.position_state],
+        exit=exit,
+        self_cost=arrays.self_cost,
+        forward_cost=arrays.forward_cost,
+        first_arc=np.where(direct, arrays.first_emitting[exit], 0).astype(np.int32),
+        end_arc=np.where(direct, arrays.first_emitting[exit + 1], 0).astype(np.int32),
+        crosses=(~direct | (np.diff(arrays.first_word)[exit] > 0)).astype(np.uint8),
+        first_emitting=arrays.first_emitting,
+        target=arrays.emitting_target,
+        target_row=score_row[target_state],
+        arc_cost=(arrays.emitting_cost + silence_cost).astype(np.float32),
+        first_word=arrays.first_word,
+        word_target=arrays.word_target,
+        word_cost=arrays.word_cost.astype(np.float64) + options.word_penalty * is_word[label],
+        lookahead=graph.lookahead[label].astype(np.float64) * uses_lm,
+        word_lm=word_lm[label],
+        final_cost=arrays.final_cost,
+        junction=arrays.junction,
+        level=arrays.word_level,
+    )
+    for array in made:
+        array.flags.writeable = False
+    return made
+
+
+def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
+    """(E,) bool: emitting arcs into a silence model from anything else than that model.
+
+    What an acceptor state is reached from is looked up through word arcs, which take no time.
+    """
+    arrays = graph.arrays
+    model = graph.state_model[arrays.position_state]  # (P,)
+    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first_emitting))
+    target_model = model[arrays.emitting_target]
+    word_source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first_word))
+    entered = np.zeros(target_model.shape[0], dtype=bool)
+    for silent in np.flatnonzero(silence):
+        inside = np.zeros(graph.num_states, dtype=bool)  # states reached from this model and nothing else
+        outside = np.zeros(graph.num_states, dtype=bool)
+        inside[arrays.position_exit[model == silent]] = True
+        outside[arrays.position_exit[model != silent]] = True
+        outside[graph.start] = True
+        for _ in range(int(arrays.word_level.max())):
+            inside[arrays.word_target] |= inside[word_source]
+            outside[arrays.word_target] |= outside[word_source]
+        entered |= (target_model == silent) & ~(inside & ~outside)[source]
+    return entered
