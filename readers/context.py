@@ -1,0 +1,45 @@
+"""Context windows: a frame together with its neighbours, stacked into one column.
+
+The column of frame t is x[t-left], ..., x[t], ..., x[t+right] from top to bottom, oldest first; beyond the ends of the
+utterance its first or last frame is repeated.  Source: CNTK book 3.4.2 (`dim`).
+
+Frames are kept (frames, dim) in C order here, the transpose of a Fortran matrix.  With the edges written out, the
+window of every frame is then one contiguous run of numbers: stacking is copying.
+"""
+
+import numpy as np
+
+from readers.errors import ShapeError
+
+
+def splice(frames: np.ndarray, left: int, right: int) -> np.ndarray:
+    """Stack every frame with `left` frames before and `right` frames after it.
+
+    frames (dim, T) of any float type; returns (dim * (1 + left + right), T) in Fortran order, always a new array.
+    Raises ShapeError for a matrix without frames or a negative width.
+    """
+    if frames.ndim != 2 or 0 in frames.shape:
+        raise ShapeError(f"matrix of shape {frames.shape}; expected (dim, frames) with at least one of each")
+    if left < 0 or right < 0:
+        raise ShapeError(f"context window {left}:{right}; expected 0 or more frames on each side")
+    dim, num_frames = frames.shape
+    padded = np.empty((left + num_frames + right, dim), frames.dtype)
+    pad_edges(frames.T, padded, left)
+    return windows(padded, 1 + left + right)[:num_frames].copy().T
+
+
+def pad_edges(frames: np.ndarray, out: np.ndarray, left: int) -> None:
+    """Copy frames (T, dim) into out (left + T + right, dim), its first and last frame repeated to fill the edges."""
+    end = left + len(frames)
+    out[left:end] = frames
+    out[:left] = frames[0]
+    out[end:] = frames[-1]
+
+
+def windows(padded: np.ndarray, width: int) -> np.ndarray:
+    """All runs of `width` frames of padded (n, dim), C order, as a read-only view (n - width + 1, width * dim)."""
+    num_frames, dim = padded.shape
+    step = padded.itemsize
+    return np.lib.stride_tricks.as_strided(
+        padded, (num_frames - width + 1, width * dim), (dim * step, step), writeable=False
+    )

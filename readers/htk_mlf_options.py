@@ -1,0 +1,162 @@
+"""What the block of an HTKMLFReader says: its options, and which of its blocks are features and labels.
+
+Source: CNTK book 3.4.2.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.config import Config
+from readers.config_values import did_you_mean
+from readers.errors import ConfigError
+from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
+
+METHODS = ("blockRandomize", "rollingWindow")
+MAX_FRAMES_IN_MEMORY = 2_000_000
+MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, for blockRandomize alone
+READER_NAMES = (
+    *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
+    *("pageFilePath", "verbosity", "traceLevel", "useMersenneTwisterRand", "unigram", "readAhead"),
+    # Ours.
+    *("maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
+)
+ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
+SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """method: one of METHODS; shuffle: False visits frames in SCP order; window: frames shuffled together, None for as
+    many as memory allows; partial: whether the last, short minibatch of an epoch is given; page_directory: where the
+    page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a time;
+    max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for no
+    limit; max_skipped: the fraction of utterances that may be skipped.
+    """
+
+    method: str
+    shuffle: bool
+    window: int | None
+    partial: bool
+    page_directory: Path | None
+    read_ahead: bool
+    max_frames: int
+    max_frames_where: str | None
+    max_utterance: int | None
+    max_skipped: float
+
+    @classmethod
+    def from_config(cls, config: Config) -> "ReaderOptions":
+        method = config.choice("readMethod", METHODS, METHODS[0])
+        _refuse_sequences(config)
+        shuffle, window = _parse_randomize(config)
+        max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
+        max_skipped = config.float("maxSkippedFraction", 0.5)
+        max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
+        _at_least_one(config, "maxFramesInMemory", max_frames)
+        if max_utterance is not None:
+            _at_least_one(config, "maxUtteranceFrames", max_utterance)
+        if not 0 <= max_skipped <= 1:
+            raise ConfigError(
+                f"{config.where('maxSkippedFraction')}: {config.full_name('maxSkippedFraction')} is {max_skipped:g}; "
+                "expected 0 to 1"
+            )
+        return cls(
+            method=method,
+            shuffle=shuffle,
+            window=window,
+            partial=config.choice("minibatchMode", ("partial", "full"), "partial") == "partial",
+            page_directory=config.path("pageFilePath") if config.text("pageFilePath", "") else None,
+            read_ahead=config.bool("readAhead", True),
+            max_frames=max_frames,
+            max_frames_where=config.where("maxFramesInMemory") if config.has("maxFramesInMemory") else None,
+            max_utterance=max_utterance,
+            max_skipped=max_skipped,
+        )
+
+
+def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+    """(feature streams, label streams, warnings) of the blocks within a reader's block, in their order.
+
+    write: for action write; label blocks are passed over.
+    Raises ConfigError for a block that is neither, and for streams that make no training data.
+    """
+    features: list[FeatureStream] = []
+    labels: list[LabelStream] = []
+    warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in config.blocks())])]
+    for name, block in config.blocks():
+        known = LABEL_NAMES
+        if block.has_own("scpFile"):
+            features.append(FeatureStream.from_config(name, block))
+            known = FEATURE_NAMES
+        elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
+            _refuse_block(block)
+        elif write:
+            warnings.append(f"{block.where()}: {block.full_name()} holds labels; they are not read for writing")
+        else:
+            labels.append(LabelStream.from_config(name, block))
+        warnings.extend(map(str, block.unknown(known)))
+    if not features:
+        raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")
+    if not write and len(features) + len(labels) < 2:
+        raise ConfigError(
+            f"{config.where()}: {config.full_name()} has one stream, {features[0].name}; "
+            "expected another for training or test: a block with mlfFile=... or with scpFile=..."
+        )
+    if features[0].expand:
+        raise ConfigError(
+            f"{features[0].where}: {features[0].name} repeats one frame and is the first stream; "
+            "expected one with frames of its own before it"
+        )
+    return features, labels, warnings
+
+
+def _parse_randomize(config: Config) -> tuple[bool, int | None]:
+    """(shuffle, window)."""
+    text = config.text("randomize", "auto")
+    if text.lower() in ("auto", "none"):
+        return text.lower() == "auto", None
+    try:
+        window = config.int("randomize")
+    except ConfigError:
+        window = 0
+    if window < 1:
+        raise ConfigError(
+            f"{config.where('randomize')}: {config.full_name('randomize')} is {text!r}; "
+            "expected auto, none or a number of frames"
+        )
+    return True, window
+
+
+def _refuse_sequences(config: Config) -> None:
+    """Whole utterances in order (for recurrent networks) are work to come."""
+    for name, needed, default in (("frameMode", True, "true"), ("truncated", False, "false")):
+        if config.bool(name, default) is not needed:
+            raise ConfigError(
+                f"{config.where(name)}: {config.full_name(name)} is {str(not needed).lower()}; expected {default}; "
+                "minibatches of whole utterances are not available yet"
+            )
+    parallel = config.ints("nbruttsineachrecurrentiter", "1")
+    if any(count != 1 for count in parallel):
+        name = "nbruttsineachrecurrentiter"
+        raise ConfigError(
+            f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, parallel))}; expected 1 in frameMode"
+        )
+
+
+def _refuse_block(block: Config) -> None:
+    for name in SEQUENCE_NAMES:
+        if block.has_own(name):
+            raise ConfigError(
+                f"{block.where(name)}: {block.full_name(name)} is for sequence training; "
+                "expected features and labels alone, sequence training is not available yet"
+            )
+    hints = [did_you_mean(name, ROLE_NAMES) for name in block.names()]
+    raise ConfigError(
+        f"{block.where()}: block {block.full_name()} has none of {', '.join(ROLE_NAMES)}; "
+        f"expected one, which says whether it holds features or labels{max(hints, default='')}"
+    )
+
+
+def _at_least_one(config: Config, name: str, value: int) -> None:
+    if value < 1:
+        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least 1")

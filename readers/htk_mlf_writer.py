@@ -1,0 +1,119 @@
+"""HTKMLFWriter: outputs of network nodes as HTK parameter files of kind USER, line by line with the reader's SCP.
+
+Source: CNTK book 7.1.9.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.config import Config
+from readers.config_values import did_you_mean
+from readers.errors import ConfigError, FormatError, ShapeError
+from readers.htk import USER, write_htk
+from readers.scp import read_list
+from readers.streams import naming
+
+WRITER_NAMES = ("writerType",)
+NODE_NAMES = ("dim", "scpFile", "file", "type")
+MAX_DIM = 65535 // 4  # 16 bits of the header hold the bytes of a frame
+
+
+@dataclass(frozen=True)
+class NodeOutput:
+    """Where the values of one node go: dim rows, one path for each utterance."""
+
+    name: str
+    dim: int
+    paths: list[str]
+    list_file: str
+
+
+class HTKMLFWriter:
+    """Opens the lists that the block of a writer names; its sub-blocks are named as the nodes to write.
+
+    outputs: a NodeOutput for each node, by name.  warnings: names in the configuration that mean nothing here.
+    Raises ConfigError or FormatError for lists that cannot be used.
+    """
+
+    def __init__(self, config: Config):
+        blocks = dict(config.blocks())
+        if not blocks:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no outputs; "
+                "expected a block named as a node, with dim and scpFile"
+            )
+        self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
+        self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
+        for block in blocks.values():
+            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+        self._refuse_same_paths()
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self.outputs)
+
+    def check(self, dims: dict[str, int], num_utterances: int) -> None:
+        """Before work starts: does what the network gives (dims: rows of each node) fit what is to be written?
+
+        Raises ShapeError or ConfigError naming the node.
+        """
+        for name, output in self.outputs.items():
+            if name not in dims:
+                raise ConfigError(
+                    f"{output.list_file}: node {name} is not among the outputs; expected one of {', '.join(dims)}"
+                    f"{did_you_mean(name, dims)}"
+                )
+            if dims[name] != output.dim:
+                raise ShapeError(
+                    f"{output.list_file}: node {name} has {dims[name]} rows; expected its dim, {output.dim}"
+                )
+            if len(output.paths) < num_utterances:
+                raise FormatError(
+                    f"{output.list_file}: {len(output.paths)} paths for {num_utterances} utterances; "
+                    "expected a path for every line of the reader's SCP"
+                )
+
+    def write(self, line: int, matrices: dict[str, np.ndarray], period: int = 100000) -> dict[str, int]:
+        """Write one utterance: matrices[node] (dim, T) of any float type, to the path on line `line` (from 0).
+
+        period: 100 ns ticks per frame.  Every file appears whole or not at all.
+        Returns how many values of each node are infinite or no number, of those that have any: they are written as
+        they are.
+        Raises ShapeError for a matrix that does not fit.
+        """
+        odd: dict[str, int] = {}
+        for name, output in self.outputs.items():
+            matrix = matrices[name]
+            path = output.paths[line]
+            if matrix.ndim != 2 or matrix.shape[0] != output.dim:
+                raise ShapeError(f"{path}: node {name} gave shape {matrix.shape}; expected ({output.dim}, frames)")
+            count = matrix.size - int(np.isfinite(matrix).sum())
+            if count:
+                odd[name] = count
+            write_htk(path, matrix, USER, period)
+        return odd
+
+    def _refuse_same_paths(self) -> None:
+        seen: dict[Path, str] = {}
+        for output in self.outputs.values():
+            for number, path in enumerate(output.paths, 1):
+                place = f"{output.list_file}, entry {number}"
+                key = Path(path).absolute()
+                if key in seen:
+                    raise FormatError(f"{place}: {path} is also {seen[key]}; expected a file for each output")
+                seen[key] = place
+
+
+def _open_output(name: str, block: Config) -> NodeOutput:
+    if block.has_own("type"):
+        block.choice("type", ["real"])
+    dim = block.int("dim")
+    if not 1 <= dim <= MAX_DIM:
+        raise ConfigError(f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1 to {MAX_DIM}")
+    key = "file" if block.has_own("file") and not block.has_own("scpFile") else "scpFile"
+    list_file = block.path(key)
+    with naming(block, key):
+        paths = [path.replace("\\", "/") for path in read_list(list_file)]
+    return NodeOutput(name, dim, paths, str(list_file))
