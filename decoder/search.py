@@ -279,6 +279,7 @@ def _search_graph(
     is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
     uses_lm = bool(np.any(word_lm != KEEP_HISTORY))
     target_state = arrays.position_state[arrays.emitting_target]
+    silence_cost = np.float32(options.sil_cost) * enters_silence(graph, silence)
     np.float32(options.sil_cost) * enters_silence(graph, silence)
     made = SearchGraph(
         score_row=score_row[arrays.position_state],
