@@ -17,7 +17,7 @@ from readers.files import atomic_write
 from readers.rows import chunks
 from readers.text import is_number, read_lines
 
-_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)")
+_COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
 _SECTION = re.compile(r"\\(\d+)-grams:")
 MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
 

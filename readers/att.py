@@ -13,7 +13,7 @@ import numpy as np
 from readers.errors import FormatError, GraphError
 from readers.files import atomic_write
 from readers.rows import chunks
-from readers.text import read_lines
+from readers.text import is_count, read_lines
 
 EPSILON = "<eps>"
 
@@ -98,7 +98,7 @@ def _first_state(rows: list[list[str]]) -> int | None:
 
 
 def _state(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**31:
+    if not is_count(text) or int(text) >= 2**31:
         raise ValueError(text)
     return int(text)
 
@@ -221,7 +221,7 @@ def read_symbols(path: str | os.PathLike) -> list[str]:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) != 2 or not fields[1].isdecimal():
+        if len(fields) != 2 or not is_count(fields[1]):
             raise FormatError(f"{path}:{number}: {line.strip()!r}; expected name id")
         if int(fields[1]) in names or fields[0] in seen:
             raise FormatError(f"{path}:{number}: {line.strip()!r} repeats a name or an id; expected each once")

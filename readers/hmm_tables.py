@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from readers.errors import FormatError
 from readers.files import atomic_write
-from readers.text import is_number, read_lines
+from readers.text import is_count, is_number, read_lines
 
 # Tables are written with four to six digits, so that the two probabilities of a state may miss 1 by a little.
 PROBABILITY_TOLERANCE = 0.01
@@ -88,7 +88,7 @@ def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
     """
     indices: dict[str, int] = {}
     for number, fields in _rows(path):
-        if len(fields) != 2 or not is_bracketed(fields[0]) or not fields[1].isdecimal():
+        if len(fields) != 2 or not is_bracketed(fields[0]) or not is_count(fields[1]):
             raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] index, counted from 0")
         name = strip_brackets(fields[0])
         _refuse_second(indices, name, path, number)

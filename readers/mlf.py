@@ -22,6 +22,8 @@ from readers.text import escape, is_number, quote_name, read_lines, split_fields
 
 HEADER = "#!MLF!#"
 TICKS_PER_FRAME = 100000
+MAX_TIME = 10**15  # 100 ns; three years
+MAX_FRAMES = 2**25  # of one utterance, 93 hours; a damaged time must not ask for memory without bounds
 _OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
 _NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
 
@@ -203,7 +205,7 @@ def _parse_labels(lines: list[str], first: int, last: int, source: str) -> list[
                 except ValueError:
                     pass
                 else:
-                    if 0 <= start <= end and fields[3][-1].isdigit():
+                    if 0 <= start <= end < MAX_TIME and fields[3][-1].isdigit():
                         append(Label(start, end, intern(fields[2]), score))
                         continue
             elif not fields:
@@ -249,8 +251,8 @@ def _parse_time(field: str, where: str) -> int | None:
     value = float(field)
     if value == -1:
         return None
-    if value < 0 or not np.isfinite(value):
-        raise FormatError(f"{where}: label time {field}; expected 0 or more (100 ns units)")
+    if not 0 <= value < MAX_TIME:
+        raise FormatError(f"{where}: label time {field[:30]}; expected 0 to {MAX_TIME:g} (100 ns units)")
     return int(field) if field.isdigit() else round(value)
 
 
@@ -334,6 +336,8 @@ def frame_labels(
         )
     if ends[-1] == 0:
         raise FormatError(f"{where}: the labels cover no frames; expected at least one")
+    if ends[-1] > MAX_FRAMES:
+        raise FormatError(f"{where}: the labels cover {ends[-1]} frames; expected at most {MAX_FRAMES}")
     return np.repeat(classes, ends - starts)
 
 

@@ -16,7 +16,7 @@ from readers.files import atomic_write
 from readers.names import key_of
 from readers.text import quote_name, read_lines, split_fields
 
-_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[(\d+),(\d+)\])?", re.DOTALL)
+_ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[(\d{1,18}),(\d{1,18})\])?", re.DOTALL)
 
 
 class ScpEntry(NamedTuple):

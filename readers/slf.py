@@ -14,7 +14,7 @@ import numpy as np
 
 from readers.errors import FormatError, GraphError
 from readers.files import atomic_write
-from readers.text import quote_name, read_lines, unescape
+from readers.text import is_count, quote_name, read_lines, unescape
 
 NULL_WORD = "!NULL"
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
@@ -159,7 +159,7 @@ def _store(table: dict, fields: dict[str, str], name: str, count: int, kind: str
 
 
 def _integer(text: str, where: str) -> int:
-    if not text.isdecimal():
+    if not is_count(text):
         raise FormatError(f"{where}: {text!r}; expected a whole number")
     return int(text)
 

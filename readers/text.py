@@ -63,6 +63,11 @@ def is_number(token: str) -> bool:
     return True
 
 
+def is_count(token: str) -> bool:
+    """Whether a token is a whole number of 0 or more that fits 64 bits (at most 18 digits)."""
+    return token.isascii() and token.isdigit() and len(token) <= 18
+
+
 def unescape(text: str) -> str:
     r"""Undo HTK's escapes: `\ooo` is the byte with that octal code, `\c` is c itself.
 

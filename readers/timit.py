@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from readers.errors import FormatError
 from readers.files import atomic_write
-from readers.text import read_lines
+from readers.text import is_count, read_lines
 
 
 class Segment(NamedTuple):
@@ -38,7 +38,7 @@ def read_segments(path: str | os.PathLike) -> list[Segment]:
 
 
 def _segment(fields: list[str], where: str) -> Segment:
-    if len(fields) != 3 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+    if len(fields) != 3 or not (is_count(fields[0]) and is_count(fields[1])):
         raise FormatError(f"{where}: {' '.join(fields)[:60]!r}; expected start and end in samples, and a name")
     start, end = int(fields[0]), int(fields[1])
     if start > end:
@@ -61,7 +61,7 @@ def read_sentence(path: str | os.PathLike) -> Segment:
     """The one line of a .TXT file; raises FormatError for anything else."""
     lines = [line for line in read_lines(path) if line.strip()]
     fields = lines[0].split(None, 2) if len(lines) == 1 else []
-    if len(fields) != 3 or not (fields[0].isdecimal() and fields[1].isdecimal()):
+    if len(fields) != 3 or not (is_count(fields[0]) and is_count(fields[1])):
         raise FormatError(f"{path}:1: expected one line with start and end in samples, and the sentence")
     return Segment(int(fields[0]), int(fields[1]), fields[2].strip())
 

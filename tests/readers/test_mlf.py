@@ -66,7 +66,9 @@ def test_blank_lines_vanish_and_alternatives_after_the_first_are_passed_over(tmp
     [
         ("400000 300000 x", r"a.mlf:3: label start 400000, end 300000; expected start <= end \(100 ns units\)"),
         ("400000 300000 x 1.5", r"a.mlf:3: label start 400000, end 300000; expected start <= end"),
-        ("0 1 a\n-5 1 x", r"a.mlf:4: label time -5; expected 0 or more \(100 ns units\)"),
+        ("0 1 a\n-5 1 x", r"a.mlf:4: label time -5; expected 0 to 1e\+15 \(100 ns units\)"),
+        ("0 9999999999999999 x 1", r"a.mlf:3: label time 9999999999999999; expected 0 to 1e\+15"),
+        (f"0 {'9' * 5000} x 1", r"a.mlf:3: label time 9{30}; expected 0 to"),
         ('0 1 "a', r"a.mlf:3: quote .* is not closed"),
         (
             '0 1 a\n"v.lab"',

@@ -66,6 +66,7 @@ def test_three_dots_stand_for_the_directory_of_the_scp(tmp_path, monkeypatch):
         ("u=a[0,x]", r"a.scp:2: 'u=a\[0,x\]' ends in a malformed range; expected \[first,last\] with whole numbers"),
         ("u=a[-1,5]", r"a.scp:2: 'u=a\[-1,5\]' ends in a malformed range"),
         ("u=a[0, 5]", r"a.scp:2: .* ends in a malformed range"),
+        (f"u=a[0,{'9' * 5000}]", r"a.scp:2: .* ends in a malformed range"),
         ("u=", r"a.scp:2: 'u=' has no path; expected path, name=path or name=path\[first,last\]"),
         ("u=[0,5]", r"a.scp:2: 'u=\[0,5\]' has no path"),
         ("=a.mfc", r"a.scp:2: '=a.mfc' has no logical name; expected path"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from readers.errors import FormatError
 from readers.names import cut_extension, key_of
-from readers.text import escape, is_number, quote_name, read_lines, split_fields, unescape
+from readers.text import escape, is_count, is_number, quote_name, read_lines, split_fields, unescape
 
 
 def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
@@ -37,6 +37,14 @@ def test_text_that_is_not_utf8_is_named_by_line(tmp_path):
 @pytest.mark.parametrize("token", ["0", "-1", "+2.5", ".5", "1e-3", "-3239.01", "7.", "-inf"])
 def test_is_number(token):
     assert is_number(token)
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [("0", True), ("9" * 18, True), ("9" * 19, False), ("-1", False), ("", False), ("1.0", False), ("٣", False)],
+)
+def test_is_count(token, expected):
+    assert is_count(token) is expected
 
 
 @pytest.mark.parametrize("token", ["", "nan", "inf", "-", ".", "1_000", "1a", "infinity", "e5", "0x10"])
