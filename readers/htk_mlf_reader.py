@@ -18,7 +18,7 @@ from readers.chunks import ChunkLoader, PageFile, page_out
 from readers.config import Config
 from readers.context import splice, windows
 from readers.corpus import Corpus, Progress, build_corpus, check_same_length, utterance_frames
-from readers.errors import ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk_mlf_options import ReaderOptions, find_streams
 from readers.paging import ChunkCache
 from readers.randomize import Plan, Sweep, divide
@@ -86,6 +86,7 @@ class HTKMLFReader:
         self.features, self.labels, self.warnings = find_streams(config, write)
         self.skipped: list[tuple[str, str]] = []
         self._corpus: Corpus | None = None
+        self._num_utterances = len(self.features[0].entries)
         if write:
             check_same_length(self.features)
             for stream in self.features:
@@ -98,6 +99,7 @@ class HTKMLFReader:
         self.skipped = corpus.skipped
         self._refuse_too_few(corpus)
         self._corpus = corpus
+        self._num_utterances = len(corpus.lines)
         self._divide(corpus, rng_seed)
 
     def _divide(self, corpus: Corpus, seed: int) -> None:
@@ -140,12 +142,13 @@ class HTKMLFReader:
     @property
     def num_frames(self) -> int:
         """Frames of one sweep."""
-        return self._training_corpus().total_frames
+        self._training_corpus()
+        return self._plan.num_frames
 
     @property
     def num_utterances(self) -> int:
         """Utterances of one sweep; for writing, lines of the SCP."""
-        return len(self.features[0].entries) if self._corpus is None else len(self._corpus.lines)
+        return self._num_utterances
 
     @property
     def period(self) -> int:
@@ -240,16 +243,19 @@ class HTKMLFReader:
     def utterances(self) -> Iterator[Utterance]:
         """Whole utterances in SCP order, features alone, with their context.
 
-        A bad utterance goes to `skipped` with its reason, and the next one follows.
+        A bad utterance, also one whose file is unlike the others, goes to `skipped` with its reason, and the next one
+        follows.
         """
         for line, entry in enumerate(self.features[0].entries):
             try:
+                for stream in self.features:
+                    stream.forget_headers(but=stream.entries[line].path)
                 num_frames = utterance_frames(self.features, line)
                 matrices = {
                     stream.name: splice(stream.read(stream.entries[line], num_frames).T, stream.left, stream.right)
                     for stream in self.features
                 }
-            except (FormatError, OSError) as fault:
+            except (ArgonautError, OSError) as fault:
                 self.skipped.append((entry.key, describe(fault)))
             else:
                 yield Utterance(entry.key, matrices, line, self.period)

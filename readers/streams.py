@@ -80,16 +80,16 @@ class FeatureStream:
                 found = read_htk_header(entry.path)
             except (ArgonautError, OSError) as fault:
                 found = describe(fault)
-            self._headers[entry.path] = found
             if isinstance(found, HTKHeader):
                 self._compare(entry, found)
+            self._headers[entry.path] = found
         if isinstance(found, str):
             raise FormatError(found)
         return found
 
-    def forget_headers(self) -> None:
-        """Give back what `header` remembers of every file."""
-        self._headers = {}
+    def forget_headers(self, but: str | None = None) -> None:
+        """Give back what `header` remembers of every file, but one that may be needed again (an archive)."""
+        self._headers = {path: header for path, header in self._headers.items() if path == but}
 
     def num_frames(self, entry: ScpEntry) -> int:
         """Frames of an utterance, not counting repetition.

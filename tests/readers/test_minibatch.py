@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from readers.errors import ConfigError
+from readers.htk import FBANK, write_htk
 from readers.minibatch import HTKMLFReader, open_reader
 
 METHODS = ["readMethod=blockRandomize", "readMethod=rollingWindow"]
@@ -260,6 +261,7 @@ def test_page_file_is_gone_after_use(tiny, tmp_path):
     with HTKMLFReader(corpus.config(f"readMethod=rollingWindow\npageFilePath={pages}")) as reader:
         assert sorted(visited(reader.minibatches(0, 4))) == every_frame()
     assert list(pages.iterdir()) == []
+    assert reader.num_utterances == 5
     with pytest.raises(RuntimeError):
         next(reader.minibatches())
 
@@ -293,6 +295,16 @@ def test_bad_utterances_are_passed_over_when_writing(tiny):
         ("set/u1", True, False),
         ("set/u3", False, True),
     ]
+
+
+def test_file_unlike_the_others_is_passed_over_when_writing(tiny):
+    corpus = tiny((4, 4, 4))
+    path = corpus.directory / "features" / "u1.htk"
+    write_htk(path, np.zeros((3, 4), np.float32), FBANK)
+    corpus.write("features.scp", (corpus.directory / "features.scp").read_text() + f"again={path}[1,2]\n")
+    reader = HTKMLFReader(corpus.config(), write=True)
+    assert [utterance.line for utterance in reader.utterances()] == [0, 2]
+    assert [(key, "kind FBANK" in why) for key, why in reader.skipped] == [("set/u1", True), ("again", True)]
 
 
 def test_open_reader_goes_by_reader_type(tiny):
