@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, build_monophone_graph
+from decoder.graph import GraphOptions, build_monophone_graph, state_map_of
 from readers.arpa import Arpa, ArpaOrder, read_arpa
 from readers.att import read_acceptor, write_acceptor
 from readers.dictionary import Pronunciation, read_dictionary
@@ -344,9 +344,7 @@ def test_progress_reports_every_step():
 @pytest.mark.corpus
 def test_an4_graph(an4_dir):
     states = read_state_list(an4_dir / "align" / "ci_states.list")
-    state_map = defaultdict(list)
-    for state in states:
-        state_map[state.split("_s")[0] if "_s" in state else state.split("[")[0]].append(state)
+    state_map = state_map_of(states)
     dictionary = read_dictionary(an4_dir / "align" / "an4.dict")
     graph = build_monophone_graph(state_map, None, dictionary, read_arpa(an4_dir / "etc" / "an4.lm"))
     assert graph.dropped == []
@@ -354,3 +352,15 @@ def test_an4_graph(an4_dir):
     assert {"<s>", "</s>", "HUNDRED", "[sil[2]]"} <= set(graph.acceptor.symbols)
     assert graph.lookahead["</s>"] == 0.0  # the model lists it after <s> with probability 1
     assert graph.lookahead["A"] == floor_cost(-2.0253)
+
+
+def test_state_map_follows_from_state_names():
+    states = ["sil[3]", "sil[2]", "_ah_[2]", "eh_s2_1", "eh_s3_7", "h#_s2"]
+    assert state_map_of(states) == {
+        "sil": ["sil[2]", "sil[3]"],
+        "_ah_": ["_ah_[2]"],
+        "eh": ["eh_s2_1", "eh_s3_7"],
+        "h#": ["h#_s2"],
+    }
+    with pytest.raises(GraphError, match="'eh_s2_1' and 'eh_s2_2' are both state 2 of 'eh'"):
+        state_map_of(["eh_s2_1", "eh_s2_2"])
