@@ -41,10 +41,6 @@ class ArrayKernels:
         """out = grad where value > 0, else 0; out may be grad."""
         self.xp.multiply(grad, value > 0, out=out)
 
-    def add_bias(self, x: Any, bias: Any, out: Any) -> None:
-        """out = x + bias, a column; out may be x."""
-        self.xp.add(x, bias, out=out)
-
     def sum_columns(self, x: Any, out: Any) -> None:
         """out (rows, 1) = sum of the columns of x."""
         x.sum(axis=1, keepdims=True, out=out)
@@ -87,36 +83,41 @@ class ArrayKernels:
         xp.log(xp.where(low, 1, x), out=out)
         out[low] = LOG_OF_FLOOR
 
-    def dropout_mask(self, shape: tuple[int, int], key: int, rate: float, out: Any) -> None:
-        """out = 0 with probability `rate`, else 1/(1 - rate): element i by a hash of (key, i)."""
+    def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
+        """out = 0 with probability `rate`, else x / (1 - rate); out may be x.
+
+        Element i, counted column by column, goes by a hash of (key, first + i): 64 and 32 bits.
+        """
         xp = self.xp
-        count = shape[0] * shape[1]
-        mixed = (xp.arange(count, dtype=xp.uint32) * xp.uint32(0x9E3779B9)) ^ xp.uint32(key & 0xFFFFFFFF)
-        for shift, factor in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
-            mixed ^= mixed >> xp.uint32(shift)
-            mixed *= xp.uint32(factor)
-        mixed ^= mixed >> xp.uint32(15)
-        mixed += xp.uint32((key >> 32) & 0xFFFFFFFF)
-        for shift, factor in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
-            mixed ^= mixed >> xp.uint32(shift)
-            mixed *= xp.uint32(factor)
-        mixed ^= mixed >> xp.uint32(15)
-        keep = (mixed >= xp.uint32(int(rate * 2**32))).reshape(shape, order="F")
-        xp.multiply(keep, 1 / (1 - rate), out=out)
+        words = xp.arange(first, first + x.size, dtype=xp.uint32) * xp.uint32(0x9E3779B9)
+        words = self._mix(words ^ xp.uint32(key & 0xFFFFFFFF))
+        words = self._mix(words + xp.uint32(key >> 32))
+        keep = (words >= xp.uint32(int(rate * 2**32))).reshape(x.shape, order="F")
+        xp.multiply(x, keep * x.dtype.type(1 / (1 - rate)), out=out)
 
-    def dropout(self, x: Any, key: int, rate: float, out: Any) -> None:
-        """out = x times the mask of (key, rate); out may be x."""
-        mask = self.xp.empty_like(x)
-        self.dropout_mask(x.shape, key, rate, mask)
-        self.xp.multiply(x, mask, out=out)
+    def _mix(self, words: Any) -> Any:
+        """A 32-bit finaliser: every bit of the input reaches every bit of the output."""
+        xp = self.xp
+        words ^= words >> xp.uint32(16)
+        words *= xp.uint32(0x21F0AAAD)
+        words ^= words >> xp.uint32(15)
+        words *= xp.uint32(0x735A2D97)
+        words ^= words >> xp.uint32(15)
+        return words
 
-    def affine_activation(self, kind: str, x: Any, bias: Any, out: Any) -> None:
-        """out = activation of (x + bias, a column); kind is sigmoid, tanh or relu; out may be x."""
-        self.xp.add(x, bias, out=out)
-        getattr(self, kind)(out, out)
+    def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
+        """x = activation of (x + bias, a column); kind is sigmoid, tanh or relu."""
+        self.xp.add(x, bias, out=x)
+        getattr(self, kind)(x, x)
 
-    def affine_activation_gradient(self, kind: str, grad: Any, value: Any, out: Any, bias_out: Any) -> None:
-        """out = gradient before the activation; bias_out (rows, 1), unless None, = the sum of its columns."""
-        getattr(self, kind + "_gradient")(grad, value, out)
-        if bias_out is not None:
-            self.sum_columns(out, bias_out)
+    def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
+        """grad = the gradient before the activation; bias_grad (rows, 1), unless None, = the sum of its columns."""
+        getattr(self, f"{kind}_gradient")(grad, value, grad)
+        if bias_grad is not None:
+            self.sum_columns(grad, bias_grad)
+
+    def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
+        """v <- m v + (1 - m) l g; w <- w - v; in place."""
+        smoothed *= momentum
+        smoothed += ((1 - momentum) * learning_rate) * gradient
+        weight -= smoothed

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from acoustic import blas
+from acoustic.team import Team, default_threads
 from readers.errors import ConfigError
 
 DTYPES = {"float": np.float32, "double": np.float64}
@@ -42,11 +44,13 @@ def matmul_into(xp: Any, a: Any, b: Any, out: Any) -> None:
 class Backend:
     """Where and how exactly a network computes.
 
-    precision: "float" (float32) or "double" (float64); device: "cpu", "gpu" or "gpu:N".  Raises ConfigError.
+    precision: "float" (float32) or "double" (float64); device: "cpu", "gpu" or "gpu:N"; threads: how many share a
+    minibatch on the CPU (default: OMP_NUM_THREADS, else every processor).  Raises ConfigError.
     """
 
     precision: str = "float"
     device: str = "cpu"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in DTYPES:
@@ -67,10 +71,16 @@ class Backend:
         if self.xp is np and self.dtype is np.float32:
             from acoustic.kernels import CompiledKernels  # numba: only a job that computes loads it
 
-            return CompiledKernels()
+            return CompiledKernels(self.team)
         from acoustic.array_kernels import ArrayKernels
 
         return ArrayKernels(self.xp)
+
+    @cached_property
+    def team(self) -> Team:
+        """The threads that share work: one where the device or the BLAS behind numpy has its own way."""
+        alone = self.xp is not np or not blas.controllable()
+        return Team(1 if alone else self.threads or default_threads())
 
     def empty(self, rows: int, cols: int) -> Any:
         """An uninitialised matrix (rows, cols) in Fortran order."""

@@ -10,7 +10,8 @@ FOREVER = 1 << 60
 class Lifetime:
     """A matrix of `size` elements, written first at step `start` and read last at step `end`, both included.
 
-    in_place: matrices whose last reading, at step `start`, may be overwritten while it happens.
+    in_place: matrices whose last reading, at step `start`, may be overwritten while it happens; group: only matrices of
+    one group share memory.
     """
 
     key: Hashable
@@ -18,6 +19,7 @@ class Lifetime:
     start: int
     end: int
     in_place: tuple[Hashable, ...] = ()
+    group: Hashable = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def share(lifetimes: Sequence[Lifetime]) -> Plan:
     """
     slab: dict[Hashable, int] = {}
     sizes: list[int] = []
+    groups: list[Hashable] = []
     busy: dict[int, Lifetime] = {}  # slab -> the matrix in it
     for new in sorted(lifetimes, key=lambda lifetime: lifetime.start):
         chosen = next(
@@ -50,12 +53,12 @@ def share(lifetimes: Sequence[Lifetime]) -> Plan:
                 and (old := busy.get(slab[key])) is not None
                 and old.key == key
                 and old.end == new.start
-                and old.size == new.size
+                and (old.size, old.group) == (new.size, new.group)
             ),
             None,
         )
         if chosen is None:
-            free = [s for s in range(len(sizes)) if s not in busy or busy[s].end < new.start]
+            free = [s for s, group in enumerate(groups) if group == new.group and busy[s].end < new.start]
             enough = [s for s in free if sizes[s] >= new.size]
             if enough:
                 chosen = min(enough, key=lambda s: sizes[s])
@@ -65,6 +68,7 @@ def share(lifetimes: Sequence[Lifetime]) -> Plan:
             else:
                 chosen = len(sizes)
                 sizes.append(new.size)
+                groups.append(new.group)
         slab[new.key] = chosen
         busy[chosen] = new
     return Plan(slab, tuple(sizes))

@@ -8,64 +8,61 @@ no file and no description knows them.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.backend import matmul_into
 from acoustic.node import VALUE, Node, Run, Shape
 from acoustic.nodes.elementwise import RectifiedLinear, Sigmoid, Tanh
-from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
 
 IsInner = Callable[[Node], bool]
 ACTIVATIONS = {Sigmoid: "sigmoid", Tanh: "tanh", RectifiedLinear: "relu"}
 
 
-class AffineActivation(Node):
-    """V = f(W X + b): Times, Plus and Sigmoid, Tanh or RectifiedLinear in one step.
+class BiasActivation(Node):
+    """V = f(X + b): Plus and Sigmoid, Tanh or RectifiedLinear in one step; X (m, T), b (m, 1).
 
-    W (m, k), X (k, T), b (m, 1).  With D = dJ/d(W X + b), written over G: dJ/dW = D X', dJ/dX = W' D, dJ/db = D 1.
+    D = G f'(X + b), written over G; dJ/dX = D, dJ/db = the sum of D's columns.
     """
 
-    operand_names = ("W", "X", "b")
-    backward_reads = ((1, VALUE), (0, VALUE), (VALUE,))
+    type_name = "BiasActivation"
+    operand_names = ("X", "b")
+    backward_reads = ((VALUE,), (VALUE,))
+    value_in_place = (0,)
+    gradient_in_place = (0,)
 
     def __init__(self, name: str, operands: Sequence[Node], kind: str) -> None:
         super().__init__(name, operands)
         self.kind = kind
 
-    def infer_shape(self, w: Shape, x: Shape, b: Shape) -> Shape:
-        return Shape(w.rows, x.cols)
+    def infer_shape(self, x: Shape, b: Shape) -> Shape:
+        return x
 
-    def forward(self, run: Run, w: Any, x: Any, b: Any, *, out: Any) -> None:
-        matmul_into(run.xp, w, x, out)
-        run.kernels.affine_activation(self.kind, out, b, out)
+    def forward(self, run: Run, x: Any, b: Any, *, out: Any) -> None:
+        if out is not x:
+            run.xp.copyto(out, x)
+        run.kernels.bias_activation(self.kind, out, b)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        w, x, _ = inputs
+        def write(bias_grad: Any) -> None:
+            run.kernels.bias_activation_gradient(self.kind, grad, value, bias_grad)
 
-        def write(bias_out: Any) -> None:
-            run.kernels.affine_activation_gradient(self.kind, grad, value, grad, bias_out)
-
-        if into.needs(2):
-            into.add(2, write)
+        if into.needs(1):
+            into.add(1, write)
         else:
             write(None)
-        if into.needs(1):
-            into.add_product(1, w.T, grad)
-        if into.needs(0):
-            into.add_product(0, grad, x.T)
+        into.add_matrix(0, grad)
 
 
-def affine_activation(node: Node, shapes: dict[str, Shape], is_inner: IsInner) -> Node | None:
-    """f(W X + b), the sum in either order."""
+def bias_activation(node: Node, shapes: dict[str, Shape], is_inner: IsInner) -> Node | None:
+    """f(X + b), the sum in either order."""
     kind = ACTIVATIONS.get(type(node))
     if kind is None or not isinstance(plus := node.operands[0], Plus) or not is_inner(plus):
         return None
-    for times, bias in (plus.operands, plus.operands[::-1]):
-        if isinstance(times, Times) and is_inner(times) and shapes[bias.name] == Shape(shapes[times.name].rows, 1):
-            return AffineActivation(node.name, [*times.operands, bias], kind)
+    for x, bias in (plus.operands, plus.operands[::-1]):
+        if shapes[x.name] == shapes[plus.name] and shapes[bias.name] == Shape(shapes[x.name].rows, 1) and x is not bias:
+            return BiasActivation(node.name, [x, bias], kind)
     return None
 
 
-RULES: tuple[Callable[[Node, dict[str, Shape], IsInner], Node | None], ...] = (affine_activation,)
+RULES: tuple[Callable[[Node, dict[str, Shape], IsInner], Node | None], ...] = (bias_activation,)
 
 
 def fuse(order: Sequence[Node], shapes: dict[str, Shape], wanted: set[str]) -> dict[str, Node]:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acoustic.backend import Backend, matmul_into
+from acoustic.team import Team
 
 
 class Into:
     """The gradients of one node's operands.
 
     targets: per operand its gradient buffer, or None when nobody needs it; fresh: per operand whether its buffer holds
-    nothing yet.  scratch(rows, cols) lends a buffer for a moment.
+    nothing yet.  scratch(rows, cols) lends a buffer for a moment; team: threads to share products.
     """
 
     def __init__(
@@ -23,10 +24,11 @@ class Into:
         targets: Sequence[Any],
         fresh: Sequence[bool],
         scratch: Callable[[int, int], Any] | None = None,
+        team: Team | None = None,
     ) -> None:
         self.backend, self.xp = backend, backend.xp
         self.targets = targets
-        self.scratch = scratch or backend.empty
+        self.scratch, self.team = scratch or backend.empty, team
         # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
@@ -59,8 +61,20 @@ class Into:
         self.xp.add(target, buffer, out=target)
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
-        """Add the matrix product a b."""
-        self.add(k, lambda out: matmul_into(self.xp, a, b, out))
+        """Add the matrix product a b; a team's threads take some columns each."""
+
+        def write(out: Any) -> None:
+            if self.team is None:
+                matmul_into(self.xp, a, b, out)
+                return
+
+            def part(worker: int) -> None:
+                columns = self.team.share(worker, out.shape[1])
+                matmul_into(self.xp, a, b[:, columns], out[:, columns])
+
+            self.team.run(part)
+
+        self.add(k, write)
 
     def add_matrix(self, k: int, grad: Any) -> None:
         """Add a matrix of the operand's shape; free when it already lies in the operand's buffer."""

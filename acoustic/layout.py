@@ -1,6 +1,6 @@
-"""Where everything lies for one number of columns: the steps of a pass with their buffers, shared by lifetime."""
+"""The plan for one number of columns: the steps of a pass, and the lifetimes of what they read and write."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from acoustic.buffers import FOREVER, Lifetime, Plan, separate, share
@@ -24,30 +24,60 @@ def gradient_of(name: str) -> Key:
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes an engine executes: operands before users, each node's operands by position."""
+    """The nodes an engine executes: operands before users, each node's operands by position, all by name."""
 
     order: tuple[Node, ...]
     operands: dict[str, tuple[Node, ...]]
-    from_input: frozenset[str]  # names of the nodes that depend on an input
-    needed: frozenset[str]  # names of the nodes that need a gradient
+    shapes: dict[str, Shape]  # cols is None where there is one per frame
+    from_input: frozenset[str]  # the nodes that depend on an input
+    needed: frozenset[str]  # the nodes that need a gradient
 
     def children(self, node: Node) -> Sequence[Node]:
         return self.operands[node.name]
 
+    def operand_shapes(self, node: Node, shapes: dict[str, Shape] | None = None) -> list[Shape]:
+        return [(shapes or self.shapes)[operand.name] for operand in self.operands[node.name]]
+
+    def has_frames(self, name: str) -> bool:
+        """Whether the value has one column per frame."""
+        return self.shapes[name].cols is None
+
     @property
     def computed(self) -> list[Node]:
-        return [node for node in self.order if not node.is_leaf]
+        """What is computed, the nodes that depend on no input first."""
+        return sorted((node for node in self.order if not node.is_leaf), key=lambda node: node.name in self.from_input)
+
+    def splits_frames(self) -> bool:
+        """Whether the columns can be shared out: every node takes them one by one or sums over them, sums last."""
+        for node in self.order:
+            if node.name not in self.from_input or node.is_leaf:
+                continue
+            sums_below = any(
+                operand.name in self.from_input and not self.has_frames(operand.name)
+                for operand in self.operands[node.name]
+            )
+            one_kind = node.sums_frames != self.has_frames(node.name)
+            if sums_below or not one_kind or not node.splits_frames(*self.operand_shapes(node)):
+                return False
+        return True
 
 
 @dataclass
 class BackwardStep:
-    """One node's backward: which operand gradients it adds to, which of them hold nothing before, what it reads."""
+    """One node's backward.
+
+    wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
+    frames are there; finished: parameters that no later step reads or adds to.
+    """
 
     node: Node
     wanted: tuple[int, ...]
-    fresh: tuple[bool, ...]
-    reads: frozenset[int | str]
-    finished: tuple[str, ...] = ()  # parameters that no later step reads or adds to
+    deferred: tuple[int, ...]
+    finished: tuple[str, ...] = ()
+
+    def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
+        """What computing these operands' gradients reads."""
+        return frozenset(read for k in operands for read in self.node.backward_reads[k])
 
 
 @dataclass
@@ -62,92 +92,147 @@ class Layout:
     start: dict[Hashable, int] = field(default_factory=dict)
 
 
-def backward_steps(graph: Graph, criterion: Node) -> list[BackwardStep]:
-    """The steps of the gradient computation, in order (Algorithm 2.4)."""
-    touched: set[str] = set()
+def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
+    """The steps of the gradient computation, in order (Algorithm 2.4), those that depend on the inputs first."""
+    order = gradient_order(criterion, graph.needed, graph.children)
+    order.sort(key=lambda node: node.name not in graph.from_input)
     steps = []
-    last_user: dict[str, int] = {}
-    for position, node in enumerate(gradient_order(criterion, graph.needed, graph.children)):
+    for node in order:
         operands = graph.operands[node.name]
         wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
-        fresh = tuple(operand.name not in touched for operand in operands)
-        reads = frozenset(read for k in wanted for read in node.backward_reads[k])
-        steps.append(BackwardStep(node, wanted, fresh, reads))
-        touched.update(operands[k].name for k in wanted)
-        last_user.update((operands[k].name, position) for k in wanted if operands[k].is_leaf)
+        waits = node.frame_products if split and node.name in graph.from_input else ()
+        deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
+        steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
+    last_user: dict[str, int] = {}
+    for position, step in enumerate(steps):
+        operands = graph.operands[step.node.name]
+        last_user.update((operands[k].name, position) for k in (*step.wanted, *step.deferred) if operands[k].is_leaf)
     for position, step in enumerate(steps):
         step.finished = tuple(name for name, last in last_user.items() if last == position)
     return steps
 
 
 def infer_shapes(graph: Graph, num_columns: int | None) -> dict[str, Shape]:
-    """The shape of every node when a frame-per-column matrix has `num_columns`.  Raises ShapeError."""
+    """The shape of every node when a matrix with one column per frame has `num_columns`.  Raises ShapeError."""
     shapes: dict[str, Shape] = {}
     for node in graph.order:
         if node.is_precomputed:
             shapes[node.name] = Shape(*node.value.shape)
         else:
-            shape = node.infer_shape(*(shapes[operand.name] for operand in graph.operands[node.name]))
+            shape = node.infer_shape(*graph.operand_shapes(node, shapes))
             shapes[node.name] = shape if num_columns is None else shape.with_columns(num_columns)
     return shapes
 
 
 def lay_out(
-    graph: Graph, roots: Sequence[str], num_columns: int | None, criterion: Node | None, sharing: bool
+    graph: Graph,
+    roots: Sequence[str],
+    num_columns: int | None,
+    criterion: Node | None,
+    sharing: bool,
+    split: bool,
 ) -> Layout:
     """Order the steps, find every matrix's lifetime and place those that depend on the inputs in shared memory.
 
-    Matrices that depend on parameters alone, and the parameters' gradients, lie elsewhere: they outlive a minibatch.
+    Time: the forward steps, then the backward steps, then their deferred parts.  Matrices that depend on parameters
+    alone, and gradients of what has no frames, lie elsewhere: they outlive a minibatch.
     """
     shapes = infer_shapes(graph, num_columns)
     forward = graph.computed
-    time = {node.name: t for t, node in enumerate(forward)}
-    steps = backward_steps(graph, criterion) if criterion is not None else []
-    backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
+    steps = backward_steps(graph, criterion, split) if criterion is not None else []
+    lifetimes, kept = _Lifetimes(graph, shapes, forward, steps, roots, split).collect()
+    plan = share(lifetimes) if sharing else separate(lifetimes)
+    return Layout(
+        shapes, plan, forward, steps, frozenset(kept), {lifetime.key: lifetime.start for lifetime in lifetimes}
+    )
 
-    last_read = dict(time)
-    work_read = dict(time)
-    kept = set(roots)
-    for node in forward:
-        for operand in graph.operands[node.name]:
-            if not operand.is_leaf:
-                last_read[operand.name] = max(last_read[operand.name], time[node.name])
-    for step in steps:
-        now = backward_time[step.node.name]
-        read = [operand for k, operand in enumerate(graph.operands[step.node.name]) if k in step.reads]
-        read += [step.node] if VALUE in step.reads else []
-        for node in read:
-            kept.add(node.name)
-            if not node.is_leaf:
-                last_read[node.name] = max(last_read[node.name], now)
-        if WORK in step.reads:
-            kept.add(step.node.name)
-            work_read[step.node.name] = now
-    for name in roots:
-        last_read[name] = FOREVER
 
-    lifetimes = []
-    for node in forward:
-        if node.name not in graph.from_input:
-            continue
-        operands = graph.operands[node.name]
-        reusable = tuple(value_of(operands[k].name) for k in node.value_in_place)
-        size = shapes[node.name].rows * shapes[node.name].cols
-        lifetimes.append(Lifetime(value_of(node.name), size, time[node.name], last_read[node.name], reusable))
-        work = node.work_shape(*(shapes[operand.name] for operand in operands))
-        if work is not None and work_read[node.name] > time[node.name]:
-            lifetimes.append(Lifetime(work_of(node.name), work.rows * work.cols, time[node.name], work_read[node.name]))
-    for step in steps:
-        now = backward_time[step.node.name]
-        operands = graph.operands[step.node.name]
-        names = [operand.name for operand in operands]
-        for k in step.wanted:
-            if operands[k].is_leaf or not step.fresh[k] or names.index(names[k]) != k:
+class _Lifetimes:
+    """Collects the lifetimes of one layout."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        shapes: dict[str, Shape],
+        forward: list[Node],
+        steps: list[BackwardStep],
+        roots: Sequence[str],
+        split: bool,
+    ) -> None:
+        self.graph, self.shapes, self.forward, self.steps, self.roots = graph, shapes, forward, steps, roots
+        self.split = split
+        self.time = {node.name: t for t, node in enumerate(forward)}
+        self.backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
+        self.last_read: dict[Key, int] = {}
+        self.kept = set(roots)
+
+    def collect(self) -> tuple[list[Lifetime], set[str]]:
+        self._find_last_reads()
+        return self._values() + self._gradients(), self.kept
+
+    def _read(self, key: Key, now: int) -> None:
+        self.last_read[key] = max(self.last_read.get(key, 0), now)
+
+    def _find_last_reads(self) -> None:
+        for node in self.forward:
+            self._read(value_of(node.name), self.time[node.name])
+            for operand in self.graph.operands[node.name]:
+                self._read(value_of(operand.name), self.time[node.name])
+        for step in self.steps:
+            now = self.backward_time[step.node.name]
+            for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.steps))):
+                if not operands:
+                    continue
+                self._read(gradient_of(step.node.name), moment)
+                reads = step.reads(operands)
+                for k, operand in enumerate(self.graph.operands[step.node.name]):
+                    if k in reads:
+                        self._read(value_of(operand.name), moment)
+                        self.kept.add(operand.name)
+                for kind, key in ((VALUE, value_of), (WORK, work_of)):
+                    if kind in reads:
+                        self._read(key(step.node.name), moment)
+                        self.kept.add(step.node.name)
+        for name in self.roots:
+            self._read(value_of(name), FOREVER)
+
+    def _lifetime(self, key: Key, shape: Shape, start: int, in_place: tuple[Key, ...] = ()) -> Lifetime:
+        """Workers reach a step at different times, so each must have the same memory in all matrices of a slab.
+
+        It has when they have the same number of rows.  Sums over frames are there when all are done.
+        """
+        frames = key[0] != "value" or self.graph.has_frames(key[1])
+        group = (shape.rows if frames else key) if self.split else None
+        end = max(start, self.last_read.get(key, 0))
+        return Lifetime(key, shape.rows * shape.cols, start, end, in_place, group)
+
+    def _values(self) -> list[Lifetime]:
+        lifetimes = []
+        for node in self.forward:
+            if node.name not in self.graph.from_input:
                 continue
-            size = shapes[names[k]].rows * shapes[names[k]].cols
-            alone = names.count(names[k]) == 1 and k in step.node.gradient_in_place
-            reusable = (gradient_of(step.node.name),) if alone else ()
-            lifetimes.append(Lifetime(gradient_of(names[k]), size, now, backward_time[names[k]], reusable))
-    plan: Callable[[Sequence[Lifetime]], Plan] = share if sharing else separate
-    start = {lifetime.key: lifetime.start for lifetime in lifetimes}
-    return Layout(shapes, plan(lifetimes), forward, steps, frozenset(kept), start)
+            operands = self.graph.operands[node.name]
+            reusable = tuple(value_of(operands[k].name) for k in node.value_in_place)
+            now = self.time[node.name]
+            lifetimes.append(self._lifetime(value_of(node.name), self.shapes[node.name], now, reusable))
+            work = node.work_shape(*self.graph.operand_shapes(node, self.shapes))
+            if work is not None and work_of(node.name) in self.last_read:
+                lifetimes.append(self._lifetime(work_of(node.name), work, now))
+        return lifetimes
+
+    def _gradients(self) -> list[Lifetime]:
+        lifetimes = []
+        placed: set[str] = set()
+        for step in self.steps:
+            operands = self.graph.operands[step.node.name]
+            names = [operand.name for operand in operands]
+            for k in step.wanted:
+                name = names[k]
+                if name in placed or not self.graph.has_frames(name):
+                    continue
+                placed.add(name)
+                alone = names.count(name) == 1 and k in step.node.gradient_in_place
+                reusable = (gradient_of(step.node.name),) if alone else ()
+                now = self.backward_time[step.node.name]
+                lifetimes.append(self._lifetime(gradient_of(name), self.shapes[name], now, reusable))
+        return lifetimes

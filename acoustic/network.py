@@ -19,11 +19,14 @@ class Network:
 
     nodes: name -> Node, in order of creation; names are case-sensitive here.  features, labels, criteria, evaluations,
     outputs: names of the nodes with a special part.  precision: "float" or "double"; device: "cpu", "gpu", "gpu:N";
-    seed: start of the random initial values, of which the n-th random parameter takes the n-th stream.
+    seed: start of the random initial values, of which the n-th random parameter takes the n-th stream; threads: see
+    Backend.
     """
 
-    def __init__(self, precision: str = "float", device: str = "cpu", seed: int = 0) -> None:
-        self.backend = Backend(precision, device)
+    def __init__(
+        self, precision: str = "float", device: str = "cpu", seed: int = 0, threads: int | None = None
+    ) -> None:
+        self.backend = Backend(precision, device, threads)
         self.seed = seed
         self.nodes: dict[str, Node] = {}
         self.shapes: dict[str, Shape] = {}

@@ -65,12 +65,14 @@ class Run:
     """What one pass over a minibatch is told: where to compute, whether it trains, and where its randomness starts.
 
     dropout_rate is 0 in evaluation.  seed: whole numbers, say (seed, epoch, minibatch); equal seeds give equal masks.
+    first_column: which column of the minibatch a part of it begins with.
     """
 
     backend: Backend
     training: bool = False
     dropout_rate: float = 0.0
     seed: tuple[int, ...] = (0,)
+    first_column: int = 0
     xp: Any = field(init=False)
     kernels: Any = field(init=False)
 
@@ -95,6 +97,10 @@ class Node:
     # (if so, `backward` writes that one last, or unchanged).
     value_in_place: ClassVar[tuple[int, ...]] = ()
     gradient_in_place: ClassVar[tuple[int, ...]] = ()
+    # The value is a sum over the frames: parts computed from parts of the columns add up to it.
+    sums_frames: ClassVar[bool] = False
+    # Operands without frames whose gradient is one matrix product over all frames: better made once than added up.
+    frame_products: ClassVar[tuple[int, ...]] = ()
     is_input: ClassVar[bool] = False  # fed by the caller, one column per frame
     is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
@@ -170,6 +176,15 @@ class Node:
     def work_shape(self, *shapes: Shape) -> Shape | None:
         """The shape of a workspace that `forward` fills for `backward`; None when there is none."""
         return None
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        """Whether some columns of the value follow from the same columns of the operands that have one per frame.
+
+        For a sum over frames: whether some columns of the operands give their share of it.  shapes: of the operands.
+        """
+        if self.sums_frames:
+            return all(shape.cols is None for shape in shapes)
+        return all(shape.cols in (None, 1) for shape in shapes)
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         """Fill `out` with the value; nodes with a workspace get it as `work` (None when no gradient will follow)."""

@@ -9,6 +9,8 @@ from acoustic.node import WORK, Node, Run, Shape, register_node
 class CriterionNode(Node):
     """Base: two operands of one shape, a scalar value."""
 
+    sums_frames = True
+
     def infer_shape(self, x: Shape, y: Shape) -> Shape:
         if x != y:
             raise self.shape_error((x, y), "equal shapes")

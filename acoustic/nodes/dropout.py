@@ -29,7 +29,8 @@ class Dropout(ElementwiseNode):
 
     def _mask(self, run: Run, x: Any, out: Any) -> None:
         if run.training and run.dropout_rate > 0:
-            run.kernels.dropout(x, self.key(run), run.dropout_rate, out)
+            first = run.first_column * x.shape[0]
+            run.kernels.dropout(x, self.key(run), run.dropout_rate, out, first)
         elif out is not x:
             run.xp.copyto(out, x)
 

@@ -17,6 +17,10 @@ class Times(Node):
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
+    frame_products = (0,)
+
+    def splits_frames(self, a: Shape, b: Shape) -> bool:
+        return a.cols is not None
 
     def infer_shape(self, a: Shape, b: Shape) -> Shape:
         if a.cols != b.rows:

@@ -84,6 +84,7 @@ class SumElements(Node):
 
     operand_names = ("X",)
     backward_reads = ((),)
+    sums_frames = True
 
     def infer_shape(self, x: Shape) -> Shape:
         return Shape(1, 1)

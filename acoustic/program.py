@@ -1,0 +1,290 @@
+"""A layout bound to memory: for every worker, the steps with the very arrays that they read and write.
+
+With several workers each has a run of the minibatch's columns and computes everything of them, forward and backward,
+without a word to the others: values and gradients are column slices of shared matrices, sums over frames have a part
+per worker.  Only the gradients of parameters need all frames: products are made when everybody is done, other
+contributions are added up.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+from acoustic.backend import Backend
+from acoustic.gradients import Into
+from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
+from acoustic.node import VALUE, WORK, Node, Run, Shape
+
+
+class Memory(Protocol):
+    """What a program asks of its engine."""
+
+    backend: Backend
+    graph: Graph
+
+    def slab(self, index: int) -> Any: ...
+
+    def own_value(self, name: str, shape: Shape) -> Any: ...
+
+    def own_gradient(self, name: str, shape: Shape) -> Any: ...
+
+
+@dataclass
+class ForwardStep:
+    """A node, its operands' names, its buffers by keyword."""
+
+    node: Node
+    operands: tuple[str, ...]
+    buffers: dict[str, Any]
+
+
+@dataclass
+class BoundBackward:
+    """A node's backward: its own gradient, the operands it may read (None elsewhere), and where it adds."""
+
+    node: Node
+    gradient: Any
+    reads: tuple[str | None, ...]
+    value: Any
+    work: dict[str, Any]
+    into: Into
+
+    def run(self, run: Run, array: Callable[[str], Any]) -> None:
+        inputs = [None if name is None else array(name) for name in self.reads]
+        self.into.reset()
+        self.node.backward(run, self.gradient, inputs, self.value, self.into, **self.work)
+
+
+@dataclass
+class Worker:
+    """One worker's share: its columns and its steps; inputs: its columns of what is fed, set for each pass."""
+
+    columns: slice
+    forward: dict[str, ForwardStep] = field(default_factory=dict)
+    backward: list[BoundBackward] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    partial_gradients: dict[str, Any] = field(default_factory=dict)
+    scratch: Any = None
+
+
+class Program:
+    """A layout bound to an engine's memory for a number of workers.
+
+    values: full matrices by node name; columns: how many frames; criterion: what backward differentiates, or None.
+    """
+
+    def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):
+        self.memory, self.layout, self.columns, self.criterion = memory, layout, columns, criterion
+        self.backend, self.graph = memory.backend, memory.graph
+        self.slab_of = layout.plan.slab
+        self._views: dict[tuple, Any] = {}
+        self.one = self.backend.empty(1, 1)
+        count = columns or 0
+        bounds = [count * w // num_workers for w in range(num_workers + 1)]
+        self.workers = [Worker(slice(a, b)) for a, b in pairwise(bounds)]
+        self.split = num_workers > 1
+        self.values = {node.name: self._full(value_of(node.name), node.name) for node in layout.forward}
+        self.parts = self._parts_of_sums() if self.split else {}
+        self.alone = {node.name: self._bind_forward(node, None) for node in layout.forward if self._is_alone(node)}
+        for worker in self.workers:
+            for node in layout.forward:
+                worker.values[node.name] = self._part(value_of(node.name), node.name, worker)
+                if not self._is_alone(node):
+                    worker.forward[node.name] = self._bind_forward(node, worker)
+        self.steps = layout.backward
+        self._bind_all_backward()
+        self._order = {node.name: position for position, node in enumerate(layout.forward)}
+        self.owners_after_backward = {
+            slab: key
+            for key, slab in sorted(self.slab_of.items(), key=lambda item: layout.start[item[0]])
+            if key[0] == "gradient"
+        }
+        self.destroys = {node.name: self._destroyed_later(node) for node in layout.forward}
+
+    # ---- arrays
+
+    def _is_alone(self, node: Node) -> bool:
+        """Whether a node depends on no input, so that it is computed once and not by every worker."""
+        return node.name not in self.graph.from_input
+
+    def _shape(self, key: Key) -> Shape:
+        node = next(node for node in self.layout.forward if node.name == key[1])
+        if key[0] == "work":
+            return node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes))
+        return self.layout.shapes[node.name]
+
+    def _view(self, key: Key, shape: Shape) -> Any:
+        """The matrix of a key in its slab: one object per slab and shape, so that `is` tells shared memory."""
+        place = (self.slab_of[key], shape)
+        if place not in self._views:
+            flat = self.memory.slab(place[0])[: shape.rows * shape.cols]
+            self._views[place] = flat.reshape(tuple(shape), order="F")
+        return self._views[place]
+
+    def _full(self, key: Key, name: str) -> Any:
+        shape = self._shape(key)
+        if key in self.slab_of:
+            return self._view(key, shape)
+        return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(name, shape)
+
+    def _part(self, key: Key, name: str, worker: Worker | None) -> Any:
+        """A worker's columns of a matrix; the matrix itself when it has no frames or there is one worker."""
+        full = self._full(key, name)
+        if worker is None or not self.split or not self.graph.has_frames(name):
+            return full
+        place = (id(full), worker.columns.start)
+        if place not in self._views:
+            self._views[place] = full[:, worker.columns]
+        return self._views[place]
+
+    def _parts_of_sums(self) -> dict[str, list[Any]]:
+        """Per sum over frames a matrix for each worker's part."""
+        return {
+            node.name: [self.backend.empty(*self.layout.shapes[node.name]) for _ in self.workers]
+            for node in self.layout.forward
+            if node.sums_frames and not self._is_alone(node)
+        }
+
+    # ---- forward
+
+    def _bind_forward(self, node: Node, worker: Worker | None) -> ForwardStep:
+        if worker is not None and node.name in self.parts:
+            out = self.parts[node.name][self.workers.index(worker)]
+        else:
+            out = self._part(value_of(node.name), node.name, worker)
+        buffers = {"out": out}
+        if work_of(node.name) in self.slab_of:
+            buffers["work"] = self._work(node, worker)
+        names = tuple(operand.name for operand in self.graph.operands[node.name])
+        return ForwardStep(node, names, buffers)
+
+    def _work(self, node: Node, worker: Worker | None) -> Any:
+        """A worker's columns of a workspace, which has one per frame."""
+        full = self._view(work_of(node.name), self._shape(work_of(node.name)))
+        return full[:, worker.columns] if worker is not None and self.split else full
+
+    def add_parts(self, names: list[str]) -> None:
+        """Add up the workers' parts of the sums among `names`."""
+        for name in names:
+            if name in self.parts:
+                total, parts = self.values[name], self.parts[name]
+                self.backend.xp.copyto(total, parts[0])
+                for part in parts[1:]:
+                    self.backend.xp.add(total, part, out=total)
+
+    # ---- backward
+
+    def _bind_all_backward(self) -> None:
+        """Bind the steps of the workers, the deferred parts, and the steps that depend on no input.
+
+        Whether a contribution is the first to its gradient follows from that order.
+        """
+        self.together = [step for step in self.steps if not self._is_alone(step.node)]
+        touched: set[str] = set()
+        for worker in self.workers:
+            touched = set()
+            worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in self.together]
+        self.deferred: dict[str, BoundBackward] = {}
+        for step in self.together:
+            if step.deferred:
+                self.deferred[step.node.name] = self._bind_backward(step, step.deferred, None, touched)
+        self.last = [
+            self._bind_backward(step, step.wanted, None, touched) for step in self.steps if self._is_alone(step.node)
+        ]
+
+    def _bind_backward(
+        self, step: BackwardStep, wanted: tuple[int, ...], worker: Worker | None, touched: set[str]
+    ) -> BoundBackward:
+        node, names = step.node, [operand.name for operand in self.graph.operands[step.node.name]]
+        targets = [self._target(name, worker) if k in wanted else None for k, name in enumerate(names)]
+        fresh = [name not in touched for name in names]
+        touched.update(names[k] for k in wanted)
+        reads = step.reads(wanted)
+        gradient = self.one if node.name == self.criterion else self._gradient(node.name, worker)
+        value = self._part(value_of(node.name), node.name, worker) if VALUE in reads else None
+        work = {}
+        if node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes)) is not None:
+            work["work"] = self._work(node, worker) if WORK in reads else None
+        team = self.backend.team if worker is None and self.split else None
+        into = Into(self.backend, targets, fresh, self._scratch(worker), team)
+        readable = tuple(name if k in reads else None for k, name in enumerate(names))
+        return BoundBackward(node, gradient, readable, value, work, into)
+
+    def _gradient(self, name: str, worker: Worker | None) -> Any:
+        if self.graph.has_frames(name):
+            shape = self.layout.shapes[name]
+            full = self._view(gradient_of(name), shape)
+            place = (id(full), worker.columns.start if worker is not None and self.split else None)
+            if place not in self._views:
+                self._views[place] = full if place[1] is None else full[:, worker.columns]
+            return self._views[place]
+        return self.memory.own_gradient(name, self.layout.shapes[name])
+
+    def _target(self, name: str, worker: Worker | None) -> Any:
+        """Where a contribution to a gradient goes: workers after the first have their own of what has no frames."""
+        if worker is None or worker is self.workers[0] or self.graph.has_frames(name):
+            return self._gradient(name, worker)
+        if name not in worker.partial_gradients:
+            worker.partial_gradients[name] = self.backend.empty(*self.layout.shapes[name])
+        return worker.partial_gradients[name]
+
+    def _scratch(self, worker: Worker | None) -> Callable[[int, int], Any]:
+        """Lends memory for a moment; each worker has its own."""
+        owner = worker or self.workers[0]
+
+        def lend(rows: int, cols: int) -> Any:
+            if owner.scratch is None or owner.scratch.size < rows * cols:
+                owner.scratch = self.backend.xp.empty(rows * cols, dtype=self.backend.dtype)
+            return owner.scratch[: rows * cols].reshape((rows, cols), order="F")
+
+        return lend
+
+    def add_partial_gradients(self) -> None:
+        """Add the later workers' gradients of what has no frames to the first one's."""
+        for worker in self.workers[1:]:
+            for name, partial in worker.partial_gradients.items():
+                total = self._gradient(name, None)
+                self.backend.xp.add(total, partial, out=total)
+
+    # ---- what to compute
+
+    def _destroyed_later(self, node: Node) -> list[str]:
+        """Nodes computed after this one whose values or workspaces its writing overwrites."""
+        mine = [self.slab_of[key] for key in (value_of(node.name), work_of(node.name)) if key in self.slab_of]
+        return [
+            key[1]
+            for key, slab in self.slab_of.items()
+            if key[0] != "gradient" and slab in mine and self._order[key[1]] > self._order[node.name]
+        ]
+
+    def writes(self, name: str) -> list[tuple[int, Key]]:
+        """What lies in which slab once a node is computed."""
+        return [(self.slab_of[key], key) for key in (value_of(name), work_of(name)) if key in self.slab_of]
+
+    def intact(self, owner: Mapping[int, Key], name: str) -> bool:
+        """Whether a computed value and its workspace still lie where this layout puts them."""
+        return all(owner.get(slab) == key for slab, key in self.writes(name))
+
+    def due(self, time: Mapping[str, int], owner: Mapping[int, Key]) -> list[str]:
+        """The nodes to compute now: what the kept values need that is older than its operands, or overwritten."""
+        outdated: set[str] = set()
+        for node in self.layout.forward:
+            depends = [operand.name for operand in self.graph.operands[node.name]]
+            depends += ["the run"] if node.reads_run else []
+            mine = time.get(node.name, -1)
+            if mine < 0 or any(name in outdated or time.get(name, 0) > mine for name in depends):
+                outdated.add(node.name)
+        forced: set[str] = set()
+        while True:
+            due, needed = set(forced), set(self.layout.kept)
+            for node in reversed(self.layout.forward):
+                name = node.name
+                if name in due or (name in needed and (name in outdated or not self.intact(owner, name))):
+                    due.add(name)
+                    needed.update(operand.name for operand in self.graph.operands[name])
+            lost = {other for name in due for other in self.destroys[name] if other in needed and other not in due}
+            if not lost:
+                return [node.name for node in self.layout.forward if node.name in due]
+            forced |= lost

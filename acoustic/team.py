@@ -1,0 +1,109 @@
+"""A few threads that do one piece of work together, handing over in microseconds.
+
+Between two BLAS products of a minibatch pass some ten microseconds; waking a sleeping thread takes fifty.  So a thread
+that has finished looks at a flag for a while, without the interpreter lock, before it goes to sleep.
+"""
+
+import _thread
+import os
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from acoustic import blas
+
+SPIN = 60_000  # looks at the flag, about 100 us, before sleeping
+FLAG_STRIDE = 16  # int64s between flags: two cache lines
+
+
+def default_threads() -> int:
+    """How many threads to compute with: OMP_NUM_THREADS, else the processors this process may use."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Team:
+    """`size` threads, the caller's among them.  The others start with the first `run` and end with the process."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._busy = threading.Lock()
+        self._work: Callable[[int], None] | None = None
+        self._errors: list[BaseException] = []
+        self._flags = np.zeros(2 * size * FLAG_STRIDE, dtype=np.int64)  # 2w: work given to w, 2w + 1: work done by w
+        self._given = [_thread.allocate_lock() for _ in range(size)]
+        self._done = [_thread.allocate_lock() for _ in range(size)]
+        self._process: int | None = None
+        self._wait: Callable[..., None] | None = None
+
+    def run(self, work: Callable[[int], None]) -> None:
+        """Call work(worker) for every worker 0..size-1, each in its thread, BLAS using one thread in each.
+
+        Returns when all are done; raises the first error.  From within such a call, or while another thread's work is
+        under way, the workers are called one after the other.
+        """
+        if self.size == 1 or not self._busy.acquire(blocking=False):
+            for worker in range(self.size):
+                work(worker)
+            return
+        try:
+            with blas.threads(1):
+                self._run(work)
+        finally:
+            self._work = None
+            self._busy.release()
+
+    def share(self, worker: int, count: int) -> slice:
+        """Worker's part of `count` things in a row, sizes as equal as can be."""
+        return slice(count * worker // self.size, count * (worker + 1) // self.size)
+
+    def _run(self, work: Callable[[int], None]) -> None:
+        if self._process != os.getpid():
+            self._start()
+        self._errors.clear()
+        self._work = work
+        ticket = int(self._flags[0]) + 1
+        self._flags[0] = ticket
+        for worker in range(1, self.size):
+            self._flags[2 * worker * FLAG_STRIDE] = ticket
+            self._given[worker].release()
+        try:
+            work(0)
+        except BaseException as error:
+            self._errors.append(error)
+        for worker in range(1, self.size):
+            self._wait(self._flags, (2 * worker + 1) * FLAG_STRIDE, ticket, SPIN)
+            self._done[worker].acquire()
+        if self._errors:
+            raise self._errors[0]
+
+    def _start(self) -> None:
+        """Start the threads; after a fork, which copies none, again."""
+        from acoustic._spin import wait
+
+        self._wait = wait
+        wait(self._flags, 0, 0, 1)  # compiled here, not while the others wait
+        self._process = os.getpid()
+        self._flags[:] = 0
+        for worker in range(1, self.size):
+            for locks in (self._given, self._done):
+                locks[worker] = _thread.allocate_lock()
+                locks[worker].acquire()
+            name = f"argonaut-{worker}"
+            threading.Thread(target=self._serve, args=(worker, self._given, self._done), name=name, daemon=True).start()
+
+    def _serve(self, worker: int, given: list, done: list) -> None:
+        mine, ticket = 2 * worker * FLAG_STRIDE, 0
+        while True:
+            ticket += 1
+            self._wait(self._flags, mine, ticket, SPIN)
+            given[worker].acquire()
+            try:
+                self._work(worker)
+            except BaseException as error:  # handed to the caller of run
+                self._errors.append(error)
+            self._flags[mine + FLAG_STRIDE] = ticket
+            done[worker].release()
