@@ -64,12 +64,13 @@ def evaluate(
     engine: Engine,
     minibatches: Iterable,
     names: Sequence[str],
-    each: Callable[[Totals], None] = lambda totals: None,
+    each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
 ) -> Totals:
-    """Run the minibatches forward, dropout off, and add up the scalars `names`; each(totals) after every minibatch."""
+    """Run the minibatches forward, dropout off, and add up the scalars `names`; `each` gets every minibatch's."""
     totals = Totals(names)
     for minibatch in minibatches:
         engine.forward(minibatch.matrices)
-        totals.add({name: scalar(engine, name) for name in names}, minibatch.num_frames)
-        each(totals)
+        figures = {name: scalar(engine, name) for name in names}
+        totals.add(figures, minibatch.num_frames)
+        each(figures, minibatch.num_frames)
     return totals

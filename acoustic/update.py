@@ -4,7 +4,6 @@ Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from readers.errors import ModelError
@@ -35,7 +34,7 @@ class Updater:
         self.xp = network.backend.xp
         learnable = [node for node in network.parameters() if node.needs_gradient]
         self.velocities = {node.name: _zeros(network, node) for node in learnable}
-        self._momentum_step = _momentum_step(network)
+        self._momentum_step = network.backend.kernels.momentum_step
         plain = math.isinf(options.clipping_threshold) and not options.l2_weight and not options.l1_weight
         self._plain = plain and not options.nesterov
         largest = 0 if self._plain else max((velocity.size for velocity in self.velocities.values()), default=0)
@@ -109,20 +108,3 @@ def _zeros(network: Network, node: Node) -> Any:
     velocity = network.backend.empty(*node.value.shape)
     velocity.fill(0)
     return velocity
-
-
-def _momentum_step(network: Network) -> Callable[..., None]:
-    """The smoothed step: one pass over memory for float32 on the CPU, the same arithmetic elsewhere."""
-    backend = network.backend
-    if backend.precision == "float" and backend.device == "cpu":
-        from .kernels import momentum_step  # numba: only a job that computes loads it
-
-        return momentum_step
-
-    def step(weight: Any, gradient: Any, velocity: Any, rate: float, momentum: float) -> None:
-        gradient *= (1 - momentum) * rate
-        velocity *= momentum
-        velocity += gradient
-        weight -= velocity
-
-    return step

@@ -1,0 +1,106 @@
+"""What the toolkit's actions share, and the actions by name.
+
+An action is made from its command block, which checks the block's options, and then run: so that the faults of every
+command of a configuration show before the first one starts.
+Source: CNTK book, section 3.5.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from readers.config import Config
+from readers.config_syntax import Source
+from readers.errors import ConfigError
+from readers.minibatch import READERS, HTKMLFReader, open_reader
+from readers.report import RunReport
+
+READERS_NOT_BUILT = ("ucifastreader", "lmsequencereader", "lusequencereader", "binaryreader")
+NOT_BUILT = (
+    *("adapt", "edit", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
+    *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
+)
+
+Log = Callable[[str], None]
+Progress = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the top of a configuration settles for every command."""
+
+    precision: str = "float"  # or "double"
+    device: str = "cpu"  # "gpu", "gpu:N"
+    seed: int = 0  # of initial values, of the order of the data, of dropout
+    stdout: TextIO | None = None  # where action write puts the text of outputPath "-"
+
+
+class Action:
+    """Base of the actions.  Making one reads the options of its block and touches no data.  Raises ConfigError."""
+
+    def __init__(self, config: Config, machine: Machine):
+        self.config, self.machine = config, machine
+        self.trace_level = config.int("traceLevel", 0)
+        self.model_path = config.path("modelPath")
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        """Do the work: lines of the log go to `log`, progress(frames done, frames, **figures) to a display.
+
+        Returns what became of the utterances.  Raises ArgonautError and OSError.
+        """
+        raise NotImplementedError
+
+    @property
+    def report_path(self) -> Path:
+        """Where the lost utterances are to be named: beside the model, under the command's name."""
+        return self.model_path.with_name(f"{self.model_path.name}.{self.config.name}.report")
+
+    def open_reader(
+        self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False
+    ) -> HTKMLFReader:
+        """The reader of a block; order: value of `randomize` where the block itself sets none; write: features only."""
+        block = self.config.block(name)
+        if order is not None and not block.has_own("randomize"):
+            block.merge(Source.from_text(f"randomize={order}", "set by the action"))
+
+        def checked(done: int, total: int) -> None:
+            progress(done, total, checking=name)
+
+        reader = open_reader(block, self.machine.seed, write, checked)
+        for warning in reader.warnings:
+            log(f"warning: {warning}")
+        return reader
+
+
+def check_reader(config: Config, name: str) -> None:
+    """Raise ConfigError unless there is a reader block of that name, of a type that is built."""
+    block = config.block(name)
+    kind = block.text("readerType", "HTKMLFReader")
+    if kind.lower() not in (known.lower() for known in READERS):
+        fault = "is not built yet" if kind.lower() in READERS_NOT_BUILT else "is unknown"
+        expected = " or ".join(READERS)
+        raise ConfigError(f"{block.where('readerType')}: readerType {kind} {fault}; expected {expected}")
+
+
+def losses(*readers: HTKMLFReader) -> RunReport:
+    """What became of the utterances of some readers."""
+    report = RunReport("utterances")
+    for reader in readers:
+        report.done(reader.num_utterances)
+        for name, reason in reader.skipped:
+            report.skip(name, reason)
+    return report
+
+
+def make_action(name: str, config: Config, machine: Machine) -> Action:
+    """The action of that name, in any case, on a command block.  Raises ConfigError."""
+    from .eval_action import Evaluate
+    from .train_action import Train
+    from .write_action import Write
+
+    actions = {"train": Train, "trainrnn": Train, "test": Evaluate, "eval": Evaluate, "write": Write}
+    if name.lower() not in actions:
+        fault = "is not built yet" if name.lower() in NOT_BUILT else "is unknown"
+        raise ConfigError(f"{config.where('action')}: action {name} {fault}; expected train, test, eval or write")
+    return actions[name.lower()](config, machine)

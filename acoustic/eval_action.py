@@ -1,0 +1,70 @@
+"""Action test, or eval: criteria and errors of a model over a data set (CNTK book 3.5.3, 7.1.8)."""
+
+import math
+
+from readers.config import Config
+from readers.minibatch import HTKMLFReader
+from readers.report import RunReport
+
+from .actions import Action, Log, Machine, Progress, check_reader, losses
+from .engine import Engine
+from .evaluation import Totals, check_inputs, evaluate, evaluation_nodes
+from .model_file import load_model
+from .training_log import figures_text
+
+PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy")
+
+
+class Evaluate(Action):
+    """Block: reader; modelPath, minibatchSize, epochSize, numMBsToShowResult, evalNodeNames."""
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine)
+        # The figures do not depend on it; CNTK's 40960 frames would only take memory.
+        self.minibatch_size = config.ints("minibatchSize", "4096")[0]
+        self.epoch_size = config.int("epochSize", 0)
+        self.show_every = config.int("numMBsToShowResult", 100)
+        self.names = config.array("evalNodeNames", [])
+        check_reader(config, "reader")
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = load_model(self.model_path, self.machine.precision, self.machine.device)
+        names = evaluation_nodes(network, self.names)
+        engine = Engine(network, names)
+        with self.open_reader("reader", log, progress, order="None") as reader:
+            check_inputs(engine, reader.dims())
+            self._evaluate(engine, reader, names, log, progress)
+            return losses(reader)
+
+    def _evaluate(self, engine: Engine, reader: HTKMLFReader, names: list[str], log: Log, progress: Progress) -> None:
+        perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]
+        totals, window = Totals(names), Totals(names)
+
+        def show_window() -> None:
+            nonlocal window
+            if self.trace_level > 0 and window.num_minibatches:
+                log(result_line(totals.num_minibatches - window.num_minibatches, window, perplexities))
+            window = Totals(names)
+
+        def each(figures: dict[str, float], num_frames: int) -> None:
+            totals.add(figures, num_frames)
+            window.add(figures, num_frames)
+            if totals.num_minibatches % self.show_every == 0:
+                show_window()
+            progress(totals.num_frames, self.epoch_size or reader.num_frames)
+
+        evaluate(engine, reader.minibatches(0, self.minibatch_size, self.epoch_size), names, each)
+        show_window()
+        log(f"Final Results: {result_line(0, totals, perplexities)}")
+
+
+def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
+    """`Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3`; before: minibatches of earlier lines."""
+    figures = totals.averages()
+    parts = [f"; perplexity = {_exp(figures[name]):.8f}" for name in perplexities]
+    text = figures_text(totals.figures, totals.num_frames)
+    return f"Minibatch[{before + 1}-{before + totals.num_minibatches}]: {text}{''.join(parts)}"
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

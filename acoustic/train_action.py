@@ -1,0 +1,64 @@
+"""Action train: a network from its description, trained by the SGD block (CNTK book 3.5.1)."""
+
+import contextlib
+
+from readers.config import Config
+from readers.config_render import render
+from readers.errors import ConfigError
+from readers.files import atomic_write
+from readers.report import RunReport
+
+from .actions import Action, Log, Machine, Progress, check_reader, losses
+from .checkpoint import TrainingFiles
+from .sgd import train
+from .simple_builder import build_simple_network, simple_network_options
+from .training_config import training_options
+
+BUILDERS_NOT_BUILT = ("NDLNetworkBuilder", "BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
+
+
+class Train(Action):
+    """Blocks: SimpleNetworkBuilder, SGD, reader and, when there is one, cvReader; makeMode continues (default)."""
+
+    def __init__(self, config: Config, machine: Machine):
+        sgd = config.block("SGD")
+        super().__init__(config, machine)
+        self.model_path = sgd.path("modelPath")
+        self.options = training_options(sgd)
+        self.make_mode = config.bool("makeMode", True)
+        self.network_options = simple_network_options(_builder(config))
+        self.readers = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
+        for name in self.readers:
+            check_reader(config, name)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        if self.make_mode and files.newest_epoch() == self.options.max_epochs:
+            log(f"{self.model_path} is there: no further training is necessary.")
+            return RunReport("utterances")
+        machine = self.machine
+        network = build_simple_network(self.network_options, machine.precision, machine.device, machine.seed)
+        with contextlib.ExitStack() as stack:
+            readers = [stack.enter_context(self.open_reader(name, log, progress)) for name in self.readers]
+            with atomic_write(f"{self.model_path}.config", "w") as file:
+                file.write(render(self.config))
+            train(
+                network,
+                readers[0],
+                self.options,
+                *readers[1:],
+                model_path=self.model_path,
+                make_mode=self.make_mode,
+                seed=machine.seed,
+                log=log,
+                progress=progress,
+            )
+            return losses(*readers)
+
+
+def _builder(config: Config) -> Config:
+    """The block that describes the network.  Raises ConfigError when there is none, or one that is not built."""
+    for name in BUILDERS_NOT_BUILT:
+        if config.has(name) and not config.has("SimpleNetworkBuilder"):
+            raise ConfigError(f"{config.where(name)}: {name} is not built yet; expected SimpleNetworkBuilder")
+    return config.block("SimpleNetworkBuilder")

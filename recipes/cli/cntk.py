@@ -1,0 +1,183 @@
+"""Train, test or write a computational network, as a configuration file says.
+
+worked example: train the network that block TIMIT_Train describes, then test it
+  cntk configFile=timit.cntk+mine.cntk command=TIMIT_Train:TIMIT_Test TIMIT_Train=[SGD=[maxEpochs=5]]
+
+  configFile=a+b     files of settings, the later ones over the earlier ones
+  name=value         any setting, over those of the files
+  command=A:B        blocks to run, in order; each says action=train, test, eval or write
+  precision          float (default) or double
+  deviceId           auto (default), cpu or -1, or the number of a GPU
+  numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
+  randomSeed         of initial weights, order of the data and dropout (default 0)
+  traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
+  stderr             log file: this name, the commands and .log
+  makeMode           true (default) continues a training where it stopped, false starts it again
+
+A training leaves, beside its modelPath MODEL: a model per epoch and a checkpoint, MODEL.history.jsonl, MODEL.png
+(criterion and error over the epochs), MODEL.config (what was asked for) and MODEL.COMMAND.report (utterances that were
+left out).  Exit status: 0 all well, 1 utterances were left out, 2 nothing could be done.
+"""
+
+import contextlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from readers.errors import ConfigError
+from recipes.cli.console import one_line, progress_display, run_guarded
+
+BANNER = "#" * 46
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or any(argument in ("-h", "--help") for argument in argv):
+        print("usage: cntk configFile=FILE[+FILE...] [name=value ...]\n\n" + __doc__)
+        return 0 if argv else 2
+    return run_guarded(run, argv)
+
+
+def run(argv: list[str]) -> int:
+    """Run the commands of a configuration; returns the exit status."""
+    from acoustic.actions import make_action
+    from readers.config import load_config
+
+    config = load_config(argv)
+    commands = config.array("command", ["train"])
+    with open_log(config, commands) as log:
+        for warning in config.warnings:
+            log(f"warning: {warning}")
+        machine = read_machine(config)
+        # All of them are made, and so checked, before the first one starts.
+        actions = [
+            (name, action, make_action(action, block, machine))
+            for name in commands
+            for block in [config.block(name)]
+            for action in block.array("action", ["train"])
+        ]
+        with cpu_threads(config):
+            statuses = [run_action(log, *action) for action in actions]
+        log.closing("COMPLETED.")
+    return max(statuses)
+
+
+class Log:
+    """Lines for people: to stderr, or to the file that `stderr=` names."""
+
+    def __init__(self, file: TextIO | None):
+        self.file = file
+
+    def __call__(self, line: str) -> None:
+        print(line, file=self.file or sys.stderr, flush=True)
+
+    def closing(self, line: str) -> None:
+        """A line that belongs on the terminal whether or not there is a log file."""
+        self(line)
+        if self.file is not None:
+            print(line, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def open_log(config, commands: list[str]) -> Iterator[Log]:
+    """The log of a run; a fault that ends the run is noted in a log file too."""
+    prefix = config.text("stderr", "")
+    if not prefix:
+        yield Log(None)
+        return
+    path = Path(f"{prefix.replace(chr(92), '/')}_{'_'.join(commands)}.log")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    print(f"log: {path}", file=sys.stderr)
+    with path.open("w", encoding="utf-8") as file:
+        try:
+            yield Log(file)
+        except Exception as fault:
+            print(f"error: {one_line(fault)}", file=file)
+            raise
+
+
+def run_action(log: Log, command: str, name: str, action) -> int:
+    """Run one action, name what was lost, and return its exit status."""
+    if action.trace_level > 0:
+        log(f'{BANNER}\n# Action "{name}" of {command}\n{BANNER}')
+    started = time.monotonic()
+    with progress_display(f"{command} {name}", "done") as progress:
+        report = action.run(log, progress)
+    report.write(action.report_path)
+    if action.trace_level > 0:
+        log(f'Action "{name}" of {command} complete: {time.monotonic() - started:.1f} seconds.')
+    log.closing(report.summary() + (f", named in {action.report_path}" if report.lost else ""))
+    return report.exit_status
+
+
+def read_machine(config):
+    """Precision, device and seed from the top of the configuration.  Raises ConfigError."""
+    from acoustic.actions import Machine
+
+    return Machine(
+        precision=config.choice("precision", ("float", "double"), "float"),
+        device=read_device(config),
+        seed=config.int("randomSeed", 0),
+        stdout=sys.stdout,
+    )
+
+
+def read_device(config) -> str:
+    """The device that `deviceId` names, as networks know it."""
+    name = config.text("deviceId", "auto").lower()
+    if name in ("cpu", "-1"):
+        return "cpu"
+    if name == "auto":
+        return "gpu" if num_gpus() else "cpu"
+    if not name.isdigit():
+        raise ConfigError(f"{config.where('deviceId')}: deviceId is {name}; expected auto, cpu, -1 or a GPU's number")
+    found = num_gpus()
+    if int(name) >= found:
+        raise ConfigError(
+            f"{config.where('deviceId')}: deviceId is {name}, but {found} GPUs can be used; expected deviceId=-1 "
+            "for the CPU, or a CUDA device and `pip install argonaut-asr[gpu]`"
+        )
+    return f"gpu:{name}"
+
+
+def num_gpus() -> int:
+    """How many GPUs can be used; none without cupy."""
+    if importlib.util.find_spec("cupy") is None:
+        return 0
+    import cupy
+
+    try:
+        return cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return 0
+
+
+@contextlib.contextmanager
+def cpu_threads(config) -> Iterator[int | None]:
+    """While the body runs, compute with as many threads as `numCPUThreads` says; yields their number, None: as ever."""
+    count = config.int("numCPUThreads", 0)
+    if count == 0:
+        yield None
+        return
+    from acoustic import blas
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(count, cores) if count > 0 else max(1, cores + count)
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
+    try:
+        with blas.threads(threads):
+            yield threads
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+if __name__ == "__main__":
+    sys.exit(main())

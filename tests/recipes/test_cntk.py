@@ -1,0 +1,345 @@
+"""The cntk command as a user runs it: train, test and write on a small corpus of HTK files, faults, a kill."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acoustic.model_file import load_model
+from acoustic.training_log import read_history
+from readers.htk import parse_kind, read_htk, write_htk
+from recipes.cli import cntk
+
+STATES = ("a_s2", "b_s2", "sil_s2")
+DIM, CONTEXT = 4, 3
+
+CONFIG = """
+command=Train
+precision=float
+deviceId=-1
+traceLevel=1
+modelPath=$Exp$/model/net
+Train=[
+  action=train
+  SimpleNetworkBuilder=[
+    layerSizes=12:16:3
+    trainingCriterion=CrossEntropyWithSoftmax
+    evalCriterion=ErrorPrediction
+    layerTypes=Sigmoid
+    applyMeanVarNorm=true
+    needPrior=true
+    addDropoutNodes=true
+    initValueScale=6
+  ]
+  SGD=[
+    epochSize=0
+    minibatchSize=32
+    learningRatesPerMB=0.5*4:0.1
+    momentumPerMB=0.8
+    dropoutRate=0.1
+    maxEpochs=6
+  ]
+  reader=[
+    readerType=HTKMLFReader
+    readMethod=blockRandomize
+    randomize=Auto
+    features=[
+      dim=12
+      scpFile=$Exp$/train.scp
+    ]
+    labels=[
+      mlfFile=$Exp$/train.mlf
+      labelDim=3
+      labelMappingFile=$Exp$/states
+    ]
+  ]
+]
+Test=[
+  action=test
+  reader=[
+    readerType=HTKMLFReader
+    features=[
+      dim=12
+      scpFile=$Exp$/test.scp
+    ]
+    labels=[
+      mlfFile=$Exp$/train.mlf
+      labelDim=3
+      labelMappingFile=$Exp$/states
+    ]
+  ]
+]
+Write=[
+  action=write
+  outputNodeNames=ScaledLogLikelihood
+  reader=[
+    readerType=HTKMLFReader
+    features=[
+      dim=12
+      scpFile=$Exp$/test.scp
+    ]
+  ]
+  writer=[
+    writerType=HTKMLFWriter
+    ScaledLogLikelihood=[
+      dim=3
+      scpFile=$Exp$/out.scp
+    ]
+  ]
+]
+"""
+
+
+def make_corpus(root: Path, num_utterances: int = 16, seed: int = 0) -> Path:
+    """Utterances of three states whose frames differ in mean; SCP, MLF, state list and configuration under root."""
+    rng = np.random.default_rng(seed)
+    means = 3 * rng.normal(size=(3, DIM))
+    entries, labels = [], ["#!MLF!#"]
+    (root / "feat").mkdir(parents=True)
+    for index in range(num_utterances):
+        states = np.repeat(rng.integers(0, 3, 6), rng.integers(5, 12, 6))
+        frames = (means[states] + rng.normal(size=(len(states), DIM))).T.astype(np.float32)
+        path = root / "feat" / f"utt{index}.fb"
+        write_htk(path, np.asfortranarray(frames), parse_kind("FBANK"))
+        entries.append(f"utt{index}.fb={path}[0,{len(states) - 1}]")
+        labels.append(f'"utt{index}.lab"')
+        labels += [f"{t * 100000} {(t + 1) * 100000} {STATES[state]}" for t, state in enumerate(states)]
+        labels.append(".")
+    (root / "train.scp").write_text("\n".join(entries) + "\n")
+    (root / "test.scp").write_text("\n".join(entries[:4]) + "\n")
+    (root / "out.scp").write_text("".join(f"{root}/out/utt{index}.ll\n" for index in range(4)))
+    (root / "train.mlf").write_text("\n".join(labels) + "\n")
+    (root / "states").write_text("\n".join(STATES) + "\n")
+    (root / "net.cntk").write_text(CONFIG)
+    return root
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    return make_corpus(tmp_path)
+
+
+def run(corpus: Path, *arguments: str) -> int:
+    return cntk.main([f"configFile={corpus / 'net.cntk'}", f"Exp={corpus}", *arguments])
+
+
+def test_train_test_and_write(corpus, capsys):
+    assert run(corpus, "command=Train:Test:Write") == 0
+    shown = capsys.readouterr().err
+    assert "Precomputing --> 3 PreCompute nodes found." in shown
+    assert re.search(
+        r"^ Epoch\[ 1 of 6\]-Minibatch\[   1-  10, [\d.]+%\]: CrossEntropyWithSoftmax = [\d.]+ \* 320", shown, re.M
+    )
+    assert re.search(r"^Finished Epoch\[ 6 of 6\]: \[Training\] CrossEntropyWithSoftmax = ", shown, re.M)
+    final = re.search(
+        r"^Final Results: Minibatch\[1-1\]: EvalErrorPrediction = ([\d.e-]+) \* (\d+); "
+        r"CrossEntropyWithSoftmax = ([\d.e-]+) \* \d+; perplexity = ([\d.]+)$",
+        shown,
+        re.M,
+    )
+    assert float(final[1]) < 0.1
+    assert float(final[4]) == pytest.approx(np.exp(float(final[3])), rel=1e-5)
+    assert "utterances: 16 done, 0 skipped, 0 failed" in shown
+    assert shown.rstrip().endswith("COMPLETED.")
+    names = {path.name for path in (corpus / "model").iterdir()}
+    assert names >= {
+        "net",
+        "net.0",
+        "net.5",
+        "net.ckp",
+        "net.history.jsonl",
+        "net.png",
+        "net.config",
+        "net.Train.report",
+    }
+    assert not [name for name in names if name.endswith(".tmp")]
+
+    # What write put into the HTK files is what the network's formula gives for the stacked frames.
+    network = load_model(corpus / "model" / "net")
+    value = {name: network[name].value.astype(float) for name in ("W0", "B0", "W1", "B1", "Prior")}
+    for index in range(4):
+        frames = read_htk(corpus / "feat" / f"utt{index}.fb").frames.astype(float)
+        padded = np.concatenate([frames[:, :1], frames, frames[:, -1:]], axis=1)
+        stacked = np.concatenate([padded[:, k : k + frames.shape[1]] for k in range(CONTEXT)])
+        x = (stacked - network["MeanOfFeatures"].value) * network["InvStdOfFeatures"].value
+        z = value["W1"] @ (1 / (1 + np.exp(-(value["W0"] @ x + value["B0"])))) + value["B1"]
+        written = read_htk(corpus / "out" / f"utt{index}.ll")
+        np.testing.assert_allclose(written.frames, z - np.log(value["Prior"]), atol=2e-4)
+        assert written.period == 100000
+
+
+def test_write_as_text(corpus, capsys):
+    assert run(corpus) == 0
+    nodes = "ScaledLogLikelihood:PosteriorProb"
+    block = f"Write=[writer=default;outputPath=$Exp$/text/out;outputNodeNames={nodes};minibatchSize=7]"
+    assert run(corpus, "command=Write", block) == 0
+    shown = capsys.readouterr().err
+    lines = (corpus / "text" / "out.PosteriorProb").read_text().splitlines()
+    total = sum(read_htk(corpus / "feat" / f"utt{index}.fb").frames.shape[1] for index in range(4))
+    assert len(lines) == total
+    assert f"Total Samples Evaluated = {total}" in shown
+    assert f"Written to {corpus}/text/out*" in shown
+    values = np.array([line.split(" ") for line in lines], float)
+    np.testing.assert_allclose(values.sum(axis=1), 1, atol=3e-6)
+    assert re.fullmatch(r"\d\.\d{6} \d\.\d{6} \d\.\d{6}", lines[0])
+    # In pieces of 7 frames or at once: the same.
+    assert run(corpus, "command=Write", block, "Write=[minibatchSize=2048]", "Write=[outputPath=$Exp$/text/whole]") == 0
+    assert (corpus / "text" / "whole.PosteriorProb").read_text().splitlines() == lines
+
+
+def test_a_cv_reader_is_evaluated_after_every_epoch(corpus, capsys):
+    features = "features=[dim=12;scpFile=$Exp$/test.scp]"
+    labels = "labels=[mlfFile=$Exp$/train.mlf;labelDim=3;labelMappingFile=$Exp$/states]"
+    assert run(corpus, f"Train=[cvReader=[{features};{labels}]]") == 0
+    shown = capsys.readouterr().err
+    assert len(re.findall(r"^Finished Epoch\[ \d of 6\]: \[Validate\] CrossEntropyWithSoftmax = ", shown, re.M)) == 6
+    assert "utterances: 20 done" in shown
+    assert all("validation" in row for row in read_history(corpus / "model" / "net.history.jsonl"))
+
+
+def test_training_again_has_nothing_to_do_and_make_mode_false_starts_again(corpus, capsys):
+    assert run(corpus, "randomSeed=1") == 0
+    model = (corpus / "model" / "net").read_bytes()
+    capsys.readouterr()
+    assert run(corpus, "randomSeed=1") == 0
+    assert "no further training is necessary" in capsys.readouterr().err
+    assert run(corpus, "randomSeed=1", "makeMode=false") == 0
+    assert "Finished Epoch[ 6 of 6]" in capsys.readouterr().err
+    assert (corpus / "model" / "net").read_bytes() == model  # the same seed
+    assert run(corpus, "randomSeed=2", "makeMode=false") == 0
+    assert (corpus / "model" / "net").read_bytes() != model
+
+
+def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
+    scp = corpus / "train.scp"
+    scp.write_text(scp.read_text() + f"nowhere.fb={corpus}/feat/nowhere.fb[0,99]\n")
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]") == 1
+    report = corpus / "model" / "net.Train.report"
+    assert f"utterances: 16 done, 1 skipped, 0 failed, named in {report}" in capsys.readouterr().err
+    lines = report.read_text().splitlines()
+    assert lines[0] == "# utterances: 16 done, 1 skipped, 0 failed"
+    assert lines[1].startswith("nowhere\tskipped\t")
+
+
+def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
+    log = corpus / "log" / "cntk_Train.log"
+    assert run(corpus, f"stderr={corpus}/log/cntk", "Train=[SGD=[maxEpochs=1]]") == 0
+    shown = capsys.readouterr().err
+    assert f"log: {log}" in shown
+    assert "Finished Epoch" not in shown
+    assert shown.rstrip().endswith("COMPLETED.")
+    assert "Finished Epoch[ 1 of 1]" in log.read_text()
+    assert log.read_text().rstrip().endswith("COMPLETED.")
+    assert run(corpus, f"stderr={corpus}/log/cntk", "Train=[SGD=[maxEpochz=1]]") == 2
+    assert log.read_text().startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Train=[action=adapt]"], r"action adapt is not built yet; expected train, test, eval or write"),
+        (["Train=[action=fly]"], r"action fly is unknown; expected train"),
+        (["command=Trane"], r"Trane is not set.*did you mean Train"),
+        (["Train=[SGD=[momentumPerMBs=1]]"], r"SGD\.momentumPerMBs is not known here; did you mean momentumPerMB"),
+        (["Train=[SGD=[gradUpdateType=RmsProp]]"], r"gradUpdateType is RmsProp, which is not built yet"),
+        (["Train=[SimpleNetworkBuilder=[rnnType=LSTM]]"], r"rnnType is LSTM, which is not built yet"),
+        (["Train=[SimpleNetworkBuilder=[layerSizes=13:16:3]]"], "reader: features has dimension 12; expected 13"),
+        (["Train=[SimpleNetworkBuilder=[layerSizes=12:16:4]]"], "reader: labels has dimension 3; expected 4"),
+        (["Train=[reader=[readerType=UCIFastReader]]"], r"readerType UCIFastReader is not built yet; expected HTKMLF"),
+        (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
+        (["precision=half"], r"precision is 'half'; expected float or double"),
+        (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),
+        (["deviceId=77"], r"deviceId is 77, but \d+ GPUs can be used; expected deviceId=-1"),
+        (["Train=[reader=[features=[scpFile=none.scp]]]"], r"none\.scp"),
+        (["command=Test"], r"model/net: No such file"),
+        (["command=Write", "Write=[writer=default]"], r"Write has no writer; expected one, or outputPath="),
+        (["Train=[SGD=[modelPath=default]]", "modelPath=default"], r"modelPath is set to default"),
+    ],
+)  # fmt: skip
+def test_one_line_and_status_2_for_each_fault_and_no_model(corpus, capsys, arguments, message):
+    assert run(corpus, *arguments) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert re.search(message, lines[0])
+    assert {path.name for path in corpus.glob("model/*")} <= {"net.config"}
+
+
+def test_faults_of_a_later_command_show_before_the_first_one_starts(corpus, capsys):
+    assert run(corpus, "command=Train:Write", "Write=[writer=default]") == 2
+    assert "Write has no writer" in capsys.readouterr().err
+    assert not (corpus / "model").exists()
+
+
+def test_a_node_to_write_that_is_not_there_names_the_nearest(corpus, capsys):
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]") == 0
+    assert run(corpus, "command=Write", "Write=[outputNodeNames=ScaledLogLikelyhood]") == 2
+    assert "did you mean ScaledLogLikelihood" in capsys.readouterr().err
+    assert run(corpus, "command=Write", "Write=[outputNodeNames=W0;writer=default;outputPath=x]") == 2
+    assert re.search(r"node 'W0' .*; expected a node with a column per frame", capsys.readouterr().err)
+
+
+def test_help_shows_a_worked_example(capsys):
+    assert cntk.main(["--help"]) == 0
+    assert "configFile=timit.cntk" in capsys.readouterr().out
+    assert cntk.main([]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "threads"), [("", 8), ("=0", 8), ("=1", 1), ("=3", 3), ("=99", 4), ("=-1", 3), ("=-9", 1)]
+)
+def test_number_of_threads(monkeypatch, text, threads):
+    from acoustic.team import default_threads
+    from readers.config import Config
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(4)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    config = Config.from_text(f"numCPUThreads{text}" if text else "x=1")
+    with cntk.cpu_threads(config):
+        assert default_threads() == threads
+    assert default_threads() == 8
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_mid_epoch_and_started_again_ends_with_the_same_model(tmp_path):
+    """SIGKILL, in a process of its own, at a moment that the log shows to lie within an epoch."""
+    corpus = make_corpus(tmp_path)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+    def command(exp: str) -> list[str]:
+        return [
+            *(sys.executable, "-m", "recipes.cli.cntk", f"configFile={corpus / 'net.cntk'}", f"Exp={corpus}"),
+            *(f"modelPath={corpus / exp / 'net'}", f"stderr={corpus / exp / 'log'}", "Train=[SGD=[maxEpochs=3]]"),
+            "Train=[SGD=[minibatchSize=2;epochSize=4000;learningRatesPerMB=0.05]]",
+        ]
+
+    whole = subprocess.run(command("whole"), env=environment, capture_output=True, check=False)
+    assert whole.returncode == 0, whole.stderr
+    log = corpus / "broken" / "log_Train.log"
+    running = subprocess.Popen(command("broken"), env=environment, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: "Epoch[ 2 of 3]-Minibatch[" in (log.read_text() if log.exists() else ""), running)
+        os.kill(running.pid, signal.SIGKILL)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == -signal.SIGKILL
+    assert not (corpus / "broken" / "net").exists()
+    again = subprocess.run(command("broken"), env=environment, capture_output=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "Starting from" in log.read_text()
+    for name in ("net", "net.ckp", "net.2"):
+        assert (corpus / "broken" / name).read_bytes() == (corpus / "whole" / name).read_bytes(), name
+
+
+def wait_for(condition, process, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline, "no epoch was reached"
+        time.sleep(0.002)
