@@ -7,6 +7,7 @@ Source: CNTK book 3.4.2.
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.mlf import MLF, frame_labels, read_mlf, read_state_list
+from readers.names import key_of
 from readers.scp import ScpEntry, read_list, read_scp
 from readers.text import read_lines
 
@@ -210,12 +212,23 @@ class LabelStream:
         return stream
 
     def load(self, keys: Collection[str]) -> None:
-        """Read the MLFs, for these utterances only."""
+        """Read the MLFs, for these utterances only.  Raises FormatError when they have labels for none of them."""
         for path in self.mlf_paths:
             try:
                 read_mlf(path, keys, into=self.mlf)
             except OSError as fault:
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
+        if not self.mlf and not self.mlf.patterns:
+            raise FormatError(
+                f"{self.source}: no labels for any of {len(keys)} utterances; expected names as in the SCP, like "
+                f"{min(keys)!r}{self._example()}"
+            )
+
+    def _example(self) -> str:
+        """A name of the first MLF, for a message: directories in a name are what most often keeps it from matching."""
+        with Path(self.mlf_paths[0]).open(encoding="utf-8", errors="replace") as file:
+            name = next((line.strip() for line in file if line.startswith('"')), None)
+        return f", found names like {key_of(name)!r}" if name else ""
 
     def forget_mlf(self) -> None:
         """Give back the memory of the labels as text."""

@@ -177,6 +177,15 @@ def twice_in_mlf(corpus):
     corpus.edit("labels.mlf", '"*/set/u2.lab"', '"*/set/u1.lab"')
 
 
+def other_names(corpus):
+    text = (corpus.directory / "labels.mlf").read_text()
+    corpus.write("labels.mlf", text.replace('"*/set/', '"An4/'))
+
+
+def empty_mlf(corpus):
+    corpus.write("labels.mlf", "#!MLF!#\n")
+
+
 def no_mlf_header(corpus):
     corpus.edit("labels.mlf", "#!MLF!#\n", "")
 
@@ -228,6 +237,8 @@ def missing_list(corpus):
         (gap_in_labels, FormatError, r"labels.mlf:2: label 'labels_1' begins at frame 2; expected frame 1"),
         (class_beyond_dim, FormatError, "labels.mlf:2: class 2; expected less than the 2 of labelDim in labels"),
         (twice_in_mlf, FormatError, r"labels.mlf:\d+: entry 'set/u1' is already at .*labels.mlf:\d+"),
+        (other_names, FormatError, "labels.mlf: no labels for any of 3 .* like 'set/u0', found names like 'An4/u0'$"),
+        (empty_mlf, FormatError, "labels.mlf: no labels for any of 3 utterances; .* like 'set/u0'$"),
         (no_mlf_header, FormatError, "labels.mlf:1: first line .*; expected #!MLF!#"),
         (unequal_scps, FormatError, "plp.scp: 2 entries; expected 3, as many as in .*features.scp"),
         (even_context, ShapeError, r"r.cntk:5: dim of features is 12, .* 3; expected 3 times an odd number"),
