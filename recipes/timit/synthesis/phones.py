@@ -1,0 +1,195 @@
+"""eSpeak's phonemes as TIMIT's 61 phones: a table for what stands alone, rules for what depends on its neighbours."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from readers.errors import ArgonautError, FormatError
+from readers.text import read_lines
+from recipes.timit.synthesis.espeak import Sound
+
+EDGE_SILENCE, PAUSE = "h#", "pau"
+JOINED = ()  # table entry of a phoneme that belongs to the one before it
+QUIET = 0.004  # share of the utterance's peak below which a sample is silent
+# Seconds: silence that counts at all, silence that is a whole closure, and the least length of releases and sonorants.
+SHORTEST_GAP, WHOLE_CLOSURE, SHORTEST_RELEASE, SHORTEST_SONORANT = 0.004, 0.015, 0.005, 0.030
+
+EPENTHESIS, EPENTHESIS_RATE = 0.024, 0.25  # seconds of an epi, and how often there is one where there can be
+
+CLOSURES = {"pcl", "tcl", "kcl", "bcl", "dcl", "gcl"}
+VOICELESS = {"p", "t", "k", "ch", "f", "th", "s", "sh", "pcl", "tcl", "kcl", "hh"}
+FRICATIVES = {"f", "th", "s", "sh"}
+SONORANTS = {"l", "m", "n", "w", "r"}
+CORONALS = {"t", "d", "n", "s", "z", "ch", "jh", "sh", "th", "y", "dx"}
+STRESSED = {"iy", "ih", "eh", "ey", "ae", "aa", "aw", "ay", "ah", "ao", "oy", "ow", "uh", "uw", "er"}
+UNSTRESSED = {"ax", "ix", "axr", "iy", "el", "en"}
+VOWELS = STRESSED | UNSTRESSED
+VOICED_BEFORE_H = VOWELS | {"l", "m", "n", "ng", "r", "w", "y"}
+
+
+class Phone(NamedTuple):
+    """A TIMIT phone from sample `start` up to `end`; word counts from 0, -1 in silence."""
+
+    name: str
+    start: int
+    end: int
+    word: int
+
+
+Table = Mapping[str, tuple[tuple[str, float], ...]]
+
+
+def read_phone_table(path: Path) -> dict[str, tuple[tuple[str, float], ...]]:
+    """eSpeak phoneme -> ((TIMIT phone, share of the length), ...), shares adding to 1; JOINED for a dash.
+
+    Raises FormatError, with file and line, for a malformed line, shares that do not add to 100, a phoneme given twice.
+    """
+    table: dict[str, tuple[tuple[str, float], ...]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip() or line.startswith("# "):
+            continue
+        name, *parts = line.split()
+        if name in table or not parts:
+            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a phoneme, once, and its TIMIT phones")
+        if parts == ["-"]:
+            table[name] = JOINED
+            continue
+        pairs = [part.partition(":") for part in parts]
+        shares = [share if colon else "100" for _, colon, share in pairs]
+        if not all(share.isdecimal() for share in shares) or sum(map(int, shares)) != 100:
+            raise FormatError(f"{path}:{number}: shares {' '.join(shares)}; expected whole percents that add to 100")
+        table[name] = tuple((phone, int(share) / 100) for (phone, _, _), share in zip(pairs, shares))
+    return table
+
+
+def timit_phones(sounds: list[Sound], samples: np.ndarray, sample_rate: int, table: Table) -> list[Phone]:
+    """Phones of one utterance, first to last sound; pauses at both ends are left out.
+
+    sounds tile samples (N,).  Raises ArgonautError for a phoneme that the table lacks and for speech without sound.
+    """
+    last_loud = last_loud_samples(samples)
+    phones: list[Phone] = []
+    for sound in sounds:
+        if sound.name.startswith("_"):
+            add_pause(phones, sound)
+            continue
+        if sound.name not in table:
+            raise ArgonautError(f"phoneme {sound.name!r} of eSpeak NG: not in the phone table; expected a line for it")
+        parts = table[sound.name]
+        if parts is JOINED and phones:
+            phones[-1] = phones[-1]._replace(end=sound.end)
+        elif parts:
+            gap = sound.start - 1 - int(last_loud[sound.start - 1]) if sound.start > 0 else 0
+            add_parts(phones, sound, parts, gap if gap >= SHORTEST_GAP * sample_rate else 0, sample_rate)
+    while phones and phones[-1].name == PAUSE:
+        phones.pop()
+    if not phones:
+        raise ArgonautError("no phonemes; expected speech")
+    return in_context(mend_short(phones, sample_rate))
+
+
+def add_pause(phones: list[Phone], sound: Sound) -> None:
+    if phones and phones[-1].name == PAUSE:
+        phones[-1] = phones[-1]._replace(end=sound.end)
+    elif phones:
+        phones.append(Phone(PAUSE, sound.start, sound.end, -1))
+
+
+def last_loud_samples(samples: np.ndarray) -> np.ndarray:
+    """For every sample of (N,), the index of the last one up to it that is not silent, -1 before the first."""
+    level = np.abs(samples.astype(np.int32))
+    loud = level > QUIET * level.max(initial=1)
+    return np.maximum.accumulate(np.where(loud, np.arange(len(samples)), -1))
+
+
+def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float], ...], gap: int, rate: int) -> None:
+    """Append a sound's phones; gap: samples of silence before it.
+
+    eSpeak puts the closure of a stop as silence before the stop's own time, so it is cut off the phone before.  Where
+    there is little silence, as in most voiced stops, the closure also has the given share of the sound.  After a pause
+    no closure can be heard.
+    """
+    start, end, word = sound.start, sound.end, sound.word
+    if parts[0][0] in CLOSURES:
+        after_pause = not phones or phones[-1].name == PAUSE
+        if after_pause or gap >= WHOLE_CLOSURE * rate:
+            total = sum(share for _, share in parts[1:])
+            parts = ((parts[0][0], 0.0), *((name, share / total) for name, share in parts[1:]))
+        if not after_pause:
+            start -= min(gap, phones[-1].end - phones[-1].start - 1)
+            phones[-1] = phones[-1]._replace(end=start)
+    bounds = sound.start + np.rint(np.cumsum([share for _, share in parts]) * (end - sound.start)).astype(int)
+    for (name, _), last in zip(parts, bounds.tolist()):
+        if last > start:
+            phones.append(Phone(name, start, last, word))
+        start = last
+
+
+def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
+    """Phones that have next to no time of their own: a release joins its closure, a sonorant takes from the vowel.
+
+    eSpeak does not release a stop before another, and the transition into an l, say, may stand in the vowel's time.
+    """
+    out: list[Phone] = []
+    for phone in phones:
+        length = phone.end - phone.start
+        before = out[-1] if out else None
+        if before and before.name == phone.name + "cl" and length < SHORTEST_RELEASE * rate:
+            out[-1] = before._replace(end=phone.end)
+            continue
+        if before and before.name in VOWELS and phone.name in SONORANTS and length < SHORTEST_SONORANT * rate:
+            start = phone.start - min(int(SHORTEST_SONORANT * rate) - length, (before.end - before.start) // 3)
+            out[-1], phone = before._replace(end=start), phone._replace(start=start)
+        out.append(phone)
+    return out
+
+
+def in_context(phones: list[Phone]) -> list[Phone]:
+    """The phones that TIMIT tells apart by their neighbours, within and across words.
+
+    hv: h after a voiced sound; ux: uw after a coronal; nx: n between a stressed and an unstressed vowel of one word;
+    ax-h: ax between voiceless sounds; em, eng: ax with m, or a syllabic n after k and g, at the end of a word.
+    """
+    out: list[Phone] = []
+    for i, phone in enumerate(phones):
+        before = out[-1].name if out else PAUSE
+        after = phones[i + 1] if i + 1 < len(phones) else Phone(PAUSE, phone.end, phone.end, -1)
+        last_of_word = after.word != phone.word
+        name = phone.name
+        if name == "hh" and before in VOICED_BEFORE_H:
+            name = "hv"
+        elif name == "uw" and before in CORONALS:
+            name = "ux"
+        elif (
+            name == "n" and before in STRESSED and after.name in UNSTRESSED and after.word == phone.word == out[-1].word
+        ):
+            name = "nx"
+        elif name == "ax" and before in VOICELESS and after.name in VOICELESS:
+            name = "ax-h"
+        elif (
+            name == "m" and before == "ax" and last_of_word and len(out) > 1 and out[-2].name in ("z", "dh", "s", "th")
+        ):
+            phone, name = phone._replace(start=out.pop().start), "em"
+        elif name == "n" and before == "ax" and last_of_word and len(out) > 1 and out[-2].name in ("k", "g"):
+            phone, name = phone._replace(start=out.pop().start), "eng"
+        out.append(phone._replace(name=name))
+    return out
+
+
+def add_epenthetic_silence(
+    phones: list[Phone], samples: np.ndarray, sample_rate: int, rng: np.random.Generator
+) -> list[Phone]:
+    """TIMIT's epi: some fricatives before a sonorant of their word end in silence; mutes the samples in place."""
+    out = []
+    for phone, after in zip(phones, [*phones[1:], None]):
+        length = int(EPENTHESIS * sample_rate)
+        fits = phone.name in FRICATIVES and after and after.name in SONORANTS and after.word == phone.word
+        if fits and phone.end - phone.start > 2 * length and rng.random() < EPENTHESIS_RATE:
+            middle = phone.end - length
+            samples[middle : phone.end] = 0
+            out += [phone._replace(end=middle), phone._replace(name="epi", start=middle)]
+        else:
+            out.append(phone)
+    return out

@@ -1,0 +1,133 @@
+"""Who speaks in a synthesised corpus, and what: everything that follows from size and seed alone."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import ConfigError, FormatError
+from readers.text import read_lines
+from recipes.timit.synthesis.sentences import make_sentence
+
+NUM_DIALECTS = 8  # TIMIT's DR1 to DR8
+NEW_YORK = 6  # DR6 is New York City, the one region for which eSpeak has an accent
+NUM_COMPACT, NUM_DIVERSE = 5, 3  # SX and SI sentences a speaker, beside the two SA
+FIRST_COMPACT, FIRST_DIVERSE = 3, 453  # TIMIT numbers its sentences SX3 to SX452 and SI453 to SI2342
+COMPACT_POOL = {"TRAIN": 330, "TEST": 120}  # different sentences in the two parts, each said by several speakers
+TEST_VOICE_SHARE = 4  # every fourth voice speaks in TEST only
+
+
+@dataclass(frozen=True)
+class Size:
+    """Speakers of the two parts."""
+
+    train: int
+    test: int
+
+
+SIZES = {
+    "tiny": Size(3, 2),  # for tests: 40 utterances of the kind that is trained on or scored
+    "demo": Size(40, 8),
+    "full": Size(462, 48),  # TIMIT's training speakers, and as many for development and test as its core test set has
+}
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """One speaker and the utterances.
+
+    name: as TIMIT's, sex, three letters, a digit.  rate in words per minute; pitch, pitch_range 0 to 99; tract: factor
+    on all frequencies, above 1 a shorter vocal tract; snr in dB; tilt of the noise; sentences: (SA1 ..., text).
+    """
+
+    name: str
+    part: str
+    dialect: int
+    voice: str
+    rate: int
+    pitch: int
+    pitch_range: int
+    tract: float
+    snr: float
+    tilt: float
+    seed: int
+    sentences: tuple[tuple[str, str], ...]
+
+    @property
+    def directory(self) -> str:
+        return f"{self.part}/DR{self.dialect}/{self.name}"
+
+    def as_json(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict) -> "Speaker":
+        return cls(**values | {"sentences": tuple(map(tuple, values["sentences"]))})
+
+
+def read_voices(path: Path) -> list[tuple[str, str]]:
+    """(variant, sex f or m) of every voice; raises FormatError, with file and line, for anything else."""
+    voices = []
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split()
+        if len(fields) != 2 or fields[1] not in ("f", "m"):
+            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a voice and its sex, f or m")
+        voices.append((fields[0], fields[1]))
+    return voices
+
+
+def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Mapping[str, list[str]]) -> list[Speaker]:
+    """All speakers of a corpus; the two parts share neither voices nor sentences, except SA1 and SA2."""
+    if size not in SIZES:
+        raise ConfigError(f"corpus size {size!r}: unknown; expected one of {', '.join(SIZES)}")
+    rng = np.random.default_rng([seed, 0])
+    shuffled = [voices[i] for i in rng.permutation(len(voices))]
+    dialect_sentences = [("SA1", make_sentence(grammar, rng, "sa1")), ("SA2", make_sentence(grammar, rng, "sa2"))]
+    names: set[str] = set()
+    speakers: list[Speaker] = []
+    first_compact, diverse = FIRST_COMPACT, FIRST_DIVERSE
+    for part, count in (("TRAIN", SIZES[size].train), ("TEST", SIZES[size].test)):
+        compact = [make_sentence(grammar, rng) for _ in range(COMPACT_POOL[part])]
+        for i in range(count):
+            sex = "f" if i % 3 == 2 else "m"  # three in ten of TIMIT's speakers are women
+            own = [name for j, (name, s) in enumerate(v for v in shuffled if v[1] == sex) if is_for(part, j)]
+            chosen = [(NUM_COMPACT * i + j) % len(compact) for j in range(NUM_COMPACT)]
+            sentences = [*dialect_sentences, *((f"SX{first_compact + j}", compact[j]) for j in chosen)]
+            sentences += [(f"SI{diverse + j}", make_sentence(grammar, rng)) for j in range(NUM_DIVERSE)]
+            diverse += NUM_DIVERSE
+            dialect = 1 + i % NUM_DIALECTS
+            speakers.append(
+                Speaker(
+                    name=new_name(sex, names, rng),
+                    part=part,
+                    dialect=dialect,
+                    voice=("en-us-nyc+" if dialect == NEW_YORK else "en-us+") + own[(i // 3) % len(own)],
+                    rate=int(rng.integers(140, 205)),
+                    pitch=int(rng.integers(35, 66)),
+                    pitch_range=int(rng.integers(30, 71)),
+                    tract=round(float(rng.uniform(0.94, 1.06)), 4),
+                    snr=round(float(rng.uniform(18, 38)), 2),
+                    tilt=round(float(rng.uniform(0.0, 1.5)), 3),
+                    seed=int(rng.integers(2**31)),
+                    sentences=tuple(sentences),
+                )
+            )
+        first_compact += len(compact)
+    return speakers
+
+
+def is_for(part: str, index: int) -> bool:
+    """Whether the voice with this index speaks in the part."""
+    return (index % TEST_VOICE_SHARE == 0) == (part == "TEST")
+
+
+def new_name(sex: str, taken: set[str], rng: np.random.Generator) -> str:
+    """A name such as FCJF0 that nobody has yet."""
+    while True:
+        name = sex.upper() + "".join(chr(ord("A") + int(letter)) for letter in rng.integers(26, size=3)) + "0"
+        if name not in taken:
+            taken.add(name)
+            return name

@@ -1,0 +1,107 @@
+"""A corpus in TIMIT's own layout, spoken by eSpeak NG: TRAIN and TEST, DR1 to DR8, speakers, .WAV .PHN .WRD .TXT.
+
+Many voices, varied in rate, pitch, vocal tract and noise, so that the recipe for the LDC disc runs on it unchanged.
+The same size and seed give the same bytes, however many processes work on it.  Needs the extra `demo`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from readers.errors import ConfigError
+from readers.files import atomic_write
+from readers.report import RunReport
+from recipes.timit.synthesis import DATA
+from recipes.timit.synthesis.espeak import load_wheel
+from recipes.timit.synthesis.sentences import read_grammar
+from recipes.timit.synthesis.speakers import Speaker, plan_corpus, read_voices
+
+SPEAKERS_PER_PROCESS = 8  # part of what decides the samples: a process speaks them in this order from a fresh start
+NOTE = "; Synthesised by eSpeak NG through Argonaut; size {size}, seed {seed}."
+
+
+def synthesise(
+    out: str | os.PathLike,
+    size: str = "demo",
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[..., None] | None = None,
+) -> RunReport:
+    """Write the corpus into directory out; returns what was done and lost, utterance by utterance.
+
+    size: "tiny", "demo" or "full" (`recipes.timit.synthesis.speakers.SIZES`).  workers: processes at a time, default
+    one per core.  progress(done, total) is called as utterances are finished.  Raises ArgonautError when
+    espeakng_loader is not installed, ConfigError for an unknown size and a directory that holds another corpus.
+    """
+    load_wheel()
+    out = Path(out)
+    speakers = plan_corpus(size, seed, read_voices(DATA / "voices.txt"), read_grammar(DATA / "sentences.txt"))
+    write_speaker_info(out, NOTE.format(size=size, seed=seed), speakers)
+    batches = [speakers[i : i + SPEAKERS_PER_PROCESS] for i in range(0, len(speakers), SPEAKERS_PER_PROCESS)]
+    total, finished = sum(len(speaker.sentences) for speaker in speakers), 0
+    report = RunReport("utterances")
+    losses: list[tuple[int, str, str]] = []
+    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(batches))) as pool:
+        futures = {pool.submit(speak_batch, out, batch): position for position, batch in enumerate(batches)}
+        try:
+            for future in as_completed(futures):
+                for name, reason in future.result().items():
+                    finished += 1
+                    if reason:
+                        losses.append((futures[future], name, reason))
+                if progress:
+                    progress(finished, total)
+        finally:  # an interrupt must not wait for what has not begun
+            for future in futures:
+                future.cancel()
+    report.done(finished - len(losses))
+    for _, name, reason in sorted(losses, key=lambda loss: loss[0]):
+        report.fail(name, reason)
+    return report
+
+
+def speak_batch(out: Path, speakers: list[Speaker]) -> dict[str, str]:
+    """Run one process over some speakers; returns utterance -> why it was lost, "" for those that were written."""
+    task = {"out": os.fspath(out.absolute()), "speakers": [speaker.as_json() for speaker in speakers]}
+    root = Path(__file__).parents[2]
+    paths = [os.fspath(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.run(
+        [sys.executable, "-m", "recipes.timit.synthesis.worker"],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    results = {}
+    for line in process.stdout.splitlines():
+        result = json.loads(line)
+        results[result["name"]] = result.get("reason", "")
+    last_words = process.stderr.strip().splitlines()[-1:] or ["no message"]
+    for speaker in speakers:
+        for name, _ in speaker.sentences:
+            reason = f"the synthesiser's process ended with status {process.returncode}: {last_words[0]}"
+            results.setdefault(f"{speaker.directory}/{name}", reason)
+    return results
+
+
+def write_speaker_info(out: Path, note: str, speakers: list[Speaker]) -> None:
+    """DOC/SPKRINFO.TXT: who speaks and how.  It also marks the directory, so that no other corpus is written over."""
+    path = out / "DOC" / "SPKRINFO.TXT"
+    found = path.read_text().splitlines()[0] if path.is_file() else ""
+    if found != note and (found or any((out / part).exists() for part in ("TRAIN", "TEST", "train", "test"))):
+        raise ConfigError(
+            f"{out}: holds another corpus ({found.lstrip('; ') or 'not a synthesised one'}); expected an "
+            "empty directory; choose another or remove it"
+        )
+    with atomic_write(path, "w") as file:
+        file.write(
+            f"{note}\n; speaker, part, dialect, voice, words a minute, pitch, pitch range, tract, SNR in dB, tilt\n"
+        )
+        for s in speakers:
+            file.write(f"{s.name} {s.part} DR{s.dialect} {s.voice} {s.rate} {s.pitch} {s.pitch_range}")
+            file.write(f" {s.tract} {s.snr} {s.tilt}\n")
