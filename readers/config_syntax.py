@@ -176,21 +176,15 @@ def inside_brackets(span: Span, brackets: str, separator: str) -> tuple[Span, st
     """(what stands between the brackets around `span`, the separator in force there).
 
     brackets: the opening ones that count.  A span without brackets around the whole of it comes back as it is.  One
-    of OWN_SEPARATORS right after the bracket replaces `separator`, except where it begins a path, a `$name$` or a
-    signed number: CNTK takes `{-1:2}` for values separated by "-", which nobody means.
+    of OWN_SEPARATORS right after the bracket replaces `separator`, except where it begins a path or a signed number:
+    CNTK takes `{-1:2}` for values separated by "-", which nobody means.
     """
     text = span.text
     if not text or text[0] not in brackets or find_closing(span, 0) != len(text) - 1:
         return span, separator
     inner = span.part(1, len(text) - 1)
     text = inner.text
-    if (
-        text
-        and text[0] in OWN_SEPARATORS
-        and not _VALUE_AT_BRACE.match(text)
-        and not text.startswith("\\\\")
-        and not _VARIABLE.match(text)
-    ):
+    if text and text[0] in OWN_SEPARATORS and not _VALUE_AT_BRACE.match(text) and not text.startswith("\\\\"):
         return inner.part(1), text[0]
     return inner, separator
 

@@ -258,6 +258,7 @@ def test_schedule_repeats_its_last_value():
         ("{..\\a:b}", ["..\\a", "b"]),
         ("{\\\\host\\a:b}", ["\\\\host\\a", "b"]),
         ("{$P$:$P$}", ["p", "p"]),
+        ("{$1$2}", ["1", "2"]),  # a name would be a reference
         ("W1*H1", ["W1*H1"]),
         ("a::b", ["a", "b"]),
         ('"a*":b', ["a*", "b"]),

@@ -61,6 +61,7 @@ def test_split_assignment(text, parts):
         ("a=1\nb=[c=(1]\n", r"^f:2: found \]; expected \) to close the \( of f:2"),
         ("a=1\n]\n", r"^f:2: found \], which closes nothing"),
         ('a=[\n b="x\n]', "^f:2: a quote is opened and not closed"),
+        ('a="x\nb=y"', "^f:1: a quote is opened and not closed"),
         ("a=[\n[x)\n]", r"^f:2: found \); expected \] to close the \[ of f:2"),
     ],
 )

@@ -123,6 +123,20 @@ def test_two_epochs_at_once_do_not_disturb_each_other(tiny):
     assert visited(pair[1] for pair in pairs) == expected[1]
 
 
+def test_chunks_are_expected_before_they_are_needed(tiny, monkeypatch):
+    """Also those of the next sweep, at the end of one."""
+    reader = HTKMLFReader(tiny((20,) * 30).config("randomize=80\nmaxFramesInMemory=120"), 3)
+    expected: list[set[int]] = []
+    held: list[set[int]] = []
+    hold, expect = reader._cache.hold, reader._cache.expect
+    monkeypatch.setattr(reader._cache, "hold", lambda chunks: (held.append(set(chunks)), hold(chunks)))
+    monkeypatch.setattr(reader._cache, "expect", lambda chunks: (expected.append(set(chunks)), expect(chunks)))
+    for epoch in range(2):
+        list(reader.minibatches(epoch, 32))
+    assert len(held) == 2 * 16
+    assert held[1:] == expected[:-1]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_little_memory_changes_nothing_but_the_loads(tiny, method):
     lengths = (20,) * 30

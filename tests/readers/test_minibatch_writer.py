@@ -61,6 +61,12 @@ def test_wrong_shape_writes_nothing(tmp_path):
     assert not (tmp_path / "deep").exists()
 
 
+def test_period_is_the_readers(tmp_path):
+    writer = HTKMLFWriter(writer_config(tmp_path, f"out=[dim=2;scpFile={tmp_path}/out.scp]"))
+    writer.write(0, {"out": np.zeros((2, 1))}, 50000)
+    assert read_htk(tmp_path / "deep" / "u0.llk").period == 50000
+
+
 @pytest.mark.parametrize(
     ("dims", "count", "kind", "message"),
     [

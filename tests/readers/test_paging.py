@@ -41,11 +41,11 @@ def check(held, chunks):
 def test_least_recently_used_chunk_goes_first():
     load = Loads()
     held = cache(load, 3)
-    for chunks in ([0, 1], [1, 2], [0], [3, 0]):
+    for chunks in ([0, 1], [1, 2], [0], [3]):
         held.hold(chunks)
         check(held, chunks)
     assert load.order == [0, 1, 2, 3]
-    held.hold([2])  # 1 was the oldest and went for 3
+    held.hold([0, 2])  # used since 1 was, which went for 3
     held.hold([1])
     assert load.order == [0, 1, 2, 3, 1]
 
