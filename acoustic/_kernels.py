@@ -1,4 +1,7 @@
-"""Loops of the compiled kernels: flat float32 arrays (a matrix column by column), scalars, no checks; see kernels.py.
+"""Loops of the compiled kernels: float32 arrays and scalars, no checks; see kernels.py.
+
+x and the like are flat, a matrix column by column; frames and the like are (T, rows) in C order, a frame a row, which
+is the transposed view of a matrix (rows, T) in Fortran order.
 
 Everything works in place: a kernel that reads one array and writes another must prove to itself that they do not
 overlap before it can use vector instructions, and in-place use, the common case, then ran four times slower.
@@ -65,160 +68,170 @@ def tanh_gradient(grad, value):
 
 
 @loop
-def bias_sigmoid(x, bias):
-    """x = sigmoid(x + bias) for every column of bias.shape[0] elements."""
-    rows = bias.shape[0]
-    for start in range(0, x.shape[0], rows):
-        for i in range(rows):
-            x[start + i] = ONE / (ONE + exp32(-(x[start + i] + bias[i])))
+def bias_sigmoid(frames, bias):
+    """frames = sigmoid(frames + bias)."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = ONE / (ONE + exp32(-(frames[t, i] + bias[i])))
 
 
 @loop
-def bias_tanh(x, bias):
-    rows = bias.shape[0]
-    for start in range(0, x.shape[0], rows):
-        for i in range(rows):
-            x[start + i] = TWO / (ONE + exp32(-TWO * (x[start + i] + bias[i]))) - ONE
+def bias_tanh(frames, bias):
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = TWO / (ONE + exp32(-TWO * (frames[t, i] + bias[i]))) - ONE
 
 
 @loop
-def bias_relu(x, bias):
-    rows = bias.shape[0]
-    for start in range(0, x.shape[0], rows):
-        for i in range(rows):
-            total = x[start + i] + bias[i]
-            x[start + i] = float32(0) if total < float32(0) else total
+def bias_relu(frames, bias):
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            total = frames[t, i] + bias[i]
+            frames[t, i] = float32(0) if total < float32(0) else total
 
 
 @loop
 def bias_sigmoid_gradient(grad, value, bias_grad):
-    """grad *= derivative at value; bias_grad = the sum of its columns."""
-    rows = bias_grad.shape[0]
+    """grad *= derivative at value; bias_grad = the sum over frames."""
     bias_grad[:] = float32(0)
-    for start in range(0, grad.shape[0], rows):
-        for i in range(rows):
-            v = value[start + i]
-            d = grad[start + i] * v * (ONE - v)
-            grad[start + i] = d
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] * value[t, i] * (ONE - value[t, i])
+            grad[t, i] = d
             bias_grad[i] += d
 
 
 @loop
 def bias_tanh_gradient(grad, value, bias_grad):
-    rows = bias_grad.shape[0]
     bias_grad[:] = float32(0)
-    for start in range(0, grad.shape[0], rows):
-        for i in range(rows):
-            v = value[start + i]
-            d = grad[start + i] * (ONE - v * v)
-            grad[start + i] = d
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] * (ONE - value[t, i] * value[t, i])
+            grad[t, i] = d
             bias_grad[i] += d
 
 
 @loop
 def bias_relu_gradient(grad, value, bias_grad):
-    rows = bias_grad.shape[0]
     bias_grad[:] = float32(0)
-    for start in range(0, grad.shape[0], rows):
-        for i in range(rows):
-            d = grad[start + i] if value[start + i] > float32(0) else float32(0)
-            grad[start + i] = d
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] if value[t, i] > float32(0) else float32(0)
+            grad[t, i] = d
             bias_grad[i] += d
 
 
 @loop
-def sum_columns(x, total):
-    """total = the sum of the columns of x."""
-    rows = total.shape[0]
+def sum_frames(frames, total):
+    """total = the sum over frames."""
     total[:] = float32(0)
-    for start in range(0, x.shape[0], rows):
-        for i in range(rows):
-            total[i] += x[start + i]
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            total[i] += frames[t, i]
+
+
+@inline
+def largest(frame, lanes):
+    """The largest element that is a number.  lanes (16,) is scratch.
+
+    The compiler does not make vectors of a running maximum; sixteen running maxima side by side it does.
+    """
+    width = lanes.shape[0]
+    whole = frame.shape[0] // width
+    lanes[:] = frame[0]
+    for block in range(whole):
+        part = frame[block * width : (block + 1) * width]
+        for k in range(16):
+            lanes[k] = part[k] if part[k] > lanes[k] else lanes[k]
+    top = lanes[0]
+    for k in range(16):
+        top = lanes[k] if lanes[k] > top else top
+    for i in range(whole * width, frame.shape[0]):
+        top = frame[i] if frame[i] > top else top
+    return top
 
 
 @loop
-def softmax(x, rows):
-    for start in range(0, x.shape[0], rows):
-        top = x[start]
-        for i in range(start, start + rows):
-            top = x[i] if x[i] > top else top
+def softmax(frames):
+    lanes = np.empty(16, np.float32)
+    for t in range(frames.shape[0]):
+        top = largest(frames[t], lanes)
         total = float32(0)
-        for i in range(start, start + rows):
-            e = exp32(x[i] - top)
-            x[i] = e
+        for i in range(frames.shape[1]):
+            e = exp32(frames[t, i] - top)
+            frames[t, i] = e
             total += e
         scale = ONE / total
-        for i in range(start, start + rows):
-            x[i] *= scale
+        for i in range(frames.shape[1]):
+            frames[t, i] *= scale
 
 
 @loop
-def log_softmax(x, rows):
-    for start in range(0, x.shape[0], rows):
-        top = x[start]
-        for i in range(start, start + rows):
-            top = x[i] if x[i] > top else top
+def log_softmax(frames):
+    lanes = np.empty(16, np.float32)
+    for t in range(frames.shape[0]):
+        top = largest(frames[t], lanes)
         total = float32(0)
-        for i in range(start, start + rows):
-            total += exp32(x[i] - top)
+        for i in range(frames.shape[1]):
+            total += exp32(frames[t, i] - top)
         shift = top + np.log(total)
-        for i in range(start, start + rows):
-            x[i] -= shift
+        for i in range(frames.shape[1]):
+            frames[t, i] -= shift
 
 
 @loop
-def cross_entropy_softmax(labels, z, rows):
-    """-sum of labels * log softmax(z), summed in double over the columns."""
-    loss = 0.0
-    for start in range(0, z.shape[0], rows):
-        top = z[start]
-        for i in range(start, start + rows):
-            top = z[i] if z[i] > top else top
+def cross_entropy_softmax(labels, z):
+    """-sum of labels * log softmax(z), summed in double over the frames."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        top = largest(z[t], lanes)
         total, mass, match = float32(0), float32(0), float32(0)
-        for i in range(start, start + rows):
-            shifted = z[i] - top
+        for i in range(z.shape[1]):
+            shifted = z[t, i] - top
             total += exp32(shifted)
-            mass += labels[i]
-            match += labels[i] * shifted
+            mass += labels[t, i]
+            match += labels[t, i] * shifted
         loss += mass * np.log(total) - match
     return loss
 
 
 @loop
-def cross_entropy_softmax_error(labels, z, rows, error):
-    """The same, and error = softmax(z) * (column sum of labels) - labels."""
-    loss = 0.0
-    for start in range(0, z.shape[0], rows):
-        top = z[start]
-        for i in range(start, start + rows):
-            top = z[i] if z[i] > top else top
+def cross_entropy_softmax_error(labels, z, error):
+    """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        top = largest(z[t], lanes)
         total, mass, match = float32(0), float32(0), float32(0)
-        for i in range(start, start + rows):
-            shifted = z[i] - top
+        for i in range(z.shape[1]):
+            shifted = z[t, i] - top
             e = exp32(shifted)
-            error[i] = e
+            error[t, i] = e
             total += e
-            mass += labels[i]
-            match += labels[i] * shifted
+            mass += labels[t, i]
+            match += labels[t, i] * shifted
         loss += mass * np.log(total) - match
         scale = mass / total
-        for i in range(start, start + rows):
-            error[i] = error[i] * scale - labels[i]
+        for i in range(z.shape[1]):
+            error[t, i] = error[t, i] * scale - labels[t, i]
     return loss
 
 
+@inline
+def first_largest(frame, lanes):
+    """Index of the largest element, the first of equals: a second pass, for vectors know no branches."""
+    top = largest(frame, lanes)
+    first = int32(frame.shape[0])
+    for i in range(frame.shape[0]):
+        first = min(first, int32(i) if frame[i] == top else int32(frame.shape[0]))
+    return first
+
+
 @loop
-def count_errors(labels, z, rows):
-    """Columns whose largest elements stand in different rows; of equals the first counts."""
-    errors = 0
-    for start in range(0, z.shape[0], rows):
-        first, second = start, start
-        for i in range(start + 1, start + rows):
-            if labels[i] > labels[first]:
-                first = i
-            if z[i] > z[second]:
-                second = i
-        errors += first != second
+def count_errors(labels, z):
+    """Frames whose largest elements stand in different rows."""
+    errors, lanes = 0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)
     return errors
 
 

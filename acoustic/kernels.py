@@ -15,21 +15,23 @@ from acoustic.team import Team
 SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
 
 
-def flat(matrix: Any) -> Any:
-    """The elements column by column: a view, the matrix being in Fortran order (and float32), else ValueError.
-
-    Flat arrays have one type for numba, matrices of one row or column another than the rest.
-    """
+def frames(matrix: Any) -> Any:
+    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
     if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
         raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
-    return matrix.reshape(-1, order="F")
+    return matrix.T
 
 
-def prepared(x: Any, out: Any) -> Any:
-    """out, holding x, flat: kernels work in place."""
+def flat(matrix: Any) -> Any:
+    """The elements column by column, a view."""
+    return frames(matrix).reshape(-1)
+
+
+def copied(x: Any, out: Any) -> Any:
+    """out, holding x: kernels work in place."""
     if out is not x:
         np.copyto(out, x)
-    return flat(out)
+    return out
 
 
 class CompiledKernels(ArrayKernels):
@@ -40,48 +42,48 @@ class CompiledKernels(ArrayKernels):
         self.team = team
 
     def sigmoid(self, x: Any, out: Any) -> None:
-        _kernels.sigmoid(prepared(x, out))
+        _kernels.sigmoid(flat(copied(x, out)))
 
     def tanh(self, x: Any, out: Any) -> None:
-        _kernels.tanh(prepared(x, out))
+        _kernels.tanh(flat(copied(x, out)))
 
     def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        _kernels.sigmoid_gradient(prepared(grad, out), flat(value))
+        _kernels.sigmoid_gradient(flat(copied(grad, out)), flat(value))
 
     def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        _kernels.tanh_gradient(prepared(grad, out), flat(value))
+        _kernels.tanh_gradient(flat(copied(grad, out)), flat(value))
 
     def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
-        getattr(_kernels, f"bias_{kind}")(flat(x), flat(bias))
+        getattr(_kernels, f"bias_{kind}")(frames(x), flat(bias))
 
     def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
         if bias_grad is None:
             getattr(self, f"{kind}_gradient")(grad, value, grad)
         else:
-            getattr(_kernels, f"bias_{kind}_gradient")(flat(grad), flat(value), flat(bias_grad))
+            getattr(_kernels, f"bias_{kind}_gradient")(frames(grad), frames(value), flat(bias_grad))
 
     def sum_columns(self, x: Any, out: Any) -> None:
-        _kernels.sum_columns(flat(x), flat(out))
+        _kernels.sum_frames(frames(x), flat(out))
 
     def softmax(self, x: Any, out: Any) -> None:
-        _kernels.softmax(prepared(x, out), x.shape[0])
+        _kernels.softmax(frames(copied(x, out)))
 
     def log_softmax(self, x: Any, out: Any) -> None:
-        _kernels.log_softmax(prepared(x, out), x.shape[0])
+        _kernels.log_softmax(frames(copied(x, out)))
 
     def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
         if error is None:
-            out[0, 0] = _kernels.cross_entropy_softmax(flat(labels), flat(z), z.shape[0])
+            out[0, 0] = _kernels.cross_entropy_softmax(frames(labels), frames(z))
         else:
-            out[0, 0] = _kernels.cross_entropy_softmax_error(flat(labels), flat(z), z.shape[0], flat(error))
+            out[0, 0] = _kernels.cross_entropy_softmax_error(frames(labels), frames(z), frames(error))
 
     def count_errors(self, labels: Any, z: Any, out: Any) -> None:
-        out[0, 0] = _kernels.count_errors(flat(labels), flat(z), z.shape[0])
+        out[0, 0] = _kernels.count_errors(frames(labels), frames(z))
 
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
         low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
         limit, scale = np.uint32(int(rate * 2**32)), np.float32(1 / (1 - rate))
-        _kernels.dropout(prepared(x, out), first, low, high, limit, scale)
+        _kernels.dropout(flat(copied(x, out)), first, low, high, limit, scale)
 
     def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
         rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
