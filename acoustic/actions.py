@@ -8,10 +8,11 @@ Source: CNTK book, section 3.5.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from readers.config import Config
 from readers.config_syntax import Source
+from readers.config_values import nearest
 from readers.errors import ConfigError
 from readers.minibatch import READERS, HTKMLFReader, open_reader
 from readers.report import RunReport
@@ -37,12 +38,16 @@ class Machine:
 
 
 class Action:
-    """Base of the actions.  Making one reads the options of its block and touches no data.  Raises ConfigError."""
+    """Base of the actions.  Making one reads the options of its block and touches no data.  Raises ConfigError.
 
-    def __init__(self, config: Config, machine: Machine):
-        self.config, self.machine = config, machine
+    model_path: the model that the action makes or uses; trace_level: 0 little, 1 more lines in the log.
+    """
+
+    blocks: ClassVar[tuple[str, ...]] = ("reader",)  # what the action reads in its command block
+
+    def __init__(self, config: Config, machine: Machine, model_path: Path):
+        self.config, self.machine, self.model_path = config, machine, model_path
         self.trace_level = config.int("traceLevel", 0)
-        self.model_path = config.path("modelPath")
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         """Do the work: lines of the log go to `log`, progress(frames done, frames, **figures) to a display.
@@ -51,10 +56,15 @@ class Action:
         """
         raise NotImplementedError
 
-    @property
-    def report_path(self) -> Path:
-        """Where the lost utterances are to be named: beside the model, under the command's name."""
-        return self.model_path.with_name(f"{self.model_path.name}.{self.config.name}.report")
+    def misspelled(self) -> list[str]:
+        """Warnings for blocks that nobody reads and that are named much like one that is read (`cvRader=[...]`)."""
+        read = [name.lower() for name in self.blocks]
+        others = [(name, block) for name, block in self.config.blocks() if name.lower() not in read]
+        return [
+            f"{block.where()}: block {name} is not read; did you mean {nearest(name, self.blocks)}"
+            for name, block in others
+            if nearest(name, self.blocks)
+        ]
 
     def open_reader(
         self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False

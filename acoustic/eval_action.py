@@ -19,7 +19,7 @@ class Evaluate(Action):
     """Block: reader; modelPath, minibatchSize, epochSize, numMBsToShowResult, evalNodeNames."""
 
     def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine)
+        super().__init__(config, machine, config.path("modelPath"))
         # The figures do not depend on it; CNTK's 40960 frames would only take memory.
         self.minibatch_size = config.ints("minibatchSize", "4096")[0]
         self.epoch_size = config.int("epochSize", 0)

@@ -102,6 +102,7 @@ def _start_epoch(files: TrainingFiles | None, make_mode: bool, log: Log) -> int 
     """The epochs that an earlier run has done; None when there is no model to start from."""
     if files is None:
         return None
+    files.remove_leftovers()
     if make_mode:
         return files.newest_epoch()
     removed = files.remove()
@@ -131,6 +132,8 @@ class Trainer:
         check_inputs(self.engine, reader.dims(), "reader")
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader.dims(), "cvReader")
+        if any(options.dropout_rate) and not any(node.type_name == "Dropout" for node in network.nodes.values()):
+            log("warning: dropoutRate is set and the network has no Dropout node; addDropoutNodes=true adds them")
         self.updater = Updater(network, options)
         self.total_samples = 0
         self.history: list[dict] = []

@@ -20,10 +20,11 @@ BUILDERS_NOT_BUILT = ("NDLNetworkBuilder", "BrainScriptNetworkBuilder", "Experim
 class Train(Action):
     """Blocks: SimpleNetworkBuilder, SGD, reader and, when there is one, cvReader; makeMode continues (default)."""
 
+    blocks = ("SimpleNetworkBuilder", "SGD", "reader", "cvReader")
+
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
-        super().__init__(config, machine)
-        self.model_path = sgd.path("modelPath")
+        super().__init__(config, machine, sgd.path("modelPath"))
         self.options = training_options(sgd)
         self.make_mode = config.bool("makeMode", True)
         self.network_options = simple_network_options(_builder(config))

@@ -25,8 +25,10 @@ Put = Callable[[Utterance, dict[str, np.ndarray]], None]
 class Write(Action):
     """Blocks: reader, and writer unless outputPath is given; modelPath, outputNodeNames, minibatchSize."""
 
+    blocks = ("reader", "writer")
+
     def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine)
+        super().__init__(config, machine, config.path("modelPath"))
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = config.ints("minibatchSize", "2048")[0]
         self.has_writer = config.has("writer")

@@ -54,14 +54,15 @@ def run(argv: list[str]) -> int:
             log(f"warning: {warning}")
         machine = read_machine(config)
         # All of them are made, and so checked, before the first one starts.
-        actions = [
-            (name, action, make_action(action, block, machine))
-            for name in commands
-            for block in [config.block(name)]
-            for action in block.array("action", ["train"])
-        ]
+        actions = {}
+        for command in commands:
+            block = config.block(command)
+            names = block.array("action", ["train"])
+            for name in names:
+                title = command if len(names) == 1 else f"{command}-{name}"
+                actions[title] = make_action(name, block, machine)
         with cpu_threads(config):
-            statuses = [run_action(log, *action) for action in actions]
+            statuses = [run_action(log, title, action) for title, action in actions.items()]
         log.closing("COMPLETED.")
     return max(statuses)
 
@@ -100,17 +101,23 @@ def open_log(config, commands: list[str]) -> Iterator[Log]:
             raise
 
 
-def run_action(log: Log, command: str, name: str, action) -> int:
-    """Run one action, name what was lost, and return its exit status."""
+def run_action(log: Log, title: str, action) -> int:
+    """Run one action, name what was lost in a file beside its model, and return its exit status."""
+    for warning in action.misspelled():
+        log(f"warning: {warning}")
     if action.trace_level > 0:
-        log(f'{BANNER}\n# Action "{name}" of {command}\n{BANNER}')
+        log(f"{BANNER}\n# {title}\n{BANNER}")
     started = time.monotonic()
-    with progress_display(f"{command} {name}", "done") as progress:
+    with progress_display(title, "done") as progress:
         report = action.run(log, progress)
-    report.write(action.report_path)
     if action.trace_level > 0:
-        log(f'Action "{name}" of {command} complete: {time.monotonic() - started:.1f} seconds.')
-    log.closing(report.summary() + (f", named in {action.report_path}" if report.lost else ""))
+        log(f"{title}: {time.monotonic() - started:.1f} seconds")
+    where = ""
+    if report.num_done or report.lost:  # else there was nothing to do, and an earlier report stays
+        path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
+        report.write(path)
+        where = f", named in {path}" if report.lost else ""
+    log.closing(report.summary() + where)
     return report.exit_status
 
 

@@ -35,7 +35,7 @@ def ring_options(max_epochs: int = 3, **changes) -> TrainingOptions:
         "learning_rates_per_minibatch": 0.5,
         "minibatch_size": (32, 48),
         "momentum_per_minibatch": 0.8,
-        "dropout_rate": (0.0, 0.2),
+        "dropout_rate": (0.0, 0.2),  # acts in networks with dropout nodes
     }
     return TrainingOptions(max_epochs, **(values | changes))
 
@@ -184,6 +184,7 @@ def test_files_and_log_of_a_run(ring_reader, tmp_path):
         progress=lambda done, total, **figures: shown.append((done, total, figures)),
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.0", "m.1", "m.ckp", "m.history.jsonl", "m.png"]
+    assert lines.pop(0).startswith("warning: dropoutRate is set")
     assert lines[0] == "Precomputing --> 3 PreCompute nodes found."
     assert lines[4] == "Precomputing --> Completed."
     assert lines[5].startswith("Starting Epoch 1: learning rate per sample = 0.015625  effective momentum = 0.800000")
@@ -199,10 +200,29 @@ def test_files_and_log_of_a_run(ring_reader, tmp_path):
     assert set(figures) == {"epoch", "frames_per_second", "loss", "error"}
 
 
+def test_the_first_minibatches_can_be_shown_one_by_one(ring_reader):
+    lines = []
+    train(
+        ring_network(), ring_reader(320), ring_options(1, trace_level=1, show_every=5, show_first=2), log=lines.append
+    )
+    shown = [line.partition("-Minibatch[")[2][:9] for line in lines if "-Minibatch" in line]
+    assert shown == ["   1-   1", "   2-   2", "   3-   5", "   6-  10"]
+
+
+def test_a_dropout_rate_without_dropout_nodes_is_said(ring_reader):
+    lines = []
+    train(ring_network(dropout=False), ring_reader(50), ring_options(1, dropout_rate=(0.0, 0.5)), log=lines.append)
+    assert lines[0].startswith("warning: dropoutRate is set and the network has no Dropout node")
+    lines.clear()
+    train(ring_network(dropout=True), ring_reader(50), ring_options(1, dropout_rate=0.5), log=lines.append)
+    assert not any("warning" in line for line in lines)
+
+
 def test_trace_level_0_shows_epochs_only(ring_reader):
     lines = []
     train(ring_network(), ring_reader(100), ring_options(2), log=lines.append)
-    assert [line.split()[0] for line in lines[5:]] == ["Finished", "Finished"]
+    assert [line.split()[0] for line in lines[-2:]] == ["Finished", "Finished"]
+    assert not any("Minibatch" in line for line in lines)
 
 
 def test_epoch_size_takes_that_many_frames(ring_reader):

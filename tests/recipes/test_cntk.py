@@ -216,6 +216,19 @@ def test_training_again_has_nothing_to_do_and_make_mode_false_starts_again(corpu
     assert (corpus / "model" / "net").read_bytes() != model
 
 
+def test_the_models_path_may_stand_in_the_sgd_block(corpus):
+    path = corpus / "elsewhere" / "net"
+    assert run(corpus, "modelPath=default", f"Train=[SGD=[modelPath={path};maxEpochs=1]]") == 0
+    assert path.exists()
+
+
+def test_a_block_that_nobody_reads_is_said_when_it_looks_like_one_that_is(corpus, capsys):
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]", "Train=[cvRader=[x=1];mine=[y=2]]") == 0
+    shown = capsys.readouterr().err
+    assert "block cvRader is not read; did you mean cvReader" in shown
+    assert shown.count("is not read") == 1
+
+
 def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     scp = corpus / "train.scp"
     scp.write_text(scp.read_text() + f"nowhere.fb={corpus}/feat/nowhere.fb[0,99]\n")
@@ -225,6 +238,9 @@ def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     lines = report.read_text().splitlines()
     assert lines[0] == "# utterances: 16 done, 1 skipped, 0 failed"
     assert lines[1].startswith("nowhere\tskipped\t")
+    # Nothing to do: what the run before lost stays on record.
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]") == 0
+    assert report.read_text().splitlines() == lines
 
 
 def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
