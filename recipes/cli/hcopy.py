@@ -19,6 +19,7 @@ The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; its content decides,
 import argparse
 import os
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -29,6 +30,11 @@ SHOWN_LOSSES = 5  # on the terminal; the report names all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from features.settings import SETTINGS
+
+    parser.epilog = "configuration names:\n" + textwrap.fill(
+        ", ".join(sorted(SETTINGS)), initial_indent="  ", subsequent_indent="  "
+    )
     parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration in HCopy's names")
     parser.add_argument("-S", "--script", metavar="LIST", help="file of lines `source target`")
     parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")

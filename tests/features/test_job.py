@@ -8,6 +8,7 @@ import pytest
 
 from features import FeatureConfig, extract, hcopy
 from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
+from features.settings import SETTINGS
 from readers.audio import read_audio, write_sphere, write_wav
 from readers.errors import ConfigError
 from readers.htk import kind_name, read_htk
@@ -188,3 +189,10 @@ def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
     (tmp_path / "hcopy.config").write_text("TARGETKIND = MFCC\n")
     assert main(["hcopy", "-C", str(tmp_path / "hcopy.config"), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_help_lists_every_configuration_name(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["hcopy", "--help"])
+    printed = capsys.readouterr().out.replace("\n", " ").split("configuration names:")[1]
+    assert {name.strip(" ,") for name in printed.split()} == set(SETTINGS)

@@ -167,6 +167,14 @@ def test_sonorant_that_lies_in_the_vowel_gets_a_share_of_it():
     assert (found[1].start, found[1].end) == (2010 - int(0.030 * RATE), 2010)
 
 
+def test_glottal_stop_is_long_enough_for_three_states():
+    found = timit_phones(
+        [Sound("V", 0, 3000, 0), Sound("?", 3000, 3441, 0), Sound("n-", 3441, 5000, 0)], voiced(5000), RATE, TABLE
+    )
+    assert names(found) == ["ah", "q", "en"]
+    assert (found[1].start, found[1].end) == (3441 - int(0.042 * RATE), 3441)
+
+
 def test_pauses_join_and_vanish_at_the_ends():
     found = convert("_: a _: _ a _:")
     assert [(p.name, p.start, p.end) for p in found] == [("ae", 2000, 4000), ("pau", 4000, 8000), ("ae", 8000, 10000)]

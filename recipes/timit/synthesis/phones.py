@@ -13,10 +13,11 @@ from recipes.timit.synthesis.espeak import Sound
 EDGE_SILENCE, PAUSE = "h#", "pau"
 JOINED = ()  # table entry of a phoneme that belongs to the one before it
 QUIET = 0.004  # share of the utterance's peak below which a sample is silent
-# Seconds: silence that counts at all, silence that is a whole closure, and the least length of releases and sonorants.
-SHORTEST_GAP, WHOLE_CLOSURE, SHORTEST_RELEASE, SHORTEST_SONORANT = 0.004, 0.015, 0.005, 0.030
+# Seconds: silence that counts at all, silence that is a whole closure, and the least length of some phones.
+SHORTEST_GAP, WHOLE_CLOSURE = 0.004, 0.015
+SHORTEST_RELEASE, SHORTEST_SONORANT, SHORTEST_GLOTTAL = 0.005, 0.030, 0.042
 
-EPENTHESIS, EPENTHESIS_RATE = 0.024, 0.25  # seconds of an epi, and how often there is one where there can be
+EPENTHESIS, EPENTHESIS_RATE = 0.032, 0.5  # seconds of an epi, and how often there is one where there can be
 
 CLOSURES = {"pcl", "tcl", "kcl", "bcl", "dcl", "gcl"}
 VOICELESS = {"p", "t", "k", "ch", "f", "th", "s", "sh", "pcl", "tcl", "kcl", "hh"}
@@ -130,7 +131,8 @@ def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float],
 def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
     """Phones that have next to no time of their own: a release joins its closure, a sonorant takes from the vowel.
 
-    eSpeak does not release a stop before another, and the transition into an l, say, may stand in the vowel's time.
+    eSpeak does not release a stop before another, the transition into an l, say, may stand in the vowel's time, and a
+    glottal stop is a mere 20 ms, too little for three states.
     """
     out: list[Phone] = []
     for phone in phones:
@@ -139,8 +141,9 @@ def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
         if before and before.name == phone.name + "cl" and length < SHORTEST_RELEASE * rate:
             out[-1] = before._replace(end=phone.end)
             continue
-        if before and before.name in VOWELS and phone.name in SONORANTS and length < SHORTEST_SONORANT * rate:
-            start = phone.start - min(int(SHORTEST_SONORANT * rate) - length, (before.end - before.start) // 3)
+        wanted = int(SHORTEST_SONORANT * rate) if phone.name in SONORANTS else int(SHORTEST_GLOTTAL * rate)
+        if before and before.name in VOWELS and phone.name in SONORANTS | {"q"} and length < wanted:
+            start = phone.start - min(wanted - length, (before.end - before.start) // 3)
             out[-1], phone = before._replace(end=start), phone._replace(start=start)
         out.append(phone)
     return out
@@ -186,7 +189,7 @@ def add_epenthetic_silence(
     for phone, after in zip(phones, [*phones[1:], None]):
         length = int(EPENTHESIS * sample_rate)
         fits = phone.name in FRICATIVES and after and after.name in SONORANTS and after.word == phone.word
-        if fits and phone.end - phone.start > 2 * length and rng.random() < EPENTHESIS_RATE:
+        if fits and phone.end - phone.start > 1.5 * length and rng.random() < EPENTHESIS_RATE:
             middle = phone.end - length
             samples[middle : phone.end] = 0
             out += [phone._replace(end=middle), phone._replace(name="epi", start=middle)]

@@ -28,7 +28,7 @@ class Size:
 
 SIZES = {
     "tiny": Size(3, 2),  # for tests: 40 utterances of the kind that is trained on or scored
-    "demo": Size(40, 8),
+    "demo": Size(40, 16),
     "full": Size(462, 48),  # TIMIT's training speakers, and as many for development and test as its core test set has
 }
 
