@@ -95,6 +95,8 @@ def train(
     trainer.prepare(start)
     for epoch in range(start or 0, options.max_epochs):
         trainer.run_epoch(epoch)
+    if files is not None:
+        log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
     return TrainingResult(network, trainer.history, start or 0)
 
 
@@ -333,8 +335,9 @@ class _Display:
         rate = self.totals.num_frames / max(now - self.began, 1e-9)
         epoch = f"{self.epoch + 1}/{self.options.max_epochs}"
         averages = self.totals.averages()
-        figures = {self.labels[name]: averages[name] for name in self.totals.names}
-        self.progress(self.totals.num_frames, self.total_frames, epoch=epoch, frames_per_second=round(rate), **figures)
+        figures = {"epoch": epoch, "frames/s": round(rate)}
+        figures |= {self.labels[name]: averages[name] for name in self.totals.names}
+        self.progress(self.totals.num_frames, self.total_frames, **figures)
 
 
 def _criteria(network: Network, options: TrainingOptions) -> tuple[str, list[str]]:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from acoustic import checkpoint
 from acoustic.checkpoint import TrainingFiles
 from acoustic.engine import Engine
 from acoustic.evaluation import check_inputs, evaluate, evaluation_nodes
+from acoustic.model_file import save_model
 from acoustic.network import Network
 from acoustic.sgd import train
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
@@ -144,6 +146,25 @@ def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_read
     assert [row["epoch"] for row in read_history(tmp_path / "broken.history.jsonl")] == [1, 2, 3]
 
 
+def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):
+    def run(name):
+        return train(ring_network(3, dropout=True), ring_reader(), ring_options(), model_path=tmp_path / name, seed=3)
+
+    def save_or_die(network, path):
+        if path.name == "broken.2":
+            raise Killed
+        save_model(network, path)
+
+    run("whole")
+    monkeypatch.setattr(checkpoint, "save_model", save_or_die)
+    with pytest.raises(Killed):
+        run("broken")
+    monkeypatch.undo()
+    assert (tmp_path / "broken.2.ckp").exists()
+    assert run("broken").start_epoch == 1
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 def test_a_missing_checkpoint_is_said_and_training_goes_on(ring_reader, tmp_path):
     with pytest.raises(Killed):
         train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
@@ -194,10 +215,11 @@ def test_files_and_log_of_a_run(ring_reader, tmp_path):
     assert lines[8].startswith("Finished Epoch[ 1 of 2]: [Training] CrossEntropyWithSoftmax = ")
     assert "totalSamplesSeen = 100; learningRatePerSample = 0.015625; epochTime=" in lines[8]
     assert lines[9].startswith("Finished Epoch[ 1 of 2]: [Validate] CrossEntropyWithSoftmax = ")
-    assert len(lines) == 15
+    assert lines[-1] == f"model: {tmp_path}/m  history: {tmp_path}/m.history.jsonl  picture: {tmp_path}/m.png"
+    assert len(lines) == 16
     done, total, figures = shown[-1]
     assert (done, total) == (100, 100)
-    assert set(figures) == {"epoch", "frames_per_second", "loss", "error"}
+    assert set(figures) == {"epoch", "frames/s", "loss", "error"}
 
 
 def test_the_first_minibatches_can_be_shown_one_by_one(ring_reader):
