@@ -115,6 +115,7 @@ def change(old, new):
         (change("ngram 2=3", "ngram 2=4"), r"a:15: section \\2-grams: has 3 n-grams; expected 4, as announced"),
         (change("-0.2 a \\b", "-0.2 a"), r"a:18: '-0.2 a' has 2 fields; expected log10 probability, 2 word\(s\)"),
         (change("-0.2 a \\b", "-0.2 a \\b 0 0"), r"a:18: '-0.2 a .* 0 0' has 5 fields; expected"),
+        (change("-0.2 a \\b", "\\b a \\b"), r"a:18: '.*b' in .*; expected a number"),
         (change("-0.2 a \\b", "x a \\b"), r"a:18: 'x' in 'x a .*'; expected a number"),
         (change("-0.2 a \\b", "nan a \\b"), r"a:18: 'nan' in 'nan a .*'; expected a number"),
         (change("-0.3", "nan"), r"a:16: 'nan' in '-0.1 <s> a nan'; expected a number"),

@@ -173,6 +173,9 @@ def test_chunks_before_the_samples_are_passed_over(tmp_path):
     odd = b"LIST" + struct.pack("<I", 3) + b"abc\0"
     (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:])
     assert read_audio(tmp_path / "a.wav")[0].tolist() == RAMP.tolist()
+    (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:-2])
+    with pytest.raises(FormatError, match=r"a.wav: cut short, 10 bytes of samples; expected 12"):
+        read_audio(tmp_path / "a.wav")
 
 
 @pytest.mark.parametrize("cut", [20, 60])

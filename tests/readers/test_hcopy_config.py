@@ -41,9 +41,11 @@ def test_an_example(tmp_path):
     assert config.other_modules == [("HLABEL", "SOURCEFORMAT", "TIMIT", f"{tmp_path}/c:6")]
 
 
-@pytest.mark.parametrize("text", ["HPARM: NUMCHANS = 24\nNUMCHANS = 20\n", "NUMCHANS = 20\nhparm : NUMCHANS = 24\n"])
+@pytest.mark.parametrize(
+    "text", ["HPARM: NUMCHANS = 24\nNUMCHANS = 20\nA = 1\n", "NUMCHANS = 20\nhparm : NUMCHANS = 24\nA = 1\n"]
+)
 def test_a_module_goes_before_none(tmp_path, text):
-    assert read_hcopy_config(put(tmp_path / "c", text)) == {"NUMCHANS": "24"}
+    assert read_hcopy_config(put(tmp_path / "c", text)) == {"NUMCHANS": "24", "A": "1"}
 
 
 def test_later_files_win(tmp_path):

@@ -229,6 +229,7 @@ def test_a_huge_frame_count_is_refused_before_memory_is_asked_for(tmp_path):
         ((1, 100000, 6, 9), r"a: 6 bytes per frame of kind USER; expected a multiple of 4, not 0"),
         ((1, 100000, 0, 9), r"a: 0 bytes per frame of kind USER; expected a multiple of 4, not 0"),
         ((5, 100000, 3, 9 | htk.HAS_C), r"a: 3 bytes per frame of kind USER_C; expected a multiple of 2, not 0"),
+        (np.zeros((3, 2)), 2**16, 1, FormatError, r"a: kind WAVEFORM \(0o200000\) cannot be written"),
         ((1, 100000, 4, 9 | htk.HAS_V), r"a: kind USER_V; expected one without _V"),
         (
             (5, 100000, 2, htk.HAS_C),

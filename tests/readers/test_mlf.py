@@ -41,6 +41,7 @@ def labels_of(tmp_path, lines):
         ("0 100000 nan -1e-3", Label(0, 100000, "nan", -0.001)),
         ("0 100000 inf", Label(0, 100000, "inf")),
         ("0 100000 7 2.5", Label(0, 100000, "7", 2.5)),
+        ("0 100000 7 2.5 w", Label(0, 100000, "7", 2.5, (("w", None),))),
         ("7", Label(None, None, "7")),
         ('0 100000 "two words" 1.5', Label(0, 100000, "two words", 1.5)),
         ('"7" 1.5', Label(None, None, "7", 1.5)),
@@ -210,6 +211,11 @@ def test_awkward_label_names_are_quoted(tmp_path, name):
     labels = [Label(None, None, name), Label(0, 1, name, 2.5, ((name, None),))]
     write_mlf(tmp_path / "a.mlf", [("u.lab", labels)])
     assert read_mlf(tmp_path / "a.mlf")["u"] == labels
+
+
+def test_entry_names_are_written_plainly_where_they_can_be(tmp_path):
+    write_mlf(tmp_path / "a.mlf", [("*/a b\\c.lab", []), ('"\\101é\\', [])])
+    assert (tmp_path / "a.mlf").read_text() == ('#!MLF!#\n"*/a b\\c.lab"\n.\n"\\042\\134101\\303\\251\\134"\n.\n')
 
 
 def test_scores_are_written_as_htk_writes_them_where_that_is_exact():

@@ -90,7 +90,13 @@ def test_words_on_nodes_go_to_the_links_that_end_there(tmp_path):
 
 @pytest.mark.parametrize(
     ("base", "score", "expected"),
-    [("10", "-2", -2 * math.log(10)), ("0", "0.25", math.log(0.25)), ("0", "0", -math.inf), ("2.7182818", "-2", -2.0)],
+    [
+        ("10", "-2", -2 * math.log(10)),
+        ("0", "0.25", math.log(0.25)),
+        ("0", "0", -math.inf),
+        ("0.5", "2", 2 * math.log(0.5)),
+        ("2.7182818", "-2", -2.0),
+    ],
 )
 def test_scores_become_natural_logs(tmp_path, base, score, expected):
     text = f"base={base}\nN=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 a={score} l={score}\n"

@@ -50,7 +50,7 @@ def test_malformed_segments(tmp_path, text, message):
         read_segments(put(tmp_path / "f", text))
 
 
-@pytest.mark.parametrize("text", ["", "0 5\n", "a b c\n", "0 5 a\n5 9 b\n"])
+@pytest.mark.parametrize("text", ["", "0 5\n", "a b c\n", "0 x c\n", "x 0 c\n", "0 5 a\n5 9 b\n"])
 def test_malformed_sentences(tmp_path, text):
     with pytest.raises(FormatError, match=r"f:1: expected one line with start and end in samples, and the sentence"):
         read_sentence(put(tmp_path / "f", text))
