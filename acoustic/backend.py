@@ -36,8 +36,11 @@ def array_module(device: str) -> Any:
 
 
 def matmul_into(xp: Any, a: Any, b: Any, out: Any) -> None:
-    """out = a b, with out (m, n) in Fortran order: computed as out' = b' a', which is row-major and needs no copy."""
-    xp.dot(b.T, a.T, out=out.T)
+    """out = a b, with out (m, n) in Fortran order; `a @ b` would make a matrix in C order, and a copy."""
+    if xp is np:
+        blas.multiply(a, b, out)
+    else:
+        xp.dot(b.T, a.T, out=out.T)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Backend:
     @cached_property
     def team(self) -> Team:
         """The threads that share work: one where the device or the BLAS behind numpy has its own way."""
-        alone = self.xp is not np or not blas.controllable()
+        alone = self.xp is not np or not (blas.controllable() or blas.mkl_sgemm())
         return Team(1 if alone else self.threads or default_threads())
 
     def empty(self, rows: int, cols: int) -> Any:

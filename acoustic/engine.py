@@ -25,9 +25,10 @@ MIN_COLUMNS = 32  # a worker with fewer columns costs more than it gives
 class Engine:
     """Forward and backward passes over the part of a network below `roots`.
 
-    roots: names of the nodes whose values are wanted.  share_buffers: let values that are never alive together lie in
+    roots: names of the nodes whose values are wanted; share_buffers: let values that are never alive together lie in
     the same memory; fusion: rewrite chains into single steps (neither changes a result); threads: how many share a
     minibatch (default: as the network's backend says), which changes the rounding of sums over frames.
+    inputs: names of the inputs that the roots depend on.
     An engine is for one caller at a time; any number of engines may use a network whose values do not change.
     Raises ModelError and ShapeError.
     """
@@ -45,6 +46,9 @@ class Engine:
         self.roots = list(dict.fromkeys(roots))
         self.sharing = share_buffers
         self.graph = self._build_graph(fusion)
+        self.inputs = [node.name for node in self.graph.order if node.is_input]
+        self._stored = [node for node in self.graph.order if node.is_stored]
+        self._criterion = self.default_criterion()
         alone = threads == 1 or not self.graph.splits_frames()
         self.max_workers = 1 if alone else min(self.backend.team.size, threads or self.backend.team.size)
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
@@ -79,16 +83,6 @@ class Engine:
         shapes = {node.name: self.network.shapes[node.name] for node in order}
         return Graph(tuple(order), children, shapes, frozenset(from_input), frozenset(needed))
 
-    @property
-    def inputs(self) -> list[str]:
-        """Names of the inputs that the roots depend on."""
-        return [node.name for node in self.graph.order if node.is_input]
-
-    @property
-    def learnable(self) -> list[Node]:
-        """The parameters below the roots that need a gradient."""
-        return [node for node in self.graph.order if node.needs_gradient]
-
     def default_criterion(self) -> str | None:
         """The criterion that a training pass differentiates unless told: the first root that can be one."""
         needed = [name for name in self.roots if name in self.graph.needed and self.network[name].backward_reads]
@@ -114,7 +108,7 @@ class Engine:
         (default: the first root that is one) may follow.  seed: whole numbers that the dropout masks are drawn from,
         for instance (seed, epoch, minibatch).  Raises ShapeError and ModelError.
         """
-        criterion = (criterion or self.default_criterion()) if training else None
+        criterion = (criterion or self._criterion) if training else None
         if training and criterion is None:
             raise ModelError(f"roots {', '.join(self.roots)}: none is a criterion; expected one for a training pass")
         self._clock += 1
@@ -123,35 +117,32 @@ class Engine:
         self._take_run(training, dropout_rate, seed)
         self._look_at_stored()
         program = self._program_for(criterion)
-        due = program.due(self._time, self._owner)
-        for name in due:
-            if name in program.alone:
-                self._step(program, None, self._run, name)
-        together = [name for name in due if name not in program.alone]
+        if not program.alone and all(self._time[name] == self._clock for name in self.inputs):
+            together = program.together  # everything is new, which is how training goes
+            self._owner.update(program.owners_after_forward)
+        else:
+            together = self._forward_alone(program)
         if together:
             self._each_worker(program, partial(self._forward_part, program, together))
             program.add_parts(together)
-        self._time.update(dict.fromkeys(due, self._clock))
-        for name in due:
-            self._owner.update(program.writes(name))
+            self._time.update(dict.fromkeys(together, self._clock))
         self._differentiable = criterion
+
+    def _forward_alone(self, program: Program) -> list[str]:
+        """Compute what is due of the nodes that depend on no input; returns the names of the others that are due."""
+        due = program.due(self._time, self._owner)
+        for name in due:
+            if name in program.alone:
+                program.alone[name].run(self._run, self._inputs)
+                self._time[name] = self._clock
+            self._owner.update(program.writes(name))
+        return [name for name in due if name not in program.alone]
 
     def _forward_part(self, program: Program, names: list[str], index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
         for name in names:
-            self._step(program, worker, run, name)
-
-    def _step(self, program: Program, worker: Worker | None, run: Run, name: str) -> None:
-        step = (program.alone if worker is None else worker.forward)[name]
-        step.node.forward(run, *[self._array(program, worker, operand) for operand in step.operands], **step.buffers)
-
-    def _array(self, program: Program, worker: Worker | None, name: str) -> Any:
-        """Where a value lies now, a worker's columns of it."""
-        inputs, values = (self._inputs, program.values) if worker is None else (worker.inputs, worker.values)
-        if name in values:
-            return values[name]
-        return inputs[name] if name in inputs else self.network.nodes[name].value
+            worker.forward[name].run(run, worker.inputs)
 
     def _run_of(self, worker: Worker) -> Run:
         return replace(self._run, first_column=worker.columns.start) if worker.columns.start else self._run
@@ -190,13 +181,12 @@ class Engine:
         self._run = run
 
     def _look_at_stored(self) -> None:
-        for node in self.graph.order:
-            if node.is_stored:
-                if node.value is None:
-                    raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-                if self._seen.get(node.name) != node.stamp:
-                    self._seen[node.name] = node.stamp
-                    self._time[node.name] = self._clock
+        for node in self._stored:
+            if node.value is None:
+                raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
+            if self._seen.get(node.name) != node.stamp:
+                self._seen[node.name] = node.stamp
+                self._time[node.name] = self._clock
 
     # ---- backward
 
@@ -225,28 +215,27 @@ class Engine:
                 if on_gradient is not None:
                     on_gradient(node, self._gradients[name])
 
-        full = partial(self._array, program, None)
+        count = len(program.workers[0].backward)
         if program.split:
             self._each_worker(program, partial(self._backward_part, program))
             program.add_partial_gradients()
-            for step in program.together:
+            for step in program.steps[:count]:
                 if step.node.name in program.deferred:
-                    program.deferred[step.node.name].run(self._run, full)
+                    program.deferred[step.node.name].run(self._run, self._inputs)
                 finish(step.finished)
         else:
-            for bound, step in zip(program.workers[0].backward, program.together):
-                bound.run(self._run, full)
+            for bound, step in zip(program.workers[0].backward, program.steps):
+                bound.run(self._run, self._inputs)
                 finish(step.finished)
-        for bound, step in zip(program.last, program.steps[len(program.together) :]):
-            bound.run(self._run, full)
+        for bound, step in zip(program.last, program.steps[count:]):
+            bound.run(self._run, self._inputs)
             finish(step.finished)
 
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
-        array = partial(self._array, program, worker)
         for bound in worker.backward:
-            bound.run(run, array)
+            bound.run(run, worker.inputs)
 
     # ---- results
 

@@ -6,7 +6,7 @@ per worker.  Only the gradients of parameters need all frames: products are made
 contributions are added up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -31,29 +31,47 @@ class Memory(Protocol):
 
 
 @dataclass
+class Operands:
+    """The arrays of a step's operands: computed values lie where they lie, leaves are looked up for each pass.
+
+    arrays: by position, None for what may not be read; leaves: position and node of the others.
+    """
+
+    arrays: list[Any]
+    leaves: list[tuple[int, Node]]
+
+    def resolve(self, inputs: Mapping[str, Any]) -> list[Any]:
+        for position, node in self.leaves:
+            self.arrays[position] = inputs[node.name] if node.is_input else node.value
+        return self.arrays
+
+
+@dataclass
 class ForwardStep:
-    """A node, its operands' names, its buffers by keyword."""
+    """A node with its operands and, by keyword, its buffers."""
 
     node: Node
-    operands: tuple[str, ...]
+    operands: Operands
     buffers: dict[str, Any]
+
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        self.node.forward(run, *self.operands.resolve(inputs), **self.buffers)
 
 
 @dataclass
 class BoundBackward:
-    """A node's backward: its own gradient, the operands it may read (None elsewhere), and where it adds."""
+    """A node's backward: its own gradient, the operands it may read, its value, its workspace, and where it adds."""
 
     node: Node
     gradient: Any
-    reads: tuple[str | None, ...]
+    operands: Operands
     value: Any
     work: dict[str, Any]
     into: Into
 
-    def run(self, run: Run, array: Callable[[str], Any]) -> None:
-        inputs = [None if name is None else array(name) for name in self.reads]
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
         self.into.reset()
-        self.node.backward(run, self.gradient, inputs, self.value, self.into, **self.work)
+        self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
 
 
 @dataclass
@@ -63,8 +81,7 @@ class Worker:
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
 
@@ -88,19 +105,17 @@ class Program:
         self.values = {node.name: self._full(value_of(node.name), node.name) for node in layout.forward}
         self.parts = self._parts_of_sums() if self.split else {}
         self.alone = {node.name: self._bind_forward(node, None) for node in layout.forward if self._is_alone(node)}
+        self.together = [node.name for node in layout.forward if not self._is_alone(node)]
         for worker in self.workers:
-            for node in layout.forward:
-                worker.values[node.name] = self._part(value_of(node.name), node.name, worker)
-                if not self._is_alone(node):
-                    worker.forward[node.name] = self._bind_forward(node, worker)
+            worker.forward = {
+                node.name: self._bind_forward(node, worker) for node in layout.forward if not self._is_alone(node)
+            }
         self.steps = layout.backward
         self._bind_all_backward()
         self._order = {node.name: position for position, node in enumerate(layout.forward)}
-        self.owners_after_backward = {
-            slab: key
-            for key, slab in sorted(self.slab_of.items(), key=lambda item: layout.start[item[0]])
-            if key[0] == "gradient"
-        }
+        placed = sorted(self.slab_of.items(), key=lambda item: layout.start[item[0]])
+        self.owners_after_forward = {slab: key for key, slab in placed if key[0] != "gradient"}
+        self.owners_after_backward = {slab: key for key, slab in placed if key[0] == "gradient"}
         self.destroys = {node.name: self._destroyed_later(node) for node in layout.forward}
 
     # ---- arrays
@@ -157,8 +172,17 @@ class Program:
         buffers = {"out": out}
         if work_of(node.name) in self.slab_of:
             buffers["work"] = self._work(node, worker)
-        names = tuple(operand.name for operand in self.graph.operands[node.name])
-        return ForwardStep(node, names, buffers)
+        return ForwardStep(node, self._operands(node, worker), buffers)
+
+    def _operands(self, node: Node, worker: Worker | None, reads: Collection[int | str] | None = None) -> Operands:
+        """A node's operands, or those of them that `reads` holds the positions of."""
+        operands = enumerate(self.graph.operands[node.name])
+        wanted = [(k, operand) for k, operand in operands if reads is None or k in reads]
+        arrays: list[Any] = [None] * len(self.graph.operands[node.name])
+        for k, operand in wanted:
+            if not operand.is_leaf:
+                arrays[k] = self._part(value_of(operand.name), operand.name, worker)
+        return Operands(arrays, [(k, operand) for k, operand in wanted if operand.is_leaf])
 
     def _work(self, node: Node, worker: Worker | None) -> Any:
         """A worker's columns of a workspace, which has one per frame."""
@@ -181,18 +205,16 @@ class Program:
 
         Whether a contribution is the first to its gradient follows from that order.
         """
-        self.together = [step for step in self.steps if not self._is_alone(step.node)]
+        together = [step for step in self.steps if not self._is_alone(step.node)]
         touched: set[str] = set()
         for worker in self.workers:
             touched = set()
-            worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in self.together]
+            worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in together]
         self.deferred: dict[str, BoundBackward] = {}
-        for step in self.together:
+        for step in together:
             if step.deferred:
                 self.deferred[step.node.name] = self._bind_backward(step, step.deferred, None, touched)
-        self.last = [
-            self._bind_backward(step, step.wanted, None, touched) for step in self.steps if self._is_alone(step.node)
-        ]
+        self.last = [self._bind_backward(step, step.wanted, None, touched) for step in self.steps[len(together) :]]
 
     def _bind_backward(
         self, step: BackwardStep, wanted: tuple[int, ...], worker: Worker | None, touched: set[str]
@@ -209,8 +231,7 @@ class Program:
             work["work"] = self._work(node, worker) if WORK in reads else None
         team = self.backend.team if worker is None and self.split else None
         into = Into(self.backend, targets, fresh, self._scratch(worker), team)
-        readable = tuple(name if k in reads else None for k, name in enumerate(names))
-        return BoundBackward(node, gradient, readable, value, work, into)
+        return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:
         if self.graph.has_frames(name):
