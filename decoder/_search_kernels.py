@@ -1,8 +1,8 @@
 """The search itself, compiled: tokens over the frames of one utterance (CNTK book 6.1).
 
-A token is (place, LM state, cost, slack, record).  A place below P is a position of the graph (an HMM state that has
-just eaten a frame); place P + s is acceptor state s between two frames, after a word arc or at a junction.  Costs are
--ln and add up in float64; the acoustic part is float32 scores times -acweight.
+A token is (place, LM state, cost, slack, step).  A place below P is a position of the graph (an HMM state that has just
+eaten a frame); place P + s is acceptor state s between two frames, after a word arc or at a junction.  Costs are -ln
+and add up in float64; the acoustic part is float32 scores times -acweight.
 
 Ties: of equal costs at one place and LM state, the token that came first stays.  Tokens of the last frame advance in
 the order in which they were made, each first into its own position again, then over its arcs in order of target; word
@@ -15,16 +15,22 @@ import numpy as np
 from numba import njit
 
 from decoder._token_store import (
+    ARRIVAL,
+    ARRIVALS,
     LOW_32,
     NODE_LABEL,
+    STEP,
+    STEPS,
+    TOKEN,
+    Trace,
     add_arrival,
-    add_record,
+    add_step,
+    cheaper_between,
     find_or_add,
     keep_best_tokens,
     make_room,
     more_tokens,
-    new_tokens,
-    new_trace,
+    put,
 )
 from decoder.language_model import lm_step
 
@@ -34,38 +40,31 @@ KEEP_HISTORY, END_SENTENCE = -1, -2
 # How a search ended:
 REACHED_END, NO_FINAL_TOKEN, ALL_TOKENS_DIED = 0, 1, 2
 
+POSITION = np.dtype(
+    [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
+    + [("self_cost", "f4"), ("forward_cost", "f4"), ("pad", "i4")]
+)
+ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("pad", "i4")])
+STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
+WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("lookahead", "f8"), ("target", "i4"), ("lm", "i4")])
+
 
 class SearchGraph(NamedTuple):
     """The compiled graph as one decoder uses it: network rows and every constant cost filled in.
 
-    P positions, S acceptor states, E emitting arcs, W word arcs.  score_row (P,) i4: row of the scores matrix;
-    exit (P,) i4; self_cost, forward_cost (P,) f4; first_arc, end_arc (P,) i4: emitting arcs open to a token that
-    leaves the position, none if it must pass a junction; crosses (P,) u1: the exit has word arcs or is a junction.
-    first_emitting (S+1,), target, target_row (E,) i4; arc_cost (E,) f4, silence cost included.
-    first_word (S+1,), word_target (W,) i4; word_cost (W,) f8: arc cost + word penalty; lookahead (W,) f8: LM cost
-    paid on the way to the word; word_lm (W,) i4: LM word id, or KEEP_HISTORY, END_SENTENCE.
-    final_cost (S,) f4; junction (S,) u1; level (S,) i4: word arcs in a row that can end in the state.
+    positions (P,): row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1 open to a
+    token that leaves the position, none if it must pass a junction; crosses: the exit has word arcs or is a junction.
+    arcs (E,), emitting: target position, its row, cost with what entering silence costs.
+    states (S+1,): its arcs are first_arc .. the next state's first_arc - 1, its word arcs likewise; level: word arcs in
+    a row that can end in it.  The last entry only ends the others.
+    words (W,), word arcs: cost with word penalty; bound: the least that crossing can add to cost - slack; lookahead: LM
+    cost paid on the way to the word; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
     """
 
-    score_row: np.ndarray
-    exit: np.ndarray
-    self_cost: np.ndarray
-    forward_cost: np.ndarray
-    first_arc: np.ndarray
-    end_arc: np.ndarray
-    crosses: np.ndarray
-    first_emitting: np.ndarray
-    target: np.ndarray
-    target_row: np.ndarray
-    arc_cost: np.ndarray
-    first_word: np.ndarray
-    word_target: np.ndarray
-    word_cost: np.ndarray
-    lookahead: np.ndarray
-    word_lm: np.ndarray
-    final_cost: np.ndarray
-    junction: np.ndarray
-    level: np.ndarray
+    positions: np.ndarray
+    arcs: np.ndarray
+    states: np.ndarray
+    words: np.ndarray
 
 
 class Limits(NamedTuple):
@@ -85,206 +84,180 @@ class Limits(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def cheapest_step(graph, limits, tokens, best, scores):
-    """What the best token's cheapest way through the next frame will cost: an early bound for pruning that frame.
+def cheapest_step(graph, limits, token, scores):
+    """What a token's cheapest way through the next frame will cost: an early bound for pruning that frame.
 
     Adds in the order of `eat_frame`, so that the bound is met exactly.
     """
-    num_positions = graph.score_row.shape[0]
-    place, cost = tokens.key[best] >> 32, tokens.cost[best]
+    num_positions = graph.positions.shape[0]
+    place, cost = token["key"] >> 32, token["cost"]
     least = np.inf
     if place < num_positions:
-        least = cost + graph.self_cost[place] - limits.acweight * scores[graph.score_row[place]]
-        first, end = graph.first_arc[place], graph.end_arc[place]
-        cost += graph.forward_cost[place]
+        position = graph.positions[place]
+        least = cost + position["self_cost"] - limits.acweight * scores[position["row"]]
+        first, end = position["first_arc"], position["end_arc"]
+        cost += position["forward_cost"]
     else:
-        first, end = graph.first_emitting[place - num_positions], graph.first_emitting[place - num_positions + 1]
-    for arc in range(first, end):
-        least = min(least, cost + graph.arc_cost[arc] - limits.acweight * scores[graph.target_row[arc]])
+        first = graph.states[place - num_positions]["first_arc"]
+        end = graph.states[place - num_positions + 1]["first_arc"]
+    for a in range(first, end):
+        arc = graph.arcs[a]
+        least = min(least, cost + arc["cost"] - limits.acweight * scores[arc["row"]])
     return least
 
 
 @njit(cache=True, nogil=True)
-def eat_frame(graph, limits, frame, scores, old, num_old, best_old, new, table, stamp, trace):
-    """Advance the tokens of the last frame over the emitting arcs of this one.
+def eat_frame(
+    graph, limits, frame, scores, old, begin, num_old, cutoff, new, count, best, best_cost, bound, table, stamp, trace
+):
+    """Advance tokens begin .. num_old-1 of the last frame over the emitting arcs of this one.
 
-    scores (K,) f4: this frame's log-likelihoods; best_old: index of the token of least cost.
-    Returns (new, table, trace, number of new tokens, index of the best of them or -1).
+    scores (K,) f4: this frame's log-likelihoods; cutoff: for old tokens; bound: for new ones so far; there must be room
+    for num_old steps.  Stops where there may be too little room for a token's successors: nothing is allocated here,
+    since with arrays that change hands in it the loop takes half as long again.
+    Returns (first token not advanced, number of new tokens, best of them or -1, its cost, bound, tokens to make room
+    for).
     """
-    num_positions = graph.score_row.shape[0]
-    cutoff = old.cost[best_old] + limits.beam
-    bound = cheapest_step(graph, limits, old, best_old, scores) + limits.beam
-    trace = make_room(trace, num_old)
-    best, best_cost = -1, np.inf
-    count = 0
-    for i in range(num_old):
-        cost = old.cost[i]
-        if not cost - old.slack[i] <= cutoff:
+    num_positions, room = graph.positions.shape[0], new.shape[0]
+    for i in range(begin, num_old):
+        token = old[i]
+        cost, slack = token["cost"], token["slack"]
+        if not cost - slack <= cutoff:
             continue
-        place, history = old.key[i] >> 32, old.key[i] & LOW_32
-        slack = limits.slack_decay * old.slack[i]
-        record = np.int64(old.record[i])
+        key, step = token["key"], np.int64(token["step"])
+        place, history = key >> 32, key & LOW_32
+        slack *= limits.slack_decay
         if place < num_positions:
-            first, end = graph.first_arc[place], graph.end_arc[place]
+            first, end = graph.positions[place]["first_arc"], graph.positions[place]["end_arc"]
         else:
-            first, end = graph.first_emitting[place - num_positions], graph.first_emitting[place - num_positions + 1]
-        if count + end - first + 1 > new.key.shape[0]:
-            new, table = more_tokens(new, count, count + end - first + 1, table, stamp)
+            first = graph.states[place - num_positions]["first_arc"]
+            end = graph.states[place - num_positions + 1]["first_arc"]
+        if count + end - first + 1 > room:
+            return i, count, best, best_cost, bound, count + end - first + 1
         if place < num_positions:
-            if record < 0:
-                record = add_record(trace, ~record, place, frame - 1)
-            stay = cost + graph.self_cost[place] - limits.acweight * scores[graph.score_row[place]]
+            position = graph.positions[place]
+            if step < 0:
+                step = add_step(trace, ~step, place, frame - 1)
+            stay = cost + position["self_cost"] - limits.acweight * scores[position["row"]]
             if stay - slack <= bound:
-                index = find_or_add(table, stamp, new.key, count, old.key[i])
-                if index == count or stay < new.cost[index]:
-                    new.cost[index], new.slack[index], new.record[index] = stay, slack, record
+                index = find_or_add(table, stamp, new, count, key)
+                if index == count or stay < new[index]["cost"]:
+                    put(new, index, stay, slack, step)
                     count += index == count
                     if stay < best_cost:
                         best, best_cost = index, stay
                         bound = min(bound, stay + limits.beam)
-            cost += graph.forward_cost[place]
-        for arc in range(first, end):
-            go = cost + graph.arc_cost[arc] - limits.acweight * scores[graph.target_row[arc]]
+            cost += position["forward_cost"]
+        for a in range(first, end):
+            arc = graph.arcs[a]
+            go = cost + arc["cost"] - limits.acweight * scores[arc["row"]]
             if go - slack <= bound:
-                index = find_or_add(table, stamp, new.key, count, np.int64(graph.target[arc]) << 32 | history)
-                if index == count or go < new.cost[index]:
-                    new.cost[index], new.slack[index], new.record[index] = go, slack, ~record
+                index = find_or_add(table, stamp, new, count, np.int64(arc["target"]) << 32 | history)
+                if index == count or go < new[index]["cost"]:
+                    put(new, index, go, slack, ~step)
                     count += index == count
                     if go < best_cost:
                         best, best_cost = index, go
                         bound = min(bound, go + limits.beam)
-    return new, table, trace, count, best
+    return num_old, count, best, best_cost, bound, 0
 
 
 @njit(cache=True, nogil=True)
-def reach_node(limits, frame, tokens, count, table, stamp, trace, key, cost, slack, previous, label, lm):
-    """Put a token at a place between frames, or let it lose against the one that is there.
+def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, count, table, stamp, trace):
+    """Advance tokens begin .. end-1 over junctions and word arcs, between `frame` and the next.
 
-    previous: its record; label: as in Trace; lm: ln P of the word just crossed.  There must be room for one more of
-    everything.  Returns the number of tokens.
+    level: -1 for tokens on positions, n for tokens between frames, n word arcs on, whose cost is settled by then.
+    cutoffs: for tokens on positions, at junctions, after word arcs.  Stops where there may be too little room.
+    One long loop on purpose: calls that take arrays along cost more than what they do (counting references).
+    Returns (first token not advanced, number of tokens, what to make room for).
     """
-    index = find_or_add(table, stamp, tokens.key, count, key)
-    found = index < count
-    if limits.lattice_beam < 0:
-        if found and not cost < tokens.cost[index]:
-            return count
-        # Without a lattice a junction is nothing to remember.
-        record = previous if label == NODE_LABEL else add_record(trace, previous, label, frame)
-    else:
-        if found and cost > tokens.cost[index] + limits.lattice_beam:
-            return count
-        record = np.int64(tokens.record[index]) if found else add_record(trace, previous, label, frame)
-        add_arrival(trace, record, previous, label, cost, lm)
-        if found:
-            if not cost < tokens.cost[index]:
-                return count
-            trace.previous[record], trace.label[record] = previous, label
-    tokens.cost[index], tokens.slack[index], tokens.record[index] = cost, slack, record
-    return max(count, index + 1)
-
-
-@njit(cache=True, nogil=True)
-def word_step(graph, lm, limits, arc, history):
-    """(LM cost, next LM state) of a word arc; inf for what the model rules out, and for words after </s>."""
-    word = graph.word_lm[arc]
-    if word == KEEP_HISTORY:
-        return 0.0, history
-    if history == SENTENCE_OVER:
-        return np.inf, history
-    if word == END_SENTENCE:
-        if limits.lm_end < 0:
-            return 0.0, np.int64(SENTENCE_OVER)
-        cost, _ = lm_step(lm, history, limits.lm_end)
-        return cost, np.int64(SENTENCE_OVER)
-    cost, following = lm_step(lm, history, word)
-    return cost, np.int64(following)
-
-
-@njit(cache=True, nogil=True)
-def cross_words(graph, lm, limits, frame, last, tokens, num_emitted, best, table, stamp, trace):
-    """Advance tokens over junctions and word arcs, between `frame` and the next.
-
-    tokens[:num_emitted] stand on positions; at the very start, before frame 0, there is one token, at the start state,
-    and num_emitted = 0.  best: index of the token of least cost.  last: after the last frame nothing is pruned here, so
-    that an ending is not lost for the LM cost of its last word.
-    Returns (tokens, table, trace, number of tokens, index of the best of them).
-    """
-    num_positions = graph.score_row.shape[0]
-    cutoff = tokens.cost[best] + limits.beam
-    exit_cutoff = np.inf if last else cutoff
-    word_cutoff = np.inf if last else tokens.cost[best] + limits.word_beam
-    count = max(num_emitted, 1)
-    # Level -1: tokens on positions; level n: tokens between frames, n word arcs on, whose cost is settled by then.
-    for level in range(-1, limits.max_level):
-        begin, end = (0, num_emitted) if level < 0 else (num_emitted, count)
-        for i in range(begin, end):
-            place, history = tokens.key[i] >> 32, tokens.key[i] & LOW_32
-            cost, slack = tokens.cost[i], tokens.slack[i]
-            if level < 0:
-                if not graph.crosses[place] or not cost - slack <= cutoff:
-                    continue
-                state = np.int64(graph.exit[place])
-                cost += graph.forward_cost[place]
-            else:
-                state = place - num_positions
-                if graph.level[state] != level:
-                    continue
-            first, stop = graph.first_word[state], graph.first_word[state + 1]
-            if count + stop - first + 1 > tokens.key.shape[0]:
-                tokens, table = more_tokens(tokens, count, count + stop - first + 1, table, stamp)
-            trace = make_room(trace, stop - first + 2)
-            record = np.int64(tokens.record[i])
-            if record < 0:
-                record = add_record(trace, ~record, place, frame)
-                tokens.record[i] = record
-            if level < 0 and graph.junction[state]:
-                if cost - slack <= exit_cutoff:
-                    key = (num_positions + state) << 32 | history
-                    count = reach_node(
-                        limits, frame + 1, tokens, count, table, stamp, trace, key, cost, slack, record, NODE_LABEL, 0.0
-                    )
+    num_positions = graph.positions.shape[0]
+    room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
+    room = min(room, tokens.shape[0] - count)
+    for i in range(begin, end):
+        token = tokens[i]
+        place, history = token["key"] >> 32, token["key"] & LOW_32
+        cost, slack = token["cost"], token["slack"]
+        if level < 0:
+            position = graph.positions[place]
+            if not position["crosses"] or not cost - slack <= cutoffs[0]:
                 continue
-            for arc in range(first, stop):
-                lm_cost, following = word_step(graph, lm, limits, arc, history)
-                if not lm_cost < np.inf:
+            state = np.int64(position["exit"])
+            cost += position["forward_cost"]
+        else:
+            state = place - num_positions
+            if graph.states[state]["level"] != level:
+                continue
+        first, stop = graph.states[state]["first_word"], graph.states[state + 1]["first_word"]
+        room -= stop - first + 2
+        if room < 0:
+            return i, count, 2 * (stop - first + 2)
+        step = np.int64(token["step"])
+        if step < 0:
+            step = add_step(trace, ~step, place, frame)
+            token["step"] = step
+        at_junction = level < 0 and graph.states[state]["junction"] != 0
+        if at_junction:  # one way on, before the word arcs: into the junction itself
+            first, stop = first - 1, first
+        for w in range(first, stop):
+            target, label, following, after, more_slack, ln_lm = state, NODE_LABEL, history, cost, slack, 0.0
+            if at_junction:
+                if after - slack > cutoffs[1]:
                     continue
-                rest = limits.lm_scale * lm_cost - graph.lookahead[arc]
-                after, more_slack = cost + graph.word_cost[arc] + rest, slack + max(0.0, rest)
-                if after - more_slack <= word_cutoff:
-                    key = (num_positions + graph.word_target[arc]) << 32 | following
-                    count = reach_node(
-                        limits,
-                        frame + 1,
-                        tokens,
-                        count,
-                        table,
-                        stamp,
-                        trace,
-                        key,
-                        after,
-                        more_slack,
-                        record,
-                        -2 - arc,
-                        -lm_cost,
-                    )
-    for i in range(num_emitted, count):
-        if tokens.cost[i] < tokens.cost[best]:
-            best = i
-    return tokens, table, trace, count, best
+            else:
+                word = graph.words[w]
+                if cost - slack + word["bound"] > cutoffs[2]:  # whatever the LM says: save the look-up
+                    continue
+                target, label, asked = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
+                if asked != KEEP_HISTORY and history == SENTENCE_OVER:
+                    continue
+                if asked == END_SENTENCE:
+                    asked = limits.lm_end
+                if asked >= 0:
+                    lm_cost, following = lm_step(lm, history, asked)
+                    if not lm_cost < np.inf:
+                        continue
+                    ln_lm = -lm_cost
+                if word["lm"] == END_SENTENCE:
+                    following = np.int64(SENTENCE_OVER)
+                rest = -limits.lm_scale * ln_lm - word["lookahead"]
+                after += word["cost"] + rest
+                more_slack += max(0.0, rest)
+                if after - more_slack > cutoffs[2]:
+                    continue
+            index = find_or_add(table, stamp, tokens, count, (num_positions + target) << 32 | following)
+            better = index == count or after < tokens[index]["cost"]
+            reached = step
+            if limits.lattice_beam >= 0:
+                if index == count:
+                    reached = add_step(trace, step, label, frame + 1)
+                    add_arrival(trace, reached, step, label, after, ln_lm)
+                else:
+                    reached = np.int64(tokens[index]["step"])
+                    if after <= tokens[index]["cost"] + limits.lattice_beam:
+                        add_arrival(trace, reached, step, label, after, ln_lm)
+                    if better:
+                        trace.steps[reached]["previous"], trace.steps[reached]["label"] = step, label
+            elif better and label != NODE_LABEL:  # without a lattice a junction is nothing to remember
+                reached = add_step(trace, step, label, frame + 1)
+            if better:
+                put(tokens, index, after, more_slack, reached)
+                count = max(count, index + 1)
+    return end, count, 0
 
 
 @njit(cache=True, nogil=True)
 def end_utterance(graph, lm, limits, frame, tokens, num_emitted, count, trace):
-    """Close the paths that stand in a final state, with its cost and the LM's </s>.
+    """Close the paths that stand in a final state, with its cost and the LM's </s>.  There must be room for them.
 
-    Returns (cost of the best, its record or -1, trace).
+    Returns (cost of the best, its step or -1).
     """
-    num_positions = graph.score_row.shape[0]
-    trace = make_room(trace, count - num_emitted + 1)
-    best_cost, best, end = np.inf, -1, -1
+    num_positions = graph.positions.shape[0]
+    best_cost, best, end = np.inf, -1, np.int64(-1)
     for i in range(num_emitted, count):
-        history = tokens.key[i] & LOW_32
-        cost = tokens.cost[i] + graph.final_cost[(tokens.key[i] >> 32) - num_positions]
+        token = tokens[i]
+        history, state = token["key"] & LOW_32, (token["key"] >> 32) - num_positions
+        cost = token["cost"] + graph.states[state]["final_cost"]
         lm_cost = 0.0
         if limits.lm_end >= 0 and history != SENTENCE_OVER:
             lm_cost, _ = lm_step(lm, history, limits.lm_end)
@@ -294,14 +267,14 @@ def end_utterance(graph, lm, limits, frame, tokens, num_emitted, count, trace):
         if not cost < np.inf:
             continue
         if end < 0:
-            end = add_record(trace, tokens.record[i], NODE_LABEL, frame)
+            end = add_step(trace, token["step"], NODE_LABEL, frame)
         if limits.lattice_beam >= 0:
-            add_arrival(trace, end, tokens.record[i], NODE_LABEL, cost, -lm_cost)
+            add_arrival(trace, end, token["step"], NODE_LABEL, cost, -lm_cost)
         if cost < best_cost:
             best_cost, best = cost, i
     if end >= 0:
-        trace.previous[end] = tokens.record[best]
-    return best_cost, end, trace
+        trace.steps[end]["previous"] = tokens[best]["step"]
+    return best_cost, end
 
 
 @njit(cache=True, nogil=True)
@@ -309,38 +282,62 @@ def search(graph, lm, limits, scores):
     """Decode one utterance.
 
     graph: SearchGraph; lm: LMArrays; limits: Limits; scores (T, K) f4: log-likelihoods, C order (a frame is a row).
-    Returns (outcome, cost, end record, trace, frames eaten, tokens advanced over all frames).  When no token is final
-    the path is the best unfinished one; when all died (every score was -inf) there is none and `end` is -1.
+    Returns (outcome, cost, end step, trace, frames eaten, tokens advanced over all frames).  When no token is final the
+    path is the best unfinished one; when all died (every score was -inf) there is none and `end` is -1.
+    After the last frame nothing is pruned, so that an ending is not lost for the LM cost of its last word.
     """
-    num_frames, size = scores.shape[0], 2048
+    num_frames, size = scores.shape[0], 1024
     table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
-    old, new, trace = new_tokens(size), new_tokens(size), new_trace(8192, 8192 if limits.lattice_beam >= 0 else 64)
-    place = np.int64(graph.score_row.shape[0] + limits.start)
-    find_or_add(table, stamp, old.key, 0, place << 32 | np.int64(limits.lm_start))
-    old.cost[0], old.slack[0], old.record[0] = 0.0, 0.0, add_record(trace, -1, NODE_LABEL, 0)
-    num_emitted, num_advanced = 0, 0
-    old, table, trace, num_old, best = cross_words(
-        graph, lm, limits, -1, num_frames == 0, old, num_emitted, 0, table, stamp, trace
-    )
-    for frame in range(num_frames):
-        stamp += 1
-        new, table, trace, num_emitted, best = eat_frame(
-            graph, limits, frame, scores[frame], old, num_old, best, new, table, stamp, trace
-        )
-        if num_emitted == 0:
-            return ALL_TOKENS_DIED, np.inf, np.int64(-1), trace, frame, num_advanced
-        last = frame == num_frames - 1
-        new, table, trace, num_new, best = cross_words(
-            graph, lm, limits, frame, last, new, num_emitted, best, table, stamp, trace
-        )
-        num_advanced += num_new
-        if num_new > limits.max_tokens and not last:
-            best = keep_best_tokens(new, num_new, limits.max_tokens)
-        old, new, num_old = new, old, num_new
-    cost, end, trace = end_utterance(graph, lm, limits, num_frames, old, num_emitted, num_old, trace)
-    if end >= 0:
-        return REACHED_END, cost, end, trace, num_frames, num_advanced
-    end = np.int64(old.record[best])
-    if end < 0:  # entered its position with the last frame
-        end = add_record(trace, ~end, old.key[best] >> 32, num_frames - 1)
-    return NO_FINAL_TOKEN, old.cost[best], end, trace, num_frames, num_advanced
+    old, new = np.empty(size, dtype=TOKEN), np.empty(size, dtype=TOKEN)
+    num_arrivals = 8192 if limits.lattice_beam >= 0 else 64
+    trace = Trace(np.empty(8192, dtype=STEP), np.empty(num_arrivals, dtype=ARRIVAL), np.zeros(2, dtype=np.int64))
+    place = np.int64(graph.positions.shape[0] + limits.start)
+    find_or_add(table, stamp, new, 0, place << 32 | np.int64(limits.lm_start))
+    put(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
+    num_advanced, num_old, best = 0, 0, 0
+    num_emitted, count = 0, 1  # the start state stands before the first frame, as if it had been crossed to
+    for frame in range(-1, num_frames):
+        if frame >= 0:
+            old, new, num_old = new, old, count
+            stamp += 1
+            cutoff, best_cost = old[best]["cost"] + limits.beam, np.inf
+            bound = cheapest_step(graph, limits, old[best], scores[frame]) + limits.beam
+            i, count, best = 0, 0, -1
+            while i < num_old:
+                if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
+                    trace = make_room(trace, num_old)
+                i, count, best, best_cost, bound, needed = eat_frame(
+                    *(graph, limits, frame, scores[frame], old, i, num_old, cutoff, new, count, best, best_cost, bound),
+                    *(table, stamp, trace),
+                )
+                if i < num_old:
+                    new, table = more_tokens(new, count, needed, table, stamp)
+            if count == 0:
+                return ALL_TOKENS_DIED, np.inf, np.int64(-1), trace, frame, num_advanced
+            num_emitted = count
+        cutoff = new[best]["cost"] + limits.beam
+        cutoffs = (cutoff, cutoff, new[best]["cost"] + limits.word_beam)
+        if frame == num_frames - 1:
+            cutoffs = (cutoff, np.inf, np.inf)
+        for level in range(-1, limits.max_level):
+            i, end = (0, num_emitted) if level < 0 else (num_emitted, count)
+            while i < end:
+                i, count, needed = cross_words(
+                    graph, lm, limits, frame, cutoffs, level, new, i, end, count, table, stamp, trace
+                )
+                if i < end:
+                    trace = make_room(trace, needed)
+                    if count + needed > new.shape[0]:
+                        new, table = more_tokens(new, count, count + needed, table, stamp)
+        best = cheaper_between(new, num_emitted, count, best)
+        num_advanced += count
+        if count > limits.max_tokens and frame < num_frames - 1:
+            best = keep_best_tokens(new, count, limits.max_tokens)
+    trace = make_room(trace, count + 1)
+    cost, end_step = end_utterance(graph, lm, limits, num_frames, new, num_emitted, count, trace)
+    if end_step >= 0:
+        return REACHED_END, cost, end_step, trace, num_frames, num_advanced
+    end_step = np.int64(new[best]["step"])
+    if end_step < 0:  # entered its position with the last frame
+        end_step = add_step(trace, ~end_step, new[best]["key"] >> 32, num_frames - 1)
+    return NO_FINAL_TOKEN, new[best]["cost"], end_step, trace, num_frames, num_advanced

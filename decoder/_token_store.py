@@ -1,4 +1,8 @@
-"""Growing arrays of the search: tokens with a hash table to find them by, and what they leave behind."""
+"""Growing tables of the search: tokens with a hash table to find them by, and what they leave behind.
+
+Every table is one array of records: a kernel that takes many arrays spends a third of its time counting references.
+Fields are read as `table[i]["field"]`, which means the same compiled and interpreted.
+"""
 
 from typing import NamedTuple
 
@@ -8,46 +12,32 @@ from numba import njit
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF
 NODE_LABEL = -1
-RECORDS, ARRIVALS = 0, 1  # places in Trace.counts
+STEPS, ARRIVALS = 0, 1  # places in Trace.counts
 
-
-class Tokens(NamedTuple):
-    """Parallel arrays of tokens: key i8 = place << 32 | LM state; cost, slack f8; record i4.
-
-    A token that has just entered its position has no record yet and holds ~(the record it came from).
-    """
-
-    key: np.ndarray
-    cost: np.ndarray
-    slack: np.ndarray
-    record: np.ndarray
+# key: place << 32 | LM state.  step: where the token came from, see Trace; a token that has just entered its position
+# has no step of its own yet and holds ~(the step before).
+TOKEN = np.dtype([("key", "i8"), ("cost", "f8"), ("slack", "f8"), ("step", "i4"), ("pad", "i4")])
+STEP = np.dtype([("previous", "i4"), ("label", "i4"), ("frame", "i4")])
+ARRIVAL = np.dtype([("cost", "f8"), ("lm", "f8"), ("node", "i4"), ("previous", "i4"), ("label", "i4"), ("pad", "i4")])
 
 
 class Trace(NamedTuple):
-    """Where tokens came from.  counts (2,) i8: records and arrivals in use.
+    """Where tokens came from.  counts (2,) i8: steps and arrivals in use.
 
-    Records, all i4: `previous` record, `label`, `frame`.  label >= 0 is the position entered with that frame;
-    NODE_LABEL the start, a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
-
-    Arrivals are the ways into the nodes of the lattice, winners and losers, effects after their causes: node i4, the
-    node's record; node_previous i4, the record before it; node_label i4, as label; node_cost f8 of the whole path;
-    node_lm f8, ln P of the word, unscaled.
+    steps: `previous` step, `label`, `frame`.  label >= 0 is the position entered with that frame; NODE_LABEL the start,
+    a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
+    arrivals: the ways into the nodes of the lattice, winners and losers, effects after their causes.  node: the node's
+    step; previous: the step before it; label as above; cost of the whole path; lm: ln P of the word, unscaled.
     """
 
-    previous: np.ndarray
-    label: np.ndarray
-    frame: np.ndarray
-    node: np.ndarray
-    node_previous: np.ndarray
-    node_label: np.ndarray
-    node_cost: np.ndarray
-    node_lm: np.ndarray
+    steps: np.ndarray
+    arrivals: np.ndarray
     counts: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def find_or_add(table, stamp, keys, count, key):
-    """Index of `key` among keys[:count], or `count` after writing it there.
+def find_or_add(table, stamp, tokens, count, key):
+    """Index of the token with `key` among tokens[:count], or `count` after writing the key there.
 
     table (2^b,) i8: entries stamp << 32 | index; those with another stamp are empty.  At most half of it is in use.
     """
@@ -58,10 +48,10 @@ def find_or_add(table, stamp, keys, count, key):
         entry = table[slot]
         if entry >> 32 != stamp:
             table[slot] = stamp << 32 | count
-            keys[count] = key
+            tokens[count]["key"] = key
             return count
         index = entry & LOW_32
-        if keys[index] == key:
+        if tokens[index]["key"] == key:
             return index
         slot = (slot + 1) & mask
 
@@ -75,85 +65,67 @@ def longer(array, size):
 
 
 @njit(cache=True, nogil=True)
-def new_tokens(size):
-    return Tokens(
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.float64),
-        np.empty(size, dtype=np.float64),
-        np.empty(size, dtype=np.int32),
-    )
-
-
-@njit(cache=True, nogil=True)
 def more_tokens(tokens, count, needed, table, stamp):
     """(tokens, table) with room for `needed` tokens; the first `count` keep their places and are found as before."""
-    size = tokens.key.shape[0]
+    size = tokens.shape[0]
     while size < needed:
         size *= 2
-    tokens = Tokens(
-        longer(tokens.key, size), longer(tokens.cost, size), longer(tokens.slack, size), longer(tokens.record, size)
-    )
+    tokens = longer(tokens, size)
     if table.shape[0] < 2 * size:
         table = np.zeros(2 * size, dtype=np.int64)
         for i in range(count):
-            find_or_add(table, stamp, tokens.key, i, tokens.key[i])
+            find_or_add(table, stamp, tokens, i, tokens[i]["key"])
     return tokens, table
 
 
 @njit(cache=True, nogil=True)
-def new_trace(num_records, num_arrivals):
-    return Trace(
-        np.empty(num_records, dtype=np.int32),
-        np.empty(num_records, dtype=np.int32),
-        np.empty(num_records, dtype=np.int32),
-        np.empty(num_arrivals, dtype=np.int32),
-        np.empty(num_arrivals, dtype=np.int32),
-        np.empty(num_arrivals, dtype=np.int32),
-        np.empty(num_arrivals, dtype=np.float64),
-        np.empty(num_arrivals, dtype=np.float64),
-        np.zeros(2, dtype=np.int64),
-    )
-
-
-@njit(cache=True, nogil=True)
 def make_room(trace, extra):
-    """The trace with room for `extra` more records and as many arrivals."""
-    records, arrivals = trace.previous.shape[0], trace.node.shape[0]
-    while records < trace.counts[RECORDS] + extra:
-        records *= 2
-    while arrivals < trace.counts[ARRIVALS] + extra:
-        arrivals *= 2
-    if records == trace.previous.shape[0] and arrivals == trace.node.shape[0]:
-        return trace
-    return Trace(
-        longer(trace.previous, records),
-        longer(trace.label, records),
-        longer(trace.frame, records),
-        longer(trace.node, arrivals),
-        longer(trace.node_previous, arrivals),
-        longer(trace.node_label, arrivals),
-        longer(trace.node_cost, arrivals),
-        longer(trace.node_lm, arrivals),
-        trace.counts,
-    )
+    """The trace with room for `extra` more steps and as many arrivals."""
+    steps, arrivals = trace.steps, trace.arrivals
+    num_steps, num_arrivals = steps.shape[0], arrivals.shape[0]
+    while num_steps < trace.counts[STEPS] + extra:
+        num_steps *= 2
+    while num_arrivals < trace.counts[ARRIVALS] + extra:
+        num_arrivals *= 2
+    if num_steps > steps.shape[0]:
+        steps = longer(steps, num_steps)
+    if num_arrivals > arrivals.shape[0]:
+        arrivals = longer(arrivals, num_arrivals)
+    return Trace(steps, arrivals, trace.counts)
 
 
 @njit(cache=True, nogil=True)
-def add_record(trace, previous, label, frame):
-    """Number of the new record; there must be room."""
-    record = trace.counts[RECORDS]
-    trace.previous[record], trace.label[record], trace.frame[record] = previous, label, frame
-    trace.counts[RECORDS] = record + 1
-    return record
+def add_step(trace, previous, label, frame):
+    """Number of the new step; there must be room."""
+    number = trace.counts[STEPS]
+    step = trace.steps[number]
+    step["previous"], step["label"], step["frame"] = previous, label, frame
+    trace.counts[STEPS] = number + 1
+    return number
 
 
 @njit(cache=True, nogil=True)
 def add_arrival(trace, node, previous, label, cost, lm):
     """Note a way into a node; there must be room."""
-    arrival = trace.counts[ARRIVALS]
-    trace.node[arrival], trace.node_previous[arrival], trace.node_label[arrival] = node, previous, label
-    trace.node_cost[arrival], trace.node_lm[arrival] = cost, lm
-    trace.counts[ARRIVALS] = arrival + 1
+    arrival = trace.arrivals[trace.counts[ARRIVALS]]
+    arrival["node"], arrival["previous"], arrival["label"] = node, previous, label
+    arrival["cost"], arrival["lm"] = cost, lm
+    trace.counts[ARRIVALS] += 1
+
+
+@njit(cache=True, nogil=True)
+def put(tokens, index, cost, slack, step):
+    token = tokens[index]
+    token["cost"], token["slack"], token["step"] = cost, slack, step
+
+
+@njit(cache=True, nogil=True)
+def cheaper_between(tokens, begin, end, best):
+    """Index of the token of least cost among `best` and begin .. end-1; of equal ones, the first named."""
+    for i in range(begin, end):
+        if tokens[i]["cost"] < tokens[best]["cost"]:
+            best = i
+    return best
 
 
 @njit(cache=True, nogil=True)
@@ -187,17 +159,19 @@ def keep_best_tokens(tokens, count, max_tokens):
 
     Returns the index of the token of least cost.
     """
-    keys = tokens.cost[:count] - tokens.slack[:count]
-    threshold = smallest(keys.copy(), max_tokens)
+    values = np.empty(count)
+    for i in range(count):
+        values[i] = tokens[i]["cost"] - tokens[i]["slack"]
+    threshold = smallest(values.copy(), max_tokens)
     room = max_tokens
     for i in range(count):
-        room -= keys[i] < threshold
+        room -= values[i] < threshold
     best, best_cost = 0, np.inf
     for i in range(count):
-        if keys[i] > threshold or (keys[i] == threshold and room <= 0):
-            tokens.cost[i] = np.inf
+        if values[i] > threshold or (values[i] == threshold and room <= 0):
+            tokens[i]["cost"] = np.inf
             continue
-        room -= keys[i] == threshold
-        if tokens.cost[i] < best_cost:
-            best, best_cost = i, tokens.cost[i]
+        room -= values[i] == threshold
+        if tokens[i]["cost"] < best_cost:
+            best, best_cost = i, tokens[i]["cost"]
     return best

@@ -65,7 +65,7 @@ class WordLattice:
 
 @dataclass
 class _Piece:
-    """Part of a path: HMM states as (position, first frame, end frame, record), and their share of costs."""
+    """Part of a path: HMM states as (position, first frame, end frame, step), and their share of costs."""
 
     cost: float
     lm: float
@@ -77,7 +77,7 @@ class _Piece:
 
 @dataclass
 class _Arc:
-    """A link as the search left it, between records of nodes; word: the graph's word arc, or -1."""
+    """A link as the search left it, between steps of nodes; word: the graph's word arc, or -1."""
 
     source: int
     target: int
@@ -132,7 +132,7 @@ def word_lattice(
 ) -> WordLattice:
     """The lattice of a finished search.
 
-    silence (models,) bool; end: the record of the utterance's end; frames (T, K) f4 as for the search.
+    silence (models,) bool; end: the step of the utterance's end; frames (T, K) f4 as for the search.
     """
     return _WordCutter(graph, arrays, silence, acweight, frames).cut(_arcs(trace, end, lattice_beam), trace, end)
 
@@ -140,15 +140,14 @@ def word_lattice(
 def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
     """What the search kept, effects after causes."""
     arrival, origin, cost, length = kept_arrivals(trace, end, lattice_beam)
-    position, first_frame, record = (column.tolist() for column in link_states(trace, arrival, length))
-    node = trace.node[arrival]
-    label, lm, until = trace.node_label[arrival], trace.node_lm[arrival], trace.frame[node]
-    arcs, begin = [], 0
-    columns = (origin, node, label, cost, lm, length, until)
+    position, first_frame, step = (column.tolist() for column in link_states(trace, arrival, length))
+    kept, arcs, begin = trace.arrivals[arrival], [], 0
+    until = trace.steps["frame"][kept["node"]]
+    columns = (origin, kept["node"], kept["label"], cost, kept["lm"], length, until)
     for source, target, what, price, ln_p, count, time in zip(*(column.tolist() for column in columns)):
         stop = begin + count
         ends = [*first_frame[begin + 1 : stop], time]
-        states = tuple(zip(position[begin:stop], first_frame[begin:stop], ends, record[begin:stop]))
+        states = tuple(zip(position[begin:stop], first_frame[begin:stop], ends, step[begin:stop]))
         arcs.append(_Arc(source, target, -1 if what == NODE_LABEL else -2 - what, _Piece(price, ln_p, states)))
         begin = stop
     return arcs
@@ -177,20 +176,20 @@ class _WordCutter:
             acceptor_state[arc.target] = self._state_after(arc, acceptor_state)
         self.links.node((0,), 0)
         for node in order:
-            leaving, time = outgoing.get(node, []), int(trace.frame[node])
+            leaving, time = outgoing.get(node, []), int(trace.steps[node]["frame"])
             for word in self.open.get(node, []):
                 for arc in leaving:
                     self._close(word, arc, acceptor_state[node], (node, time), end)
             if (node,) in self.links.numbers:
                 for arc in leaving:
-                    self._emit(self.links.numbers[node,], arc, arc.piece, int(trace.frame[arc.target]))
+                    self._emit(self.links.numbers[node,], arc, arc.piece, int(trace.steps[arc.target]["frame"]))
         return self._finish()
 
     def _state_after(self, arc: _Arc, acceptor_state: dict[int, int]) -> int:
         if arc.word_arc >= 0:
-            return int(self.arrays.word_target[arc.word_arc])
+            return int(self.arrays.words[arc.word_arc]["target"])
         if arc.piece.states:
-            return int(self.arrays.exit[arc.piece.states[-1][0]])
+            return int(self.arrays.positions[arc.piece.states[-1][0]]["exit"])
         return acceptor_state[arc.source]
 
     def _close(self, word: _Open, arc: _Arc, state: int, place: tuple[int, int], end: int) -> None:
@@ -236,14 +235,14 @@ class _WordCutter:
         """States with their exact cost from acceptor state `state` on, forward transition of the last included."""
         arrays, cost = self.arrays, 0.0
         for position, first, end, _ in states:
-            arc = arrays.first_emitting[state]
-            while arrays.target[arc] != position:
+            here, arc = arrays.positions[position], int(arrays.states[state]["first_arc"])
+            while arrays.arcs[arc]["target"] != position:
                 arc += 1
-            acoustic = float(self.frames[first:end, arrays.score_row[position]].sum(dtype=np.float64))
-            cost += float(arrays.arc_cost[arc]) - self.acweight * acoustic + float(arrays.forward_cost[position])
+            acoustic = float(self.frames[first:end, here["row"]].sum(dtype=np.float64))
+            cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(here["forward_cost"])
             if end - first > 1:  # never staying may cost inf
-                cost += (end - first - 1) * float(arrays.self_cost[position])
-            state = int(arrays.exit[position])
+                cost += (end - first - 1) * float(here["self_cost"])
+            state = int(here["exit"])
         return _Piece(cost, 0.0, tuple(states))
 
     def _finish(self) -> WordLattice:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from decoder._search_kernels import SENTENCE_OVER, SearchGraph, word_step
+from decoder._search_kernels import END_SENTENCE, SENTENCE_OVER, SearchGraph
 from decoder._token_store import NODE_LABEL, Trace
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
@@ -44,7 +44,7 @@ class WordTimes(NamedTuple):
 
 
 def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
-    """Follow the records back from `end`; frames (T, K) f4 as for the search."""
+    """Follow the steps back from `end`; frames (T, K) f4 as for the search."""
     return Path(*_trace_path(graph, lm, limits, trace, end, frames))
 
 
@@ -53,46 +53,50 @@ def _trace_path(graph, lm, limits, trace, end, frames):
     """The columns of Path."""
     count, record = 0, np.int64(end)
     while record >= 0:
-        count += trace.label[record] != NODE_LABEL or record == end
-        record = np.int64(trace.previous[record])
+        count += trace.steps[record]["label"] != NODE_LABEL or record == end
+        record = np.int64(trace.steps[record]["previous"])
     label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
     acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
     record, i, until = np.int64(end), count - 1, frames.shape[0]
     while record >= 0:
-        if trace.label[record] != NODE_LABEL or record == end:
-            label[i], start[i], stop[i] = trace.label[record], trace.frame[record], until
+        if trace.steps[record]["label"] != NODE_LABEL or record == end:
+            label[i], start[i], stop[i] = trace.steps[record]["label"], trace.steps[record]["frame"], until
             if label[i] < 0:
                 stop[i] = start[i]
             until = start[i]
             i -= 1
-        record = np.int64(trace.previous[record])
+        record = np.int64(trace.steps[record]["previous"])
     state, history = np.int64(limits.start), np.int64(limits.lm_start)
     for i in range(count):
         if label[i] >= 0:
-            position = label[i]
+            position, arc = graph.positions[label[i]], graph.states[state]["first_arc"]
             for t in range(start[i], stop[i]):
-                acoustic[i] += frames[t, graph.score_row[position]]
-            arc = graph.first_emitting[state]
-            while graph.target[arc] != position:
+                acoustic[i] += frames[t, position["row"]]
+            while graph.arcs[arc]["target"] != label[i]:
                 arc += 1
-            cost[i] = graph.arc_cost[arc] - limits.acweight * acoustic[i]
+            cost[i] = graph.arcs[arc]["cost"] - limits.acweight * acoustic[i]
             if stop[i] > start[i] + 1:  # never staying may cost inf
-                cost[i] += (stop[i] - start[i] - 1) * np.float64(graph.self_cost[position])
+                cost[i] += (stop[i] - start[i] - 1) * np.float64(position["self_cost"])
             if i < count - 1:  # an unfinished path has not left its last position
-                cost[i] += graph.forward_cost[position]
-            state = np.int64(graph.exit[position])
+                cost[i] += position["forward_cost"]
+            state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
-            cost[i] = graph.final_cost[state]
+            cost[i] = graph.states[state]["final_cost"]
             if limits.lm_end >= 0 and history != SENTENCE_OVER:
                 lm_cost, _ = lm_step(lm, history, limits.lm_end)
                 ln_lm[i] = -lm_cost
                 cost[i] += limits.lm_scale * lm_cost
         else:
-            arc = -2 - label[i]
-            lm_cost, history = word_step(graph, lm, limits, arc, history)
-            ln_lm[i] = -lm_cost
-            cost[i] = graph.word_cost[arc] - graph.lookahead[arc] + limits.lm_scale * lm_cost
-            state = np.int64(graph.word_target[arc])
+            word = graph.words[-2 - label[i]]
+            cost[i] = word["cost"] - word["lookahead"]
+            asked = limits.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
+            if asked >= 0:
+                lm_cost, following = lm_step(lm, history, asked)
+                history, ln_lm[i] = np.int64(following), -lm_cost
+                cost[i] += limits.lm_scale * lm_cost
+            if word["lm"] == END_SENTENCE:
+                history = np.int64(SENTENCE_OVER)
+            state = np.int64(word["target"])
     return label, start, stop, acoustic, ln_lm, cost
 
 

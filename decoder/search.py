@@ -21,19 +21,25 @@ import numpy as np
 
 from decoder._search_kernels import (
     ALL_TOKENS_DIED,
+    ARC,
     END_SENTENCE,
     KEEP_HISTORY,
     NO_FINAL_TOKEN,
+    POSITION,
+    STATE,
+    WORD,
     Limits,
     SearchGraph,
     search,
 )
+from decoder.graph.lookahead import optimistic_costs
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
 from decoder.lattice import WordLattice, word_lattice
 from decoder.path import Path, WordTimes, trace_path, word_times
 from readers.errors import ConfigError, GraphError, ShapeError
 
+ROUNDING = 1e-6  # sums taken in another order differ by less
 NO_LM = LMArrays(  # one state without arcs; no word of a graph without a language model looks at it
     *(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32)),
     *(np.zeros(1, np.float32), np.zeros(1, np.int32)),
@@ -128,6 +134,7 @@ class Decoder:
         self.graph, self.lm = graph, lm
         self.score_row = _score_rows(graph, cntkmap)
         self._word_lm = _lm_words(graph, lm)
+        self._least_lm_cost = _least_lm_costs(lm, self._word_lm)
         self._set_options(options or SearchOptions())
 
     def with_options(self, **changes) -> "Decoder":
@@ -143,10 +150,12 @@ class Decoder:
     def _set_options(self, options: SearchOptions) -> None:
         self.options = options
         self.silence = silence_models(self.graph, options.silence)
-        self._arrays = _search_graph(self.graph, options, self.score_row, self._word_lm, self.silence)
+        self._arrays = _search_graph(
+            self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence
+        )
         lm = self.lm
         self._limits = Limits(
-            acweight=float(options.acweight),
+            acweight=np.float64(options.acweight),  # numpy's, so that interpreted kernels multiply as compiled ones do
             beam=float(options.beam),
             word_beam=float(options.beam) * float(options.word_end_beam_frac) if options.word_end_beam_frac else 0.0,
             max_tokens=int(options.max_tokens),
@@ -269,42 +278,79 @@ def _lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
     return ids
 
 
+def _least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:
+    """(V,) f8 the least LM cost of each graph word after any history; 0 where the LM is not asked."""
+    least = np.zeros(word_lm.shape[0])
+    asked = word_lm >= 0
+    if lm is not None and asked.any():
+        costs = optimistic_costs(lm, word_lm[asked])
+        least[asked] = np.where(np.isinf(costs), 0.0, costs)
+    return least
+
+
 def _search_graph(
-    graph: DecodingGraph, options: SearchOptions, score_row: np.ndarray, word_lm: np.ndarray, silence: np.ndarray
+    graph: DecodingGraph,
+    options: SearchOptions,
+    score_row: np.ndarray,
+    word_lm: np.ndarray,
+    least_lm_cost: np.ndarray,
+    silence: np.ndarray,
 ) -> SearchGraph:
     """Fill in what the options decide."""
     arrays, exit = graph.arrays, graph.arrays.position_exit
-    direct = arrays.junction[exit] == 0  # junctions are passed between frames, see cross_words
+    junction = arrays.junction
+    if options.lattice_beam is None:  # only a lattice wants to know of paths that meet and go on as one
+        fans_out = np.diff(arrays.first_emitting) + np.diff(arrays.first_word) > 1
+        junction = junction * (fans_out | np.isfinite(arrays.final_cost)).astype(np.uint8)
+    direct = junction[exit] == 0  # junctions are passed between frames, see cross_words
     label = arrays.word_label
     is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
-    uses_lm = bool(np.any(word_lm != KEEP_HISTORY))
-    target_state = arrays.position_state[arrays.emitting_target]
-    silence_cost = np.float32(options.sil_cost) * enters_silence(graph, silence)
+    word_cost = arrays.word_cost.astype(np.float64) + options.word_penalty * is_word[label]
+    lookahead = graph.lookahead[label].astype(np.float64) * bool(np.any(word_lm != KEEP_HISTORY))
+    # Slack grows by what the LM adds; only what it takes away, where the look-ahead was too high, changes cost - slack.
+    least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - lookahead)
     np.float32(options.sil_cost) * enters_silence(graph, silence)
-    made = SearchGraph(
-        score_row=score_row[arrays.position_state],
+    positions = _table(
+        POSITION,
+        row=score_row[arrays.position_state],
         exit=exit,
+        first_arc=np.where(direct, arrays.first_emitting[exit], 0),
+        end_arc=np.where(direct, arrays.first_emitting[exit + 1], 0),
+        crosses=~direct | (np.diff(arrays.first_word)[exit] > 0),
         self_cost=arrays.self_cost,
         forward_cost=arrays.forward_cost,
-        first_arc=np.where(direct, arrays.first_emitting[exit], 0).astype(np.int32),
-        end_arc=np.where(direct, arrays.first_emitting[exit + 1], 0).astype(np.int32),
-        crosses=(~direct | (np.diff(arrays.first_word)[exit] > 0)).astype(np.uint8),
-        first_emitting=arrays.first_emitting,
-        target=arrays.emitting_target,
-        target_row=score_row[target_state],
-        arc_cost=(arrays.emitting_cost + silence_cost).astype(np.float32),
-        first_word=arrays.first_word,
-        word_target=arrays.word_target,
-        word_cost=arrays.word_cost.astype(np.float64) + options.word_penalty * is_word[label],
-        lookahead=graph.lookahead[label].astype(np.float64) * uses_lm,
-        word_lm=word_lm[label],
-        final_cost=arrays.final_cost,
-        junction=arrays.junction,
-        level=arrays.word_level,
     )
-    for array in made:
-        array.flags.writeable = False
-    return made
+    arcs = _table(
+        ARC,
+        target=arrays.emitting_target,
+        row=score_row[arrays.position_state[arrays.emitting_target]],
+        cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(graph, silence),
+    )
+    states = _table(
+        STATE,
+        first_arc=arrays.first_emitting,
+        first_word=arrays.first_word,
+        junction=np.append(junction, 0),
+        level=np.append(arrays.word_level, 0),
+        final_cost=np.append(arrays.final_cost, np.inf),
+    )
+    words = _table(
+        WORD,
+        cost=word_cost,
+        bound=word_cost + least_rest - ROUNDING,
+        lookahead=lookahead,
+        target=arrays.word_target,
+        lm=word_lm[label],
+    )
+    return SearchGraph(positions, arcs, states, words)
+
+
+def _table(dtype: np.dtype, **columns: np.ndarray) -> np.ndarray:
+    """An array of records, one column per keyword."""
+    table = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
+    for name, column in columns.items():
+        table[name] = column
+    return table
 
 
 def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
