@@ -10,7 +10,8 @@ import ctypes
 import importlib.metadata
 import os
 import re
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -45,20 +46,31 @@ def controllable() -> bool:
     return _thread_calls() is not None
 
 
-@contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Products inside use `count` threads each, in the whole process; afterwards as many as before."""
-    calls = _thread_calls()
-    if calls is None:
-        yield
-        return
-    get, put = calls
-    before = get()
-    put(count)
-    try:
-        yield
-    finally:
-        put(before)
+class _OneThread:
+    """The context manager `one_thread`; counts its users, who may be in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users, self._before = 0, 1
+
+    def __enter__(self) -> None:
+        if calls := _thread_calls():
+            with self._lock:
+                if self._users == 0:
+                    self._before = calls[0]()
+                    calls[1](1)
+                self._users += 1
+
+    def __exit__(self, *exception: object) -> None:
+        if calls := _thread_calls():
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    calls[1](self._before)
+
+
+one_thread = _OneThread()
+"""While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
 def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:

@@ -18,7 +18,7 @@ from acoustic.order import computed_operands, forward_order, need_gradient
 from acoustic.program import Program, Worker
 from readers.errors import ModelError, ShapeError
 
-LAYOUTS_KEPT = 8  # numbers of columns whose programs are remembered; the memory behind them is one
+LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
 MIN_COLUMNS = 32  # a worker with fewer columns costs more than it gives
 
 
@@ -149,7 +149,7 @@ class Engine:
 
     def _each_worker(self, program: Program, work: Callable[[int], None]) -> None:
         if program.split:
-            self.backend.team.run(work)
+            self.backend.team.run(work, len(program.workers))
         else:
             work(0)
 

@@ -170,7 +170,7 @@ class Program:
         else:
             out = self._part(value_of(node.name), node.name, worker)
         buffers = {"out": out}
-        if work_of(node.name) in self.slab_of:
+        if self._keeps_work(node):
             buffers["work"] = self._work(node, worker)
         return ForwardStep(node, self._operands(node, worker), buffers)
 
@@ -184,9 +184,18 @@ class Program:
                 arrays[k] = self._part(value_of(operand.name), operand.name, worker)
         return Operands(arrays, [(k, operand) for k, operand in wanted if operand.is_leaf])
 
+    def _keeps_work(self, node: Node) -> bool:
+        """Whether `backward` will read the node's workspace."""
+        if self._is_alone(node):
+            return any(step.node is node and WORK in step.reads(step.wanted) for step in self.layout.backward)
+        return work_of(node.name) in self.slab_of
+
     def _work(self, node: Node, worker: Worker | None) -> Any:
         """A worker's columns of a workspace, which has one per frame."""
-        full = self._view(work_of(node.name), self._shape(work_of(node.name)))
+        shape = self._shape(work_of(node.name))
+        if self._is_alone(node):
+            return self.memory.own_value(f"workspace of {node.name}", shape)
+        full = self._view(work_of(node.name), shape)
         return full[:, worker.columns] if worker is not None and self.split else full
 
     def add_parts(self, names: list[str]) -> None:

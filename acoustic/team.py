@@ -39,19 +39,20 @@ class Team:
         self._process: int | None = None
         self._wait: Callable[..., None] | None = None
 
-    def run(self, work: Callable[[int], None]) -> None:
-        """Call work(worker) for every worker 0..size-1, each in its thread, BLAS using one thread in each.
+    def run(self, work: Callable[[int], None], count: int | None = None) -> None:
+        """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
 
         Returns when all are done; raises the first error.  From within such a call, or while another thread's work is
         under way, the workers are called one after the other.
         """
-        if self.size == 1 or not self._busy.acquire(blocking=False):
-            for worker in range(self.size):
+        count = self.size if count is None else count
+        if count == 1 or not self._busy.acquire(blocking=False):
+            for worker in range(count):
                 work(worker)
             return
         try:
-            with blas.threads(1):
-                self._run(work)
+            with blas.one_thread:
+                self._run(work, count)
         finally:
             self._work = None
             self._busy.release()
@@ -60,21 +61,20 @@ class Team:
         """Worker's part of `count` things in a row, sizes as equal as can be."""
         return slice(count * worker // self.size, count * (worker + 1) // self.size)
 
-    def _run(self, work: Callable[[int], None]) -> None:
+    def _run(self, work: Callable[[int], None], count: int) -> None:
         if self._process != os.getpid():
             self._start()
         self._errors.clear()
         self._work = work
-        ticket = int(self._flags[0]) + 1
-        self._flags[0] = ticket
-        for worker in range(1, self.size):
-            self._flags[2 * worker * FLAG_STRIDE] = ticket
+        for worker in range(1, count):
+            self._flags[2 * worker * FLAG_STRIDE] += 1
             self._given[worker].release()
         try:
             work(0)
         except BaseException as error:
             self._errors.append(error)
-        for worker in range(1, self.size):
+        for worker in range(1, count):
+            ticket = int(self._flags[2 * worker * FLAG_STRIDE])
             self._wait(self._flags, (2 * worker + 1) * FLAG_STRIDE, ticket, SPIN)
             self._done[worker].acquire()
         if self._errors:

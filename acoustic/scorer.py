@@ -1,0 +1,103 @@
+"""What the decoder sees of the acoustic model: a matrix of scaled log-likelihoods for the frames of an utterance."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic import blas
+from acoustic.engine import Engine
+from acoustic.model_file import load_model
+from readers.context import pad_edges, windows
+from readers.errors import ModelError, ShapeError
+
+BLOCK = 512  # columns at a time: enough for the matrix product, little memory
+STEP = 64  # blocks are filled up to a multiple of this, so that few layouts are made
+
+
+class AcousticScorer:
+    """Computes an output node of a model for whole utterances.
+
+    model_path: a model file; output: the node, log-likelihoods (natural log) by convention; window: frames that the
+    network's input stacks, the middle one being the frame scored; device: as for Network.  Any number of threads may
+    call `score`; each gets its own buffers and uses one processor.  Raises ModelError and OSError.
+    """
+
+    def __init__(
+        self,
+        model_path: str | Path,
+        output: str = "ScaledLogLikelihood",
+        window: int = 11,
+        device: str | None = None,
+    ) -> None:
+        self.network = load_model(model_path, device=device)
+        if window < 1 or window % 2 == 0:
+            raise ModelError(f"{model_path}: window of {window} frames; expected an odd number")
+        try:
+            self._check_node(output)
+            inputs = Engine(self.network, [output]).inputs
+        except ModelError as error:
+            raise ModelError(f"{model_path}: {error}") from error
+        if len(inputs) != 1:
+            raise ModelError(f"{model_path}: {output!r} depends on inputs {', '.join(inputs) or 'none'}; expected one")
+        self.output, self.window, self._input = output, window, inputs[0]
+        rows = self.network.shapes[self._input].rows
+        if rows % window:
+            raise ModelError(
+                f"{model_path}: input {self._input!r} has {rows} rows; expected a multiple of the window, {window}"
+            )
+        self._dim = rows // window
+        self._local = threading.local()
+
+    def _check_node(self, output: str) -> None:
+        shape = self.network.shapes[self.network[output].name]
+        if shape.cols is not None:
+            raise ModelError(f"{self.network[output].where}: {shape}; expected one column per frame")
+        for node in self.network.precomputed():
+            if node.value is None:
+                raise ModelError(f"{node.where}: not computed; expected a trained model")
+
+    @property
+    def dim(self) -> int:
+        """Rows of the frames that `score` takes, before stacking."""
+        return self._dim
+
+    @property
+    def num_outputs(self) -> int:
+        """Rows of what `score` gives."""
+        return self.network.shapes[self.output].rows
+
+    def score(self, frames: np.ndarray) -> np.ndarray:
+        """The output node for every frame.
+
+        frames (dim, T), any float type, T > 0; returns (num_outputs, T) float32, Fortran order.  Beyond the ends the
+        first and last frame are repeated.  Raises ShapeError.
+        """
+        if frames.ndim != 2 or frames.shape[0] != self.dim or frames.shape[1] == 0:
+            found = "x".join(map(str, frames.shape))
+            raise ShapeError(f"features: a matrix of {found}; expected {self.dim}x*, at least one frame")
+        num_frames, left = frames.shape[1], self.window // 2
+        padded = np.empty((num_frames + self.window - 1, self.dim), np.float32)
+        pad_edges(frames.T, padded, left)
+        stacked = windows(padded, self.window)
+        scores = np.empty((self.num_outputs, num_frames), np.float32, order="F")
+        engine, block = self._mine()
+        with blas.one_thread:
+            for start in range(0, num_frames, BLOCK):
+                count = min(BLOCK, num_frames - start)
+                filled = min(-(-count // STEP) * STEP, BLOCK)
+                block[:, :count] = stacked[start : start + count].T
+                block[:, count:filled] = 0
+                engine.forward({self._input: block[:, :filled]})
+                value = self.network.backend.to_host(engine.value(self.output))
+                scores[:, start : start + count] = value[:, :count]
+        return scores
+
+    def _mine(self) -> tuple[Engine, Any]:
+        """This thread's engine and input block."""
+        if not hasattr(self._local, "engine"):
+            rows = self.dim * self.window
+            self._local.engine = Engine(self.network, [self.output], threads=1)
+            self._local.block = np.zeros((rows, BLOCK), np.float32, order="F")
+        return self._local.engine, self._local.block

@@ -1,0 +1,143 @@
+"""Threads that share work: every worker once, errors, nesting, and the number of BLAS threads while they work."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from acoustic import blas
+from acoustic.backend import matmul_into
+from acoustic.buffers import FOREVER, Lifetime, separate, share
+from acoustic.team import Team, default_threads
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_every_worker_works_once_in_a_thread_of_its_own(size):
+    team, seen = Team(size), []
+    for _ in range(50):
+        team.run(lambda worker: seen.append((worker, threading.get_ident())))
+    assert sorted(worker for worker, _ in seen) == sorted(list(range(size)) * 50)
+    assert len(set(seen)) == size
+    assert (0, threading.get_ident()) in seen
+
+
+def test_only_as_many_as_asked():
+    team, seen = Team(4), []
+    for count in (4, 2, 1, 3, 4):
+        team.run(seen.append, count)
+    assert sorted(seen) == sorted([0, 1, 2, 3, 0, 1, 0, 0, 1, 2, 0, 1, 2, 3])
+
+
+def test_workers_that_have_gone_to_sleep_wake():
+    team, seen = Team(3), []
+    for _ in range(3):
+        team.run(seen.append)
+        time.sleep(0.02)  # longer than they look out for work
+    assert sorted(seen) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_an_error_reaches_the_caller_and_does_no_harm():
+    team, seen = Team(3), []
+
+    def work(worker):
+        seen.append(worker)
+        if worker == 2:
+            raise KeyError("worker 2")
+
+    with pytest.raises(KeyError, match="worker 2"):
+        team.run(work)
+    team.run(seen.append)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+
+
+def test_work_within_work_runs_in_turn():
+    team, seen = Team(2), []
+    team.run(lambda outer: team.run(lambda inner: seen.append((outer, inner))))
+    assert sorted(seen) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_shares_cover_everything_once():
+    team = Team(3)
+    for count in (0, 1, 2, 3, 100):
+        pieces = [team.share(worker, count) for worker in range(3)]
+        assert [i for piece in pieces for i in range(count)[piece]] == list(range(count))
+
+
+def test_default_number_of_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert default_threads() == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    assert default_threads() >= 1
+
+
+@pytest.mark.skipif(not blas.controllable(), reason="numpy's BLAS is one whose threads cannot be set")
+def test_blas_uses_one_thread_while_somebody_is_inside():
+    get, put = blas._thread_calls()
+    before = get()
+    put(2)
+    try:
+        with blas.one_thread:
+            assert get() == 1
+            with blas.one_thread:
+                assert get() == 1
+            assert get() == 1
+        assert get() == 2
+    finally:
+        put(before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (70, 33, 65)])
+def test_products_of_any_layout(shape, dtype):
+    """Operands in either order and cut out of larger ones; the result in Fortran order, whole or a run of columns."""
+    m, k, n = shape
+    rng = np.random.default_rng(shape)
+
+    def layouts(rows, cols):
+        x = rng.standard_normal((rows, cols)).astype(dtype)
+        padded = np.pad(x, ((2, 3), (1, 2)))
+        return [x, np.asfortranarray(x), padded[2:-3, 1:-2], np.asfortranarray(padded)[2:-3, 1:-2]]
+
+    for a in layouts(m, k):
+        for b in layouts(k, n):
+            whole = np.full((m, n + 2), 7, dtype, order="F")
+            matmul_into(np, a, b, whole[:, 1:-1])
+            np.testing.assert_allclose(whole[:, 1:-1], a @ b, rtol=1e-4, atol=1e-4)
+            assert (whole[:, 0] == 7).all()
+            assert (whole[:, -1] == 7).all()
+
+
+class TestSharing:
+    """Placing lifetimes in memory."""
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_no_two_living_matrices_share_memory(self, seed):
+        rng = np.random.default_rng(seed)
+        lifetimes = []
+        for k in range(25):
+            start = int(rng.integers(0, 20))
+            end = FOREVER if rng.random() < 0.1 else start + int(rng.integers(0, 6))
+            in_place = tuple(one.key for one in lifetimes if one.end == start)
+            lifetimes.append(Lifetime(k, int(rng.integers(1, 4)) * 10, start, end, in_place, int(rng.integers(0, 2))))
+        plan = share(lifetimes)
+        assert plan.total <= separate(lifetimes).total
+        for one in lifetimes:
+            assert plan.sizes[plan.slab[one.key]] >= one.size
+            for other in lifetimes:
+                if one.key < other.key and plan.slab[one.key] == plan.slab[other.key]:
+                    first, second = sorted((one, other), key=lambda lifetime: lifetime.start)
+                    taken_over = first.end == second.start and first.key in second.in_place
+                    assert first.end < second.start or taken_over
+                    assert one.group == other.group
+
+    def test_by_hand(self):
+        """a dies as c begins, so c cannot have its memory unless it may overwrite it; d can."""
+        a, b = Lifetime("a", 10, 0, 2), Lifetime("b", 10, 1, 3)
+        c, d = Lifetime("c", 10, 2, 3), Lifetime("d", 20, 3, 4)
+        assert share([a, b, c, d]).slab == {"a": 0, "b": 1, "c": 2, "d": 0}
+        assert share([a, b, c, d]).sizes == (20, 10, 10)
+        in_place = Lifetime("c", 10, 2, 3, in_place=("a",))
+        assert share([a, b, in_place]).slab == {"a": 0, "b": 1, "c": 0}
+        larger = Lifetime("c", 11, 2, 3, in_place=("a",))
+        assert share([a, b, larger]).slab["c"] == 2
