@@ -11,7 +11,6 @@ are to be equal files.
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
     left = dict(tensors)
     for entry in _list(metadata, "nodes"):
         name, type_name, operands, options = _node_entry(entry)
-        node = network.add(type_name, name, *operands, initialise=False, **options)
+        node = network.add_node(type_name, name, operands, options)
         if node.is_stored and name in left:
             tensor = left.pop(name)
             if tensor.dtype.kind != "f":
@@ -139,7 +138,7 @@ def _node_entry(entry: Any) -> tuple[str, str, list[str], dict[str, Any]]:
     operands, options = entry.get("operands"), entry.get("options")
     sound = isinstance(name, str) and isinstance(type_name, str)
     sound = sound and isinstance(operands, list) and all(isinstance(operand, str) for operand in operands)
-    sound = sound and isinstance(options, dict) and all(re.fullmatch(r"\w+", option) for option in options)
+    sound = sound and isinstance(options, dict)
     if not sound:
         raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
     return name, type_name, operands, options

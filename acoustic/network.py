@@ -1,13 +1,12 @@
 """The computational network: named nodes, their stored values, and which of them play a special part (book 2.1)."""
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from acoustic.backend import Backend
-from acoustic.node import Node, Shape, node_class
+from acoustic.node import Node, Shape, did_you_mean, node_class
 from acoustic.order import forward_order
 from readers.errors import ModelError, ShapeError
 
@@ -42,30 +41,31 @@ class Network:
         try:
             return self.nodes[name]
         except KeyError:
-            near = difflib.get_close_matches(name, self.nodes, n=3, cutoff=0.6)
-            hint = f"did you mean {' or '.join(near)}" if near else f"known: {', '.join(self.nodes) or 'none'}"
+            hint = did_you_mean(name, self.nodes)
             raise ModelError(f"node {name!r}: not in the network; {hint}") from None
 
-    def add(self, type_name: str, name: str, *operands: Node | str, initialise: bool = True, **options: Any) -> Node:
+    def add(self, type_name: str, name: str, *operands: Node | str, **options: Any) -> Node:
         """Create a node, infer its shape and give it its initial value; returns it.
 
-        operands: nodes or their names; initialise: False when a value will be set anyway.
-        Raises ModelError (unknown type or option, name taken) and ShapeError.
+        operands: nodes or their names.  Raises ModelError (unknown type or option, name taken) and ShapeError.
         """
+        node = self.add_node(type_name, name, operands, options)
+        if node.is_stored and not node.is_precomputed:
+            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+        return node
+
+    def add_node(self, type_name: str, name: str, operands: Sequence[Node | str], options: Mapping[str, Any]) -> Node:
+        """The same, the options in a mapping, and without a value as yet."""
         if name in self.nodes:
-            raise ModelError(
-                f"node {name!r}: already in the network ({self.nodes[name].type_name}); expected a new name"
-            )
+            raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
         nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
         for operand in nodes:
             if self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
-        node = node_class(type_name)(name, nodes, options)
+        node = node_class(type_name)(name, nodes, dict(options))
         self.shapes[name] = self._checked_shape(node)
         self.nodes[name] = node
         self._tag(node)
-        if initialise and node.is_stored and not node.is_precomputed:
-            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
         return node
 
     def _tag(self, node: Node) -> None:

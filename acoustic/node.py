@@ -6,7 +6,7 @@ what `backward` reads, so that the engine may recycle everything else.  Nothing 
 """
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -123,8 +123,8 @@ class Node:
         checked = {}
         for name, value in settings.items():
             if name.lower() not in known:
-                names = ", ".join(option.name for option in self.options) or "none"
-                raise ModelError(f"{self.where}: unknown option {name!r}; expected one of: {names}")
+                hint = did_you_mean(name, [option.name for option in self.options])
+                raise ModelError(f"{self.where}: unknown option {name!r}; {hint}")
             option = known[name.lower()]
             checked[option.name] = option.convert(value, self.where)
         for option in self.options:
@@ -199,6 +199,16 @@ class Node:
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: `did you mean X or Y`, or all known ones when none is near."""
+    folded = {one.lower(): one for one in known}
+    near = [one for low, one in folded.items() if name and low.startswith(name.lower())]
+    near += [folded[low] for low in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+    if near:
+        return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}"
+    return f"known: {', '.join(folded.values()) or 'none'}"
+
+
 _REGISTRY: dict[str, type[Node]] = {}
 
 
@@ -209,7 +219,7 @@ def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]
         for known in (name, *aliases):
             if known.lower() in _REGISTRY:
                 raise ValueError(f"node type {known!r} is already {_REGISTRY[known.lower()].__name__}")
-            _REGISTRY[known.lower()] = node_class
+        _REGISTRY.update((known.lower(), node_class) for known in (name, *aliases))
         node_class.type_name, node_class.aliases = name, aliases
         return node_class
 
@@ -223,9 +233,8 @@ def node_class(name: str) -> type[Node]:
     try:
         return _REGISTRY[name.lower()]
     except KeyError:
-        known = {n.lower(): n for c in registered_nodes() for n in (c.type_name, *c.aliases)}
-        near = [known[n] for n in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
-        hint = f"did you mean {' or '.join(near)}" if near else f"known: {', '.join(known.values())}"
+        known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
+        hint = did_you_mean(name, known)
         raise ModelError(f"unknown node type {name!r}; {hint}") from None
 
 

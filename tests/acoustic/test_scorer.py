@@ -1,0 +1,100 @@
+"""The scorer against the network's formulas, over utterances of any length, from several threads."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from acoustic import scorer as scorer_module
+from acoustic.model_file import save_model
+from acoustic.scorer import AcousticScorer
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from readers.errors import ModelError, ShapeError
+
+DIM, WINDOW, CLASSES = 3, 5, 4
+
+
+@pytest.fixture
+def network():
+    network = build_simple_network(
+        SimpleNetworkOptions((DIM * WINDOW, 8, CLASSES), with_prior=True, init_scale=20), seed=3
+    )
+    network.set_value("Prior", np.array([[0.1], [0.2], [0.3], [0.4]]))
+    return network
+
+
+@pytest.fixture
+def path(network, tmp_path):
+    save_model(network, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def by_hand(network, frames):
+    """ScaledLogLikelihood of every frame, one at a time."""
+    value = {name: node.value.astype(np.float64) for name, node in network.nodes.items() if node.is_stored}
+    columns = []
+    for t in range(frames.shape[1]):
+        around = np.clip(np.arange(t - WINDOW // 2, t + WINDOW // 2 + 1), 0, frames.shape[1] - 1)
+        x = np.concatenate([frames[:, s] for s in around])[:, None]
+        hidden = 1 / (1 + np.exp(-(value["W0"] @ x + value["B0"])))
+        columns.append(value["W1"] @ hidden + value["B1"] - np.log(value["Prior"]))
+    return np.hstack(columns)
+
+
+@pytest.mark.parametrize("num_frames", [1, 2, 63, 64, 65, 200])
+def test_scores_by_hand(network, path, num_frames, monkeypatch):
+    monkeypatch.setattr(scorer_module, "BLOCK", 128)
+    frames = np.random.default_rng(num_frames).normal(size=(DIM, num_frames))
+    scorer = AcousticScorer(path, window=WINDOW)
+    assert (scorer.dim, scorer.num_outputs) == (DIM, CLASSES)
+    scores = scorer.score(frames)
+    assert scores.dtype == np.float32
+    assert scores.flags.f_contiguous
+    np.testing.assert_allclose(scores, by_hand(network, frames), rtol=1e-4, atol=1e-5)
+    kept = scores.copy()
+    scorer.score(np.asfortranarray(frames[:, ::-1], dtype=np.float32))
+    np.testing.assert_array_equal(scores, kept)  # nobody else's memory
+
+
+def test_scores_from_several_threads(path):
+    scorer = AcousticScorer(path, window=WINDOW)
+    utterances = [np.random.default_rng(k).normal(size=(DIM, 50 + 40 * k)) for k in range(8)]
+    expected = [scorer.score(frames) for frames in utterances]
+    got = {}
+
+    def work(k):
+        for _ in range(10):
+            got[k] = scorer.score(utterances[k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, scores in enumerate(expected):
+        np.testing.assert_array_equal(got[k], scores)
+
+
+@pytest.mark.parametrize("shape", [(DIM + 1, 4), (DIM, 0), (DIM,)])
+def test_faults_of_features(path, shape):
+    with pytest.raises(ShapeError, match=r"features: a matrix of \S+; expected 3x\*, at least one frame"):
+        AcousticScorer(path, window=WINDOW).score(np.zeros(shape))
+
+
+def test_faults_of_the_model(network, path, tmp_path):
+    with pytest.raises(
+        ModelError, match=rf"^{path}: node 'Scaled': not in the network; did you mean ScaledLogLikelihood"
+    ):
+        AcousticScorer(path, "Scaled", WINDOW)
+    with pytest.raises(
+        ModelError, match=rf"^{path}: input 'features' has 15 rows; expected a multiple of the window, 11"
+    ):
+        AcousticScorer(path)
+    with pytest.raises(ModelError, match=rf"^{path}: window of 4 frames; expected an odd number"):
+        AcousticScorer(path, window=4)
+    with pytest.raises(ModelError, match=rf"^{path}: node 'LogOfPrior' \(Log\): 4x1; expected one column per frame"):
+        AcousticScorer(path, "LogOfPrior", WINDOW)
+    network["Prior"].value = None
+    save_model(network, path)
+    with pytest.raises(ModelError, match=rf"^{path}: node 'Prior' \(Mean\): not computed; expected a trained model"):
+        AcousticScorer(path, window=WINDOW)
