@@ -12,7 +12,7 @@ from pathlib import Path
 
 from readers.errors import ConfigError
 from readers.files import atomic_write
-from recipes.cli.main import main
+from recipes.cli.main import RAW_COMMANDS, main
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,11 @@ def command(name: str, *arguments: object) -> int:
     Returns its exit status, 0 or 1; raises ConfigError when nothing could be done (the command has said why).
     """
     words = [str(word) for word in arguments]
-    print(f"$ argonaut {name} {shlex.join(words)}", flush=True)
+    program = name if name in RAW_COMMANDS else f"argonaut {name}"
+    print(f"$ {program} {shlex.join(words)}", flush=True)
     status = main([name, *words])
     if status > 1:
-        raise ConfigError(f"argonaut {name}: exit status {status}; expected 0 or 1, see the message above")
+        raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
     return status
 
 
