@@ -262,3 +262,18 @@ def momentum(weight, gradient, smoothed, rate, decay):
         step = decay * smoothed[i] + rate * gradient[i]
         smoothed[i] = step
         weight[i] -= step
+
+
+@loop
+def regularised_momentum(weight, gradient, smoothed, rate, decay, limit, l2, shrink, ahead):
+    """The same with the gradient clipped to +-limit, l2 * weight added, Nesterov's step if ahead, and shrinking."""
+    for i in range(weight.shape[0]):
+        g = gradient[i]
+        g = limit if g > limit else g
+        g = -limit if g < -limit else g
+        pull = rate * (g + l2 * weight[i])
+        step = decay * smoothed[i] + pull
+        smoothed[i] = step
+        w = weight[i] - (decay * step + pull if ahead else step)
+        excess = abs(w) - shrink
+        weight[i] = float32(0) if excess < float32(0) else np.copysign(excess, w)

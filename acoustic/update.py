@@ -34,11 +34,9 @@ class Updater:
         self.xp = network.backend.xp
         learnable = [node for node in network.parameters() if node.needs_gradient]
         self.velocities = {node.name: _zeros(network, node) for node in learnable}
-        self._momentum_step = network.backend.kernels.momentum_step
+        self._kernels = network.backend.kernels
         plain = math.isinf(options.clipping_threshold) and not options.l2_weight and not options.l1_weight
         self._plain = plain and not options.nesterov
-        largest = 0 if self._plain else max((velocity.size for velocity in self.velocities.values()), default=0)
-        self._scratch = network.backend.empty(largest, 1).reshape(-1)
         self._rate = self._momentum = 0.0
         self._num_frames = 0
 
@@ -61,47 +59,28 @@ class Updater:
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter; the gradient's memory is used up."""
         rate = self._rate * node.settings["learningRateMultiplier"]
-        if not self._plain:
-            self._regularise(node.value, gradient)
-        if self.options.nesterov:
-            self._nesterov_step(node.value, gradient, self.velocities[node.name], rate)
-        else:
-            self._momentum_step(node.value, gradient, self.velocities[node.name], rate, self._momentum)
-        if self.options.l1_weight:
-            self._shrink(node.value, rate * self.options.l1_weight * self._num_frames)
-
-    def _regularise(self, weight: Any, gradient: Any) -> None:
+        matrices = node.value, gradient, self.velocities[node.name]
+        if self._plain:
+            self._kernels.momentum_step(*matrices, rate, self._momentum)
+            return
         limit = self.options.clipping_threshold * self._num_frames
-        if limit < math.inf:
-            if self.options.clip_by_truncation:
-                self.xp.clip(gradient, -limit, limit, out=gradient)
-            else:
-                norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
-                if norm > limit:
-                    gradient *= limit / norm
-        if self.options.l2_weight:
-            scratch = self._like(weight)
-            self.xp.multiply(weight, self.options.l2_weight * self._num_frames, out=scratch)
-            gradient += scratch
+        if not self.options.clip_by_truncation:
+            self._clip_by_norm(gradient, limit)
+            limit = math.inf
+        self._kernels.regularised_step(
+            *matrices,
+            rate,
+            self._momentum,
+            limit=limit,
+            l2=self.options.l2_weight * self._num_frames,
+            l1=self.options.l1_weight * self._num_frames,
+            nesterov=self.options.nesterov,
+        )
 
-    def _nesterov_step(self, weight: Any, gradient: Any, velocity: Any, rate: float) -> None:
-        gradient *= (1 - self._momentum) * rate
-        velocity *= self._momentum
-        velocity += gradient
-        scratch = self._like(weight)
-        self.xp.multiply(velocity, self._momentum, out=scratch)
-        weight -= scratch
-        weight -= gradient
-
-    def _shrink(self, weight: Any, threshold: float) -> None:
-        # w - clip(w) moves every element towards 0 by the threshold, and to 0 those within it.
-        scratch = self._like(weight)
-        self.xp.clip(weight, -threshold, threshold, out=scratch)
-        weight -= scratch
-
-    def _like(self, matrix: Any) -> Any:
-        """Memory of a matrix's shape for a moment; one piece serves every parameter."""
-        return self._scratch[: matrix.size].reshape(matrix.shape, order="F")
+    def _clip_by_norm(self, gradient: Any, limit: float) -> None:
+        norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
+        if norm > limit:
+            gradient *= limit / norm
 
 
 def _zeros(network: Network, node: Node) -> Any:
