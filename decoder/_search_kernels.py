@@ -4,6 +4,8 @@ A token is (place, LM state, cost, slack, step).  A place below P is a position 
 eaten a frame); place P + s is acceptor state s between two frames, after a word arc or at a junction.  Costs are -ln
 and add up in float64; the acoustic part is float32 scores times -acweight.
 
+The beams are measured from the best token on a position: a token between frames may stand where nothing goes on.
+
 Ties: of equal costs at one place and LM state, the token that came first stays.  Tokens of the last frame advance in
 the order in which they were made, each first into its own position again, then over its arcs in order of target; word
 arcs follow in the same order of tokens, in order of target and word.
@@ -25,7 +27,6 @@ from decoder._token_store import (
     Trace,
     add_arrival,
     add_step,
-    cheaper_between,
     find_or_add,
     keep_best_tokens,
     make_room,
@@ -34,6 +35,7 @@ from decoder._token_store import (
 )
 from decoder.language_model import lm_step
 
+FINITE = np.finfo(np.float64).max  # what costs inf is never within a beam, however wide
 SENTENCE_OVER = 0x7FFFFFFF  # LM state after </s>
 # What a word arc does to the language model, where it is no LM word id:
 KEEP_HISTORY, END_SENTENCE = -1, -2
@@ -284,7 +286,8 @@ def search(graph, lm, limits, scores):
     graph: SearchGraph; lm: LMArrays; limits: Limits; scores (T, K) f4: log-likelihoods, C order (a frame is a row).
     Returns (outcome, cost, end step, trace, frames eaten, tokens advanced over all frames).  When no token is final the
     path is the best unfinished one; when all died (every score was -inf) there is none and `end` is -1.
-    After the last frame nothing is pruned, so that an ending is not lost for the LM cost of its last word.
+    After the last frame nothing is pruned, so that an ending is not lost for the LM cost of its last word; nor is
+    anything before the first, where the start state itself may lead nowhere but over word arcs.
     """
     num_frames, size = scores.shape[0], 1024
     table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
@@ -295,13 +298,14 @@ def search(graph, lm, limits, scores):
     find_or_add(table, stamp, new, 0, place << 32 | np.int64(limits.lm_start))
     put(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
     num_advanced, num_old, best = 0, 0, 0
+    cutoff, exit_cutoff, word_cutoff = FINITE, FINITE, FINITE
     num_emitted, count = 0, 1  # the start state stands before the first frame, as if it had been crossed to
     for frame in range(-1, num_frames):
         if frame >= 0:
             old, new, num_old = new, old, count
             stamp += 1
-            cutoff, best_cost = old[best]["cost"] + limits.beam, np.inf
-            bound = cheapest_step(graph, limits, old[best], scores[frame]) + limits.beam
+            best_cost = np.inf
+            bound = min(cheapest_step(graph, limits, old[best], scores[frame]) + limits.beam, FINITE)
             i, count, best = 0, 0, -1
             while i < num_old:
                 if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
@@ -315,10 +319,12 @@ def search(graph, lm, limits, scores):
             if count == 0:
                 return ALL_TOKENS_DIED, np.inf, np.int64(-1), trace, frame, num_advanced
             num_emitted = count
-        cutoff = new[best]["cost"] + limits.beam
-        cutoffs = (cutoff, cutoff, new[best]["cost"] + limits.word_beam)
-        if frame == num_frames - 1:
-            cutoffs = (cutoff, np.inf, np.inf)
+        if frame >= 0:
+            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
+            exit_cutoff, word_cutoff = cutoff, min(new[best]["cost"] + limits.word_beam, FINITE)
+            if frame == num_frames - 1:
+                exit_cutoff = word_cutoff = FINITE
+        cutoffs = (cutoff, exit_cutoff, word_cutoff)
         for level in range(-1, limits.max_level):
             i, end = (0, num_emitted) if level < 0 else (num_emitted, count)
             while i < end:
@@ -329,10 +335,10 @@ def search(graph, lm, limits, scores):
                     trace = make_room(trace, needed)
                     if count + needed > new.shape[0]:
                         new, table = more_tokens(new, count, count + needed, table, stamp)
-        best = cheaper_between(new, num_emitted, count, best)
         num_advanced += count
         if count > limits.max_tokens and frame < num_frames - 1:
-            best = keep_best_tokens(new, count, limits.max_tokens)
+            best = keep_best_tokens(new, num_emitted, count, limits.max_tokens)
+            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
     trace = make_room(trace, count + 1)
     cost, end_step = end_utterance(graph, lm, limits, num_frames, new, num_emitted, count, trace)
     if end_step >= 0:

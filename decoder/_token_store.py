@@ -120,15 +120,6 @@ def put(tokens, index, cost, slack, step):
 
 
 @njit(cache=True, nogil=True)
-def cheaper_between(tokens, begin, end, best):
-    """Index of the token of least cost among `best` and begin .. end-1; of equal ones, the first named."""
-    for i in range(begin, end):
-        if tokens[i]["cost"] < tokens[best]["cost"]:
-            best = i
-    return best
-
-
-@njit(cache=True, nogil=True)
 def smallest(values, count):
     """The `count`-th smallest of `values` (1 = the least), which are reordered: Hoare's selection."""
     low, high, wanted = 0, values.shape[0] - 1, count - 1
@@ -154,10 +145,10 @@ def smallest(values, count):
 
 
 @njit(cache=True, nogil=True)
-def keep_best_tokens(tokens, count, max_tokens):
+def keep_best_tokens(tokens, num_emitted, count, max_tokens):
     """Leave the `max_tokens` tokens of least cost - slack; of equal ones, the first.  The others get cost inf.
 
-    Returns the index of the token of least cost.
+    Returns the index of the token of least cost among the first num_emitted, or among all if none of those is left.
     """
     values = np.empty(count)
     for i in range(count):
@@ -166,12 +157,22 @@ def keep_best_tokens(tokens, count, max_tokens):
     room = max_tokens
     for i in range(count):
         room -= values[i] < threshold
-    best, best_cost = 0, np.inf
     for i in range(count):
         if values[i] > threshold or (values[i] == threshold and room <= 0):
             tokens[i]["cost"] = np.inf
-            continue
-        room -= values[i] == threshold
-        if tokens[i]["cost"] < best_cost:
-            best, best_cost = i, tokens[i]["cost"]
+        else:
+            room -= values[i] == threshold
+    best = cheapest(tokens, 0, num_emitted)
+    if tokens[best]["cost"] == np.inf:
+        best = cheapest(tokens, num_emitted, count)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def cheapest(tokens, begin, end):
+    """Index of the token of least cost among begin .. end-1; of equal ones, the first."""
+    best = begin
+    for i in range(begin, end):
+        if tokens[i]["cost"] < tokens[best]["cost"]:
+            best = i
     return best

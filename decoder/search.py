@@ -231,7 +231,7 @@ def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.nd
         for name in names:
             if name not in graph.models:
                 raise GraphError(
-                    f"silence model {name!r} is not in {graph.where}; expected one of its {len(graph.models)}"
+                    f"{graph.where}: no silence model {name!r}; expected one of its {len(graph.models)} phone models"
                 )
         return np.isin(graph.models, names)
     silence = np.isin(graph.models, ("sil", "sp"))
