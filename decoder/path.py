@@ -165,10 +165,11 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
 
 
 def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
-    """The words of a path; sentence marks, and words that are not written, are left out."""
+    """The words of a path, but for those that are not written and sentence marks that nothing is to be written for."""
     words = []
     for steps in word_steps(path, graph, silence):
-        if steps.mark or not graph.outputs[steps.word]:
+        output = graph.outputs[steps.word]
+        if not output or (steps.mark and output == graph.words[steps.word]):
             continue
         inside = np.arange(steps.first, steps.last)
         inside = inside[path.label[inside] >= 0]
@@ -176,5 +177,5 @@ def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
         if inside.size:
             start, end = int(path.start[inside[0]]), int(path.end[inside[-1]])
         cost = float(path.cost[inside].sum() + path.cost[steps.label])
-        words.append(WordTimes(graph.outputs[steps.word], start, end, cost))
+        words.append(WordTimes(output, start, end, cost))
     return words

@@ -74,16 +74,16 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
         if not entry.phones:
             raise GraphError(f"dictionary word '{entry.word}': no phones; expected at least one")
         cost = -options.pronunciation_scale * math.log(probability)
-        if entry.word in marks:
-            marks[entry.word].append((tuple(entry.phones), cost))
-            continue
-        words.append((entry.word, tuple(entry.phones), cost))
         output = entry.word if entry.output is None else entry.output
         if outputs.setdefault(entry.word, output) != output:
             raise GraphError(
                 f"dictionary word '{entry.word}': output symbols '{outputs[entry.word]}' and '{output}'; expected one "
                 "output symbol for all its pronunciations"
             )
+        if entry.word in marks:
+            marks[entry.word].append((tuple(entry.phones), cost))
+        else:
+            words.append((entry.word, tuple(entry.phones), cost))
     silence = options.silence
     if silence is None and len(marks[SENTENCE_START]) == 1 and len(marks[SENTENCE_START][0][0]) == 1:
         silence = marks[SENTENCE_START][0][0][0]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.dictionary import Pronunciation, write_dictionary
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.hmm_tables import write_state_map
@@ -42,6 +43,12 @@ def write_state_tables(out: Path) -> None:
     write_state_map(out / "states.map", states)
     with atomic_write(out / "states.list", "w") as file:
         file.writelines(f"{state}\n" for names in states.values() for state in names)
+
+
+def write_phone_dictionary(path: Path) -> None:
+    """Every phone as a word of its own; <s> and </s> are the silence at both ends and are written as such."""
+    marks = [Pronunciation(mark, SILENCE, None, (SILENCE,)) for mark in ("<s>", "</s>")]
+    write_dictionary(path, [Pronunciation(p, None, None, (p,)) for p in phone_set() if p != SILENCE] + marks)
 
 
 def write_labels(utterances: list[Utterance], scp: Path, states_mlf: Path, phones_mlf: Path) -> RunReport:

@@ -34,8 +34,8 @@ class Recipe:
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
         self.synthetic = arguments.data is None
-        self.data: Path = self.out / "corpus" if self.synthetic else arguments.data
         self.size, self.seed, self.workers = arguments.size, arguments.seed, arguments.workers
+        self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
 
     def settings(self) -> dict:
         return {"data": str(self.data), "size": self.size if self.synthetic else None, "seed": self.seed}
@@ -93,6 +93,7 @@ class Recipe:
                 self.sets[name], scp, labels / f"{name}.states.mlf", labels / f"{name}.phones.mlf"
             )
             lost |= self.account(report, f"{name}.labels")
+        prepare.write_phone_dictionary(labels / "phones.dict")
         prepare.write_phone_text(labels / "train.phones.mlf", labels / "train.phones.txt")
         return lost
 
@@ -104,11 +105,8 @@ class Recipe:
         labels = self.out / "labels"
         return command(
             "graph", "--state-list", labels / "states.list", "--alignment", labels / "train.states.mlf",
-            "--lm", self.out / "lm.arpa", "--silence", "h#", "--out", self.out / "graph",
-        ) | command(
-            "argon", "-precompile", "-infsm", self.out / "graph" / "graph.fsa.gz",
-            "-lookahead-file", self.out / "graph" / "lookahead",
-            "-transition-file", self.out / "graph" / "transitions", "-graph", self.graph_image,
+            "--dict", labels / "phones.dict", "--no-optional-silence", "--drop-missing", "--lm", self.out / "lm.arpa",
+            "--out", self.out / "graph",
         )  # fmt: skip
 
     def train(self) -> int:
@@ -133,7 +131,7 @@ class Recipe:
 
     @property
     def graph_image(self) -> Path:
-        return self.out / "graph" / "graph.image"
+        return self.out / "graph" / "graph.dg"
 
     @property
     def model(self) -> Path:

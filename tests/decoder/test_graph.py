@@ -234,9 +234,10 @@ def test_lookahead_table_has_the_costs_that_the_graph_charges():
 
 
 def test_output_symbols_that_differ_from_the_word_are_reported():
-    dictionary = [*SILENCES, Pronunciation("X", "ex", None, ("a",)), Pronunciation("Y", "", None, ("b",))]
+    marks = [Pronunciation("<s>", "h#", None, ("sil",)), Pronunciation("</s>", None, None, ("sil",))]
+    dictionary = [*marks, Pronunciation("X", "ex", None, ("a",)), Pronunciation("Y", "", None, ("b",))]
     graph = build_monophone_graph(STATES, None, dictionary, unigrams({"X": -1.0, "Y": -1.0}))
-    assert graph.outputs == {"X": "ex", "Y": ""}
+    assert graph.outputs == {"<s>": "h#", "X": "ex", "Y": ""}
 
 
 def test_acceptor_survives_att_text(tmp_path):
