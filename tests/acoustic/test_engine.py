@@ -1,5 +1,7 @@
-"""The engine: order, time stamps, gradients through graphs, memory, threads, faults."""
+"""The engine: gradients through graphs, time stamps, memory, threads, faults."""
 
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 
@@ -10,7 +12,6 @@ from acoustic.engine import MIN_COLUMNS, Engine
 from acoustic.fusion import BiasActivation
 from acoustic.gradient_check import check_gradients
 from acoustic.network import Network
-from acoustic.order import forward_order, gradient_order, need_gradient
 from readers.errors import ModelError, ShapeError
 
 VARIANTS = [
@@ -91,60 +92,6 @@ class Calls:
     def taken(self):
         names, self.names = sorted(set(self.names)), []
         return names
-
-
-# ---- order
-
-
-def test_forward_order_visits_operands_first_and_once():
-    """A diamond: d uses b and c, which both use a.  Depth first, in the order of the operands (Algorithm 2.2)."""
-    network = Network("double", threads=1)
-    network.add("Parameter", "a", rows=1)
-    network.add("Sigmoid", "b", "a")
-    network.add("Tanh", "c", "a")
-    network.add("Plus", "d", "c", "b")
-    assert [node.name for node in forward_order([network["d"]])] == ["a", "c", "b", "d"]
-
-
-def test_order_of_a_very_deep_network_needs_no_recursion():
-    network = Network("double", threads=1)
-    top = network.add("Parameter", "x", rows=1)
-    for k in range(3000):
-        top = network.add("Negate", f"n{k}", top)
-    order = forward_order([top])
-    assert len(order) == 3001
-    assert len(gradient_order(network.add("SumElements", "J", top), need_gradient([*order, network["J"]]))) == 3001
-
-
-def test_a_loop_is_reported_as_a_path():
-    network = layered()
-    network["T0"].operands[1] = network["P1"]
-    with pytest.raises(ModelError, match=r"is its own operand: T0 <- P1 <- T1 <- H1 <- P0 <- T0; expected no loop"):
-        network.validate()
-
-
-def test_gradient_order_takes_a_node_after_all_its_users():
-    """J = sum(a*b + b): b's gradient waits for both of its users (Algorithm 2.4)."""
-    network = Network("double", threads=1)
-    network.add("Parameter", "x", rows=2)
-    network.add("Sigmoid", "b", "x")
-    network.add("ElementTimes", "product", "x", "b")
-    network.add("Plus", "total", "product", "b")
-    criterion = network.add("SumElements", "J", "total")
-    order = [node.name for node in gradient_order(criterion, need_gradient(forward_order([criterion])))]
-    assert order.index("b") > order.index("product") > order.index("total") > order.index("J")
-    assert max(c.error for c in check_gradients(network, "J", {})) < 1e-6
-
-
-def test_need_gradient_stops_at_inputs_and_frozen_parameters():
-    """Algorithm 2.5: needed upwards from a parameter that learns, nowhere else."""
-    network = Network("double", threads=1)
-    network.add("Input", "x", rows=3)
-    network.add("Parameter", "W0", rows=2, cols=3, needGradient=False)
-    network.add("Times", "h", "W0", "x")
-    network.add("Parameter", "W1", rows=2, cols=2)
-    network.add("Times", "y", "W1", "h")
-    assert need_gradient(forward_order([network["y"]])) == {"W1", "y"}
 
 
 # ---- values and gradients
@@ -405,6 +352,35 @@ def test_on_gradient_gets_every_parameter_once_when_it_may_be_changed(threads):
     assert set(got) == set(expected)
     for name, gradient in expected.items():
         np.testing.assert_allclose(got[name], gradient, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_two_trainings_are_equal_bit_for_bit(threads):
+    weights = []
+    for _ in range(2):
+        network = layered((40, 64, 64, 4), precision="float", dropout=True, threads=threads)
+        engine = Engine(network, ["CE", "Err"])
+        smoothed = {node.name: np.zeros_like(node.value) for node in network.parameters()}
+
+        def update(node, gradient, smoothed=smoothed, kernels=network.backend.kernels):
+            kernels.momentum_step(node.value, gradient, smoothed[node.name], 0.01, 0.9)
+
+        for step in range(20):
+            matrices = data(100 + step % 3, seed=step, rows=40, dtype=np.float32)
+            engine.forward(matrices, training=True, dropout_rate=0.2, seed=(1, step))
+            engine.backward(on_gradient=update)
+        weights.append([node.value for node in network.parameters()])
+    for first, other in zip(*weights):
+        assert np.isfinite(first).all()
+        np.testing.assert_array_equal(first, other)
+
+
+def test_importing_the_engine_compiles_and_loads_nothing_slow():
+    code = (
+        "import sys, acoustic.engine, acoustic.scorer, acoustic.network; print({'numba', 'scipy'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
 
 
 # ---- memory
