@@ -13,6 +13,7 @@ from readers.context import pad_edges, windows
 from readers.errors import ModelError, ShapeError
 
 BLOCK = 512  # columns at a time: enough for the matrix product, little memory
+UNSEEN = -1e10  # of an output that training never saw; Kaldi's nnet-forward disables such classes too
 STEP = 64  # blocks are filled up to a multiple of this, so that few layouts are made
 
 
@@ -48,6 +49,7 @@ class AcousticScorer:
                 f"{model_path}: input {self._input!r} has {rows} rows; expected a multiple of the window, {window}"
             )
         self._dim = rows // window
+        self._unseen = self._unseen_outputs()
         self._local = threading.local()
 
     def _check_node(self, output: str) -> None:
@@ -57,6 +59,15 @@ class AcousticScorer:
         for node in self.network.precomputed():
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed; expected a trained model")
+
+    def _unseen_outputs(self) -> np.ndarray:
+        """Outputs whose prior, the mean of the labels, is 0: divided by it they would outscore everything."""
+        priors = [
+            self.network.backend.to_host(node.value).ravel()
+            for node in self.network.precomputed()
+            if node.type_name == "Mean" and node.operands[0].name in self.network.labels
+        ]
+        return np.flatnonzero(np.any([prior == 0 for prior in priors if prior.size == self.num_outputs], axis=0))
 
     @property
     def dim(self) -> int:
@@ -72,7 +83,7 @@ class AcousticScorer:
         """The output node for every frame.
 
         frames (dim, T), any float type, T > 0; returns (num_outputs, T) float32, Fortran order.  Beyond the ends the
-        first and last frame are repeated.  Raises ShapeError.
+        first and last frame are repeated.  Outputs that never occurred in training get UNSEEN.  Raises ShapeError.
         """
         if frames.ndim != 2 or frames.shape[0] != self.dim or frames.shape[1] == 0:
             found = "x".join(map(str, frames.shape))
@@ -92,6 +103,7 @@ class AcousticScorer:
                 engine.forward({self._input: block[:, :filled]})
                 value = self.network.backend.to_host(engine.value(self.output))
                 scores[:, start : start + count] = value[:, :count]
+        scores[self._unseen] = UNSEEN
         return scores
 
     def _mine(self) -> tuple[Engine, Any]:

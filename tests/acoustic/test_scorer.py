@@ -98,3 +98,11 @@ def test_faults_of_the_model(network, path, tmp_path):
     save_model(network, path)
     with pytest.raises(ModelError, match=rf"^{path}: node 'Prior' \(Mean\): not computed; expected a trained model"):
         AcousticScorer(path, window=WINDOW)
+
+
+def test_outputs_never_seen_in_training_do_not_outscore_the_others(network, tmp_path):
+    network.set_value("Prior", np.array([[0.5], [0.0], [0.5], [0.0]]))
+    save_model(network, tmp_path / "model")
+    scores = AcousticScorer(tmp_path / "model", window=WINDOW).score(np.ones((DIM, 7)))
+    assert (scores[[1, 3]] == scorer_module.UNSEEN).all()
+    assert np.abs(scores[[0, 2]]).max() < 100
