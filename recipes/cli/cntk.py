@@ -177,7 +177,8 @@ def cpu_threads(config) -> Iterator[int | None]:
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
     try:
-        with blas.threads(threads):
+        # Several threads of a network multiply with one thread each; one alone would leave the number to the library.
+        with blas.one_thread if threads == 1 else contextlib.nullcontext():
             yield threads
     finally:
         if before is None:
