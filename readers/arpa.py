@@ -158,11 +158,11 @@ def _parse_rows(rows, order, ids, vocabulary):
         added = dict(zip(new, range(start, start + len(new))))
         if len(added) != len(new) or not added.keys().isdisjoint(ids):
             raise ValueError
-        ids.update(added)
-        vocabulary.extend(new)
-    words = np.empty((len(rows), order), np.int32)
-    for k in range(order):
-        words[:, k] = [ids[row[k + 1]] for row in rows]
+        words = np.arange(start, start + len(new), dtype=np.int32)[:, None]
+    else:
+        words = np.empty((len(rows), order), np.int32)
+        for k in range(order):
+            words[:, k] = [ids[row[k + 1]] for row in rows]
     logprob = np.array([row[0] for row in rows], np.float64)
     backoff = np.zeros(len(rows))
     if with_backoff.all():
@@ -171,12 +171,14 @@ def _parse_rows(rows, order, ids, vocabulary):
         backoff[with_backoff] = [float(rows[i][-1]) for i in np.flatnonzero(with_backoff)]
     if not np.all(logprob <= MAX_LOG10_PROBABILITY) or np.isnan(backoff).any() or np.isposinf(backoff).any():
         raise ValueError
+    if order == 1:  # only now that nothing is wrong: a fault is looked for by what was there before
+        ids.update(added)
+        vocabulary.extend(new)
     return words, logprob, backoff
 
 
 def _blame(rows, numbers, order, ids, path) -> None:
     """Find the first wrong row and raise FormatError for it."""
-    # When the fault was found, the chunk's own unigrams may or may not be in ids already.
     seen: dict[str, int] = {}
     for row, number in zip(rows, numbers):
         where = f"{path}:{number}"

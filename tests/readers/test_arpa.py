@@ -117,6 +117,7 @@ def change(old, new):
         (change("-0.2 a \\b", "-0.2 a \\b 0 0"), r"a:18: '-0.2 a .* 0 0' has 5 fields; expected"),
         (change("-0.2 a \\b", "\\b a \\b"), r"a:18: '.*b' in .*; expected a number"),
         (change("-0.2 a \\b", "x a \\b"), r"a:18: 'x' in 'x a .*'; expected a number"),
+        (change("-0.5	a", "x	a"), r"a:12: 'x' in 'x a.*'; expected a number"),
         (change("-0.2 a \\b", "nan a \\b"), r"a:18: 'nan' in 'nan a .*'; expected a number"),
         (change("-0.3", "nan"), r"a:16: 'nan' in '-0.1 <s> a nan'; expected a number"),
         (change("-0.3", "-0.3x"), r"a:16: '-0.3x' in .*; expected a number"),
