@@ -48,7 +48,7 @@ POSITION = np.dtype(
 )
 ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("pad", "i4")])
 STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
-WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("lookahead", "f8"), ("target", "i4"), ("lm", "i4")])
+WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("paid", "f8"), ("target", "i4"), ("lm", "i4")])
 
 
 class SearchGraph(NamedTuple):
@@ -59,8 +59,8 @@ class SearchGraph(NamedTuple):
     arcs (E,), emitting: target position, its row, cost with what entering silence costs.
     states (S+1,): its arcs are first_arc .. the next state's first_arc - 1, its word arcs likewise; level: word arcs in
     a row that can end in it.  The last entry only ends the others.
-    words (W,), word arcs: cost with word penalty; bound: the least that crossing can add to cost - slack; lookahead: LM
-    cost paid on the way to the word; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
+    words (W,), word arcs: cost in the graph; bound: the least that crossing can add to cost - slack; paid: LM cost that
+    was paid on the way to the word, less the word penalty; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
     """
 
     positions: np.ndarray
@@ -222,7 +222,7 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
                     ln_lm = -lm_cost
                 if word["lm"] == END_SENTENCE:
                     following = np.int64(SENTENCE_OVER)
-                rest = -limits.lm_scale * ln_lm - word["lookahead"]
+                rest = -limits.lm_scale * ln_lm - word["paid"]
                 after += word["cost"] + rest
                 more_slack += max(0.0, rest)
                 if after - more_slack > cutoffs[2]:

@@ -88,7 +88,7 @@ def _trace_path(graph, lm, limits, trace, end, frames):
                 cost[i] += limits.lm_scale * lm_cost
         else:
             word = graph.words[-2 - label[i]]
-            cost[i] = word["cost"] - word["lookahead"]
+            cost[i] = word["cost"] - word["paid"]
             asked = limits.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
             if asked >= 0:
                 lm_cost, following = lm_step(lm, history, asked)

@@ -8,9 +8,9 @@ because the graph has charged the look-ahead on the way to the word.  At the end
 lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
 
 After each frame a token lives on if cost - slack <= least cost + beam; the narrower beam holds for tokens that have
-just crossed a word arc.  At a word arc the slack grows by what the LM added there, if it added anything; with every
-frame it shrinks by slack_decay.  Of more than max_tokens tokens the ones of least cost - slack stay.  Ties: see
-`decoder/_search_kernels.py`.
+just crossed a word arc.  At a word arc the slack grows by what LM and word penalty added there, if they added anything;
+with every frame it shrinks by slack_decay.  Of more than max_tokens tokens the ones of least cost - slack stay.  Ties:
+see `decoder/_search_kernels.py`.
 """
 
 import math
@@ -305,10 +305,10 @@ def _search_graph(
     direct = junction[exit] == 0  # junctions are passed between frames, see cross_words
     label = arrays.word_label
     is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
-    word_cost = arrays.word_cost.astype(np.float64) + options.word_penalty * is_word[label]
-    lookahead = graph.lookahead[label].astype(np.float64) * bool(np.any(word_lm != KEEP_HISTORY))
+    paid = graph.lookahead[label].astype(np.float64) * bool(np.any(word_lm != KEEP_HISTORY))
+    paid -= options.word_penalty * is_word[label]
     # Slack grows by what the LM adds; only what it takes away, where the look-ahead was too high, changes cost - slack.
-    least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - lookahead)
+    least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - paid)
     np.float32(options.sil_cost) * enters_silence(graph, silence)
     positions = _table(
         POSITION,
@@ -336,9 +336,9 @@ def _search_graph(
     )
     words = _table(
         WORD,
-        cost=word_cost,
-        bound=word_cost + least_rest - ROUNDING,
-        lookahead=lookahead,
+        cost=arrays.word_cost,
+        bound=arrays.word_cost + least_rest - ROUNDING,
+        paid=paid,
         target=arrays.word_target,
         lm=word_lm[label],
     )

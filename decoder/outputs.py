@@ -1,0 +1,97 @@
+"""What a search found as labels of an MLF and as HTK lattices.
+
+Scores are natural logs: minus the cost, which is the score as the search counted it, scales and penalties included.
+Word lines carry the word's share of the path: its states, transitions, language model; silence between words belongs to
+none.  State lines carry the state's share (without the language model, which a word line holds), phone lines the sum of
+their states.  Sources: CNTK book 6.1.3.3; HTK Book, label files and standard lattice format.
+"""
+
+import numpy as np
+
+from decoder.image import DecodingGraph
+from decoder.lattice import WordLattice
+from decoder.path import model_instances, word_steps
+from decoder.search import Decoder, Result, SearchOptions
+from readers.mlf import TICKS_PER_FRAME, Label
+from readers.slf import NULL_WORD, Lattice
+
+SCORE_DECIMALS = 6
+TICKS_PER_SECOND = 10_000_000
+
+
+def word_labels(result: Result, period: int = TICKS_PER_FRAME) -> list[Label]:
+    """One label per word; period: 100 ns ticks per frame."""
+    return [Label(word.start * period, word.end * period, word.word, _score(word.cost)) for word in result.words]
+
+
+def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME) -> list[Label]:
+    """One label per HMM state, as HVite aligns: the phone model and its score where it begins, then the word and its
+    score where that begins; <s> and </s> stand there as words, silence between words has none.
+    """
+    path, graph = result.path, decoder.graph
+    instances, models = model_instances(path, graph, decoder.silence)
+    ends = [*instances[1:], path.label.shape[0]]
+    phones = {}
+    for first, last, model in zip(instances, ends, models):
+        states = np.flatnonzero(path.label[first:last] >= 0) + first
+        phones[int(first)] = (graph.models[model], _score(path.cost[states].sum()))
+    words: dict[int, list[tuple[str, float]]] = {}
+    for word in word_steps(path, graph, decoder.silence):
+        states = np.flatnonzero(path.label[word.first : word.last] >= 0) + word.first
+        if graph.outputs[word.word]:
+            # A word without states of its own stands beside the word that its label was crossed in.
+            first = word.first if states.size else max(step for step in phones if step <= max(word.label, 0))
+            score = _score(path.cost[states].sum() + path.cost[word.label])
+            words.setdefault(first, []).append((graph.outputs[word.word], score))
+    labels = []
+    for i in np.flatnonzero(path.label >= 0).tolist():
+        state = graph.states[graph.arrays.position_state[path.label[i]]]
+        aux = (*([phones[i]] if i in phones else []), *words.get(i, []))
+        start, end = int(path.start[i]) * period, int(path.end[i]) * period
+        labels.append(Label(start, end, state, _score(path.cost[i]), aux))
+    return labels
+
+
+def _score(cost: float) -> float:
+    return round(-float(cost), SCORE_DECIMALS) + 0.0  # no -0.0
+
+
+def slf_lattice(
+    lattice: WordLattice,
+    graph: DecodingGraph,
+    options: SearchOptions,
+    utterance: str = "",
+    period: int = TICKS_PER_FRAME,
+    lm_name: str = "",
+) -> Lattice:
+    """The lattice as HTK writes it; for every link
+
+        acscale * a + lmscale * l + (wdpenalty if it has a word) = - its cost
+
+    exactly: l is ln P of the n-gram, a the acoustic log-likelihood with all else that the search charges (transitions,
+    silence, what the graph holds beyond the language model), in units of acscale.
+    """
+    word = [NULL_WORD if w < 0 or not graph.outputs[w] else graph.outputs[w] for w in lattice.word.tolist()]
+    acoustic_scale = options.acweight if options.acweight > 0 else 1.0
+    penalty = -options.word_penalty * np.array([name != NULL_WORD for name in word], dtype=np.float64)
+    seconds = period / TICKS_PER_SECOND
+    header = {"lmname": lm_name} if lm_name else {}
+    header |= {
+        "lmscale": repr(float(options.lm_scale)),
+        "wdpenalty": repr(float(-options.word_penalty) + 0.0),
+        "acscale": repr(float(acoustic_scale)),
+    }
+    return Lattice(
+        time=lattice.time * seconds,
+        start=lattice.start,
+        end=lattice.end,
+        word=word,
+        acoustic=(-lattice.cost - options.lm_scale * lattice.lm - penalty) / acoustic_scale,
+        lm=lattice.lm + 0.0,
+        div=[
+            tuple((graph.states[state], (end - start) * seconds, None) for state, start, end in states) or None
+            for states in lattice.states
+        ],
+        utterance=utterance,
+        header=header,
+    )

@@ -1,0 +1,386 @@
+"""Compile a decoding graph, or decode features or audio with one: the decoder of the CNTK book's chapter 6.
+
+worked example: compile the acceptor that `argonaut graph` wrote, then decode the feature files of test.scp
+  argon -precompile true -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg
+  argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap -infiles test.scp -outmlf test.mlf
+and the second ends with a line such as
+  utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
+
+Straight from audio: with --features hcopy.config, -infiles lists audio files.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.errors import ArgonautError, ConfigError
+from readers.report import RunReport
+from recipes.cli.console import one_line, progress_display, run_guarded
+
+LATER = {
+    "alignmlf": "forced alignment is not there yet; expected decoding with -lm",
+    "lm_collection": "several language models at once are not there yet; expected one with -lm",
+}
+SHOWN_LOSSES = 5  # on the terminal; the report names all
+TICKS_PER_SECOND = 10_000_000
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise ConfigError(f"command line: {message}; argon -help shows the options")
+
+
+def main(argv: list[str] | None = None) -> int:
+    return run_guarded(run, sys.argv[1:] if argv is None else argv)
+
+
+def run(argv: list[str]) -> int:
+    if not argv:
+        raise ConfigError("command line: no options; argon -help shows them")
+    parser = make_parser()
+    arguments = parser.parse_args(canonical(argv, parser))
+    for name, reason in LATER.items():
+        if getattr(arguments, name):
+            raise ConfigError(f"command line: -{name.replace('_', '-')}: {reason}")
+    if not arguments.graph:
+        raise ConfigError("command line: no -graph; expected the compiled graph, to write or to read")
+    return precompile_graph(arguments) if arguments.precompile else decode_files(arguments)
+
+
+def truth(text: str) -> bool:
+    if text.lower() not in ("true", "false", "t", "f", "1", "0"):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected true or false")
+    return text.lower() in ("true", "t", "1")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="argon",
+        usage="argon -graph FILE [options]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-h", "-help", action="help", help="this text")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell more")
+
+    compiling = parser.add_argument_group("graph compilation (6.1.3.1)")
+    add(compiling, "infsm", "FILE", "acceptor as AT&T text, plain or gzipped, to compile")
+    add(compiling, "lookahead-file", "FILE", "look-ahead score of each word, if the acceptor holds them")
+    add(compiling, "transition-file", "FILE", "lines [state] ln_self ln_forward")
+    add_switch(compiling, "precompile", "compile -infsm into -graph")
+    add(compiling, "graph", "FILE", "compiled graph, written with -precompile, else read")
+    compiling.add_argument(
+        "--state-map", default="", metavar="FILE", help="lines `model state state ...` (default: by the states' names)"
+    )
+    compiling.add_argument("--dict", default="", metavar="FILE", help="dictionary whose [output symbols] are written")
+
+    inputs = parser.add_argument_group("inputs (6.1.3.2)")
+    add(inputs, "infiles", "LIST", "feature files to decode, one a line, or name=file[first,last]")
+    inputs.add_argument("--features", default="", metavar="CONFIG", help="-infiles lists audio; HCopy configuration")
+    add(inputs, "lm", "FILE", "ARPA language model (default: the graph's own costs alone)")
+    add(inputs, "lm-collection", "FILE", "several language models: not yet")
+    add(inputs, "sil-cost", "X", "cost charged on entering silence (1.0)", 1.0)
+    inputs.add_argument(
+        "--silence", metavar="NAMES", help="silence models, comma between (default: those of <s>, sil and sp)"
+    )
+    add(inputs, "am", "FILE", "network model")
+    inputs.add_argument(
+        "--output-node", default="ScaledLogLikelihood", metavar="NODE", help="its log-likelihoods (ScaledLogLikelihood)"
+    )
+    add(inputs, "cntkmap", "FILE", "lines [state] index-of-network-output")
+    add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
+
+    outputs = parser.add_argument_group("outputs (6.1.3.3)")
+    add(outputs, "outmlf", "FILE", "recognised words as MLF")
+    add_switch(outputs, "detailed-alignment", "a line per HMM state in it, phone and word beside")
+    add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ...; PREFIX.index tells which is which")
+    outputs.add_argument("--report", metavar="FILE", help="where losses are named (default: OUTMLF.report)")
+    outputs.add_argument("--partial", action="store_true", help="write the best unfinished path where none is final")
+
+    searching = parser.add_argument_group("search (6.1.3.4)")
+    add(searching, "acweight", "X", "weight of acoustic log-likelihoods; useful 0.1 to 2 (0.0667)", 0.0667)
+    add(searching, "beam", "X", "absolute beam (15)", 15.0)
+    add(searching, "alignmlf", "FILE", "forced alignment: not yet")
+    add(searching, "max-tokens", "N", "tokens kept per frame (20000)", 20000)
+    add(searching, "word_end_beam_frac", "X", "beam after a word arc, as part of the beam (0.33333)", 0.33333)
+    searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
+    searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
+    searching.add_argument("--slack-decay", type=float, default=0.9, metavar="X", help="per frame (0.9)")
+    searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
+    searching.add_argument("--threads", type=int, metavar="N", help="(default: one per core)")
+    return parser
+
+
+def add(group, name: str, metavar: str, text: str, default=""):
+    """A flag of the book."""
+    group.add_argument(f"-{name}", type=type(default), default=default, metavar=metavar, help=text)
+
+
+def add_switch(group, name: str, text: str):
+    """A flag that stands alone or with true or false."""
+    group.add_argument(f"-{name}", type=truth, nargs="?", const=True, default=False, help=text, metavar="true|false")
+
+
+def canonical(argv: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    """The arguments with flags as the parser knows them: one dash or two, hyphens or underscores all mean the same."""
+    known = {flag.lstrip("-").replace("_", "-"): flag for flag in parser._option_string_actions}
+    result = []
+    for argument in argv:
+        flag, equals, value = argument.partition("=")
+        if flag.startswith("-"):
+            flag = known.get(flag.lstrip("-").replace("_", "-"), flag)
+        result.append(flag + equals + value)
+    return result
+
+
+def precompile_graph(arguments: argparse.Namespace) -> int:
+    from decoder.image import precompile
+    from decoder.image_file import save_graph
+    from readers.att import read_acceptor
+    from readers.dictionary import read_dictionary
+    from readers.hmm_tables import read_lookahead, read_state_map, read_transitions
+
+    if not arguments.infsm:
+        raise ConfigError("command line: -precompile without -infsm; expected the acceptor to compile")
+    outputs = {}
+    if arguments.dict:
+        entries = read_dictionary(arguments.dict)
+        outputs = {entry.word: entry.output for entry in entries if entry.output is not None}
+    graph = precompile(
+        read_acceptor(arguments.infsm),
+        read_transitions(arguments.transition_file) if arguments.transition_file else None,
+        read_lookahead(arguments.lookahead_file) if arguments.lookahead_file else None,
+        read_state_map(arguments.state_map) if arguments.state_map else None,
+        outputs,
+        where=arguments.infsm,
+    )
+    save_graph(graph, arguments.graph)
+    if not arguments.transition_file:
+        print("no -transition-file: transitions cost nothing", file=sys.stderr)
+    print(
+        f"graph: {arguments.graph}: {graph.num_states} states, {graph.num_positions} HMM positions, "
+        f"{len(graph.arrays.emitting_cost)} emitting arcs, {len(graph.arrays.word_cost)} word arcs"
+    )
+    return 0
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One utterance of the run; labels None: nothing to write."""
+
+    num_frames: int
+    period: int
+    reason: str
+    labels: list | None
+    tokens_per_frame: float
+
+
+class Pipeline:
+    """From a line of -infiles to labels and a lattice file; used by all threads at once."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        from acoustic.scorer import AcousticScorer
+
+        self.arguments = arguments
+        self.decoder = open_decoder(arguments)
+        self.scorer = AcousticScorer(arguments.am, arguments.output_node, arguments.dnn_window_size)
+        self.decoder.check_outputs(self.scorer.num_outputs, arguments.am)
+        self.config = open_features(arguments.features, self.scorer.dim) if arguments.features else None
+
+    def __call__(self, numbered) -> Decoded:
+        number, entry = numbered
+        try:
+            frames, period = self.read(entry)
+            scores = self.scorer.score(frames)
+            result = self.decoder.decode(scores)
+        except ArgonautError as fault:
+            name = "" if entry.path in str(fault) else f"{entry.path}: "
+            raise type(fault)(f"{name}{fault}") from fault
+        labels = None
+        if not result.reason or self.arguments.partial:
+            labels = self.labels(result, period)
+        if result.lattice is not None:
+            self.write_lattice(number, entry, result.lattice, period)
+        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame)
+
+    def read(self, entry):
+        """(frames (dim, T), 100 ns ticks per frame)."""
+        if self.config is None:
+            from readers.htk import read_htk
+
+            file = read_htk(entry.path, entry.start or 0, entry.end)
+            return file.frames, file.period
+        from features import extract, frame_period
+        from readers.audio import read_audio
+
+        if entry.end is not None:
+            raise ConfigError(f"{entry.where}: frames [{entry.start},{entry.end}] of audio; expected the whole file")
+        samples, rate = read_audio(entry.path)
+        return extract(samples, self.config, rate), frame_period(self.config, rate)
+
+    def labels(self, result, period: int) -> list:
+        from decoder.outputs import state_labels, word_labels
+
+        if self.arguments.detailed_alignment:
+            return state_labels(result, self.decoder, period)
+        return word_labels(result, period)
+
+    def write_lattice(self, number: int, entry, lattice, period: int) -> None:
+        from decoder.outputs import slf_lattice
+        from readers.slf import write_slf
+
+        name = Path(self.arguments.lm).name
+        options = self.decoder.options
+        slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
+        write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
+
+
+def open_decoder(arguments: argparse.Namespace):
+    from decoder.image_file import load_graph
+    from decoder.language_model import LanguageModel
+    from decoder.search import Decoder, SearchOptions
+    from readers.arpa import read_arpa
+    from readers.hmm_tables import read_cntkmap
+
+    options = SearchOptions(
+        acweight=arguments.acweight,
+        beam=arguments.beam,
+        max_tokens=arguments.max_tokens,
+        word_end_beam_frac=arguments.word_end_beam_frac,
+        sil_cost=arguments.sil_cost,
+        silence=None if arguments.silence is None else tuple(filter(None, arguments.silence.split(","))),
+        lm_scale=arguments.lm_scale,
+        word_penalty=arguments.word_penalty,
+        slack_decay=arguments.slack_decay,
+        lattice_beam=arguments.lattice_beam if arguments.lattice_prefix else None,
+        partial=arguments.partial,
+    )
+    lm = None
+    if arguments.lm:
+        lm = LanguageModel.from_arpa(read_arpa(arguments.lm))
+    else:
+        print("no -lm: the graph's own costs are all there is", file=sys.stderr)
+    return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap))
+
+
+def open_features(path: str, dim: int):
+    """The HCopy configuration; raises ConfigError unless it makes frames of `dim` values."""
+    from features import FeatureConfig
+    from readers.hcopy_config import read_hcopy_config
+
+    config = FeatureConfig.from_hcopy(read_hcopy_config(path))
+    if config.dim != dim:
+        raise ConfigError(
+            f"{path}: {config.target_kind} makes {config.dim} values a frame; expected {dim}, the model's input "
+            "divided by -dnn_window_size"
+        )
+    return config
+
+
+def decode_files(arguments: argparse.Namespace) -> int:
+    from readers.mlf import write_mlf
+    from readers.scp import read_scp
+
+    for name in ("am", "cntkmap", "infiles"):
+        if not getattr(arguments, name):
+            raise ConfigError(f"command line: no -{name}; expected it for decoding; argon -help shows the options")
+    if not arguments.outmlf and not arguments.lattice_prefix:
+        raise ConfigError("command line: neither -outmlf nor -lattice-prefix; expected somewhere to write")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
+    entries = read_scp(arguments.infiles)
+    if not entries:
+        raise ConfigError(f"{arguments.infiles}: no files; expected at least one")
+    pipeline = Pipeline(arguments)
+    progress = Run(arguments, pipeline)
+    with progress_display("argon", "utterances") as show:
+        decoded = progress.results(entries, show)
+        if arguments.outmlf:
+            write_mlf(arguments.outmlf, decoded)
+        else:
+            for _ in decoded:
+                pass
+    return progress.close()
+
+
+class Run:
+    """What became of every utterance, and how fast."""
+
+    def __init__(self, arguments: argparse.Namespace, pipeline: Pipeline):
+        self.arguments, self.pipeline = arguments, pipeline
+        self.report = RunReport("utterances")
+        self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
+        self.lattices: list[str] = []
+        self.started = time.monotonic()
+
+    def results(self, entries: list, show) -> Iterator[tuple[str, list]]:
+        """(MLF name, labels) of every utterance that has any, in order."""
+        from decoder.batch import in_order
+
+        for done, ((number, entry), result) in enumerate(
+            in_order(self.pipeline, self.unique(entries), self.arguments.threads), start=1
+        ):
+            if isinstance(result, Exception):
+                self.report.fail(entry.key, one_line(result))
+            else:
+                self.count(number, entry, result)
+                if result.labels is not None:
+                    yield mlf_name(entry.key), result.labels
+            show(done, len(entries), frames_per_second=self.num_frames / (time.monotonic() - self.started))
+
+    def unique(self, entries: list) -> Iterator[tuple]:
+        """(number from 1, entry), without entries whose name was there before: an MLF has one place for it."""
+        seen = {}
+        for number, entry in enumerate(entries, start=1):
+            if entry.key in seen:
+                self.report.fail(entry.key, f"{entry.where}: named as at {seen[entry.key]}; expected each name once")
+            else:
+                seen[entry.key] = entry.where
+                yield number, entry
+
+    def count(self, number: int, entry, result: Decoded) -> None:
+        self.num_frames += result.num_frames
+        self.ticks += result.num_frames * result.period
+        self.num_tokens += result.num_frames * result.tokens_per_frame
+        if result.reason:
+            self.report.fail(entry.key, result.reason)
+            return
+        self.report.done()
+        if self.arguments.lattice_prefix:
+            self.lattices.append(f"{number}\t{entry.key}\n")
+
+    def close(self) -> int:
+        """Write index and report, print the closing line; the exit status."""
+        from readers.files import atomic_write
+
+        seconds = time.monotonic() - self.started
+        if self.arguments.lattice_prefix:
+            with atomic_write(f"{self.arguments.lattice_prefix}.index", "w") as file:
+                file.writelines(self.lattices)
+        path = self.arguments.report or f"{self.arguments.outmlf or self.arguments.lattice_prefix}.report"
+        self.report.write(Path(path))
+        losses = self.report.lost
+        shown = len(losses) if self.arguments.verbose else SHOWN_LOSSES
+        for name, outcome, reason in losses[:shown]:
+            print(f"{outcome}: {name}: {reason}", file=sys.stderr)
+        if len(losses) > shown:
+            print(f"and {len(losses) - shown} more, named in {path}", file=sys.stderr)
+        if self.arguments.verbose and self.num_frames:
+            print(f"{self.num_tokens / self.num_frames:.1f} tokens per frame", file=sys.stderr)
+        factor = seconds * TICKS_PER_SECOND / self.ticks if self.ticks else 0.0
+        print(f"{self.report.summary()}; frames {self.num_frames}; real-time factor {factor:.3f}")
+        return self.report.exit_status
+
+
+def mlf_name(key: str) -> str:
+    """The entry's name in the MLF: as HVite writes it, any directory for names without one."""
+    return f"{key}.rec" if "/" in key else f"*/{key}.rec"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

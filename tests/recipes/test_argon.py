@@ -1,0 +1,364 @@
+"""`argon`: compiling graphs, decoding features and audio, and how it fails.
+
+The acoustic model is a network that passes its input through, so the feature files hold log-likelihoods.
+"""
+
+import gzip
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from acoustic.model_file import save_model
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from decoder.graph import GraphOptions, build_monophone_graph
+from readers.att import write_acceptor
+from readers.audio import write_wav
+from readers.dictionary import Pronunciation
+from readers.hmm_tables import write_cntkmap, write_lookahead, write_transitions
+from readers.htk import parse_kind, write_htk
+from readers.mlf import frame_labels, read_mlf
+from readers.slf import read_slf
+from recipes.cli.argon import main
+
+PHONES = ("a", "b", "c", "sil")
+STATES = [f"{phone}_s{i}" for phone in PHONES for i in (2, 3, 4)]
+DICTIONARY = {"X": ("a", "b"), "Y": ("b", "c"), "Z": ("c",)}
+ARPA = """
+\\data\\
+ngram 1=5
+ngram 2=2
+\\1-grams:
+-99 <s> -0.3
+-0.7 </s>
+-0.5 X -0.2
+-0.6 Y
+-0.7 Z
+\\2-grams:
+-0.2 <s> X
+-0.3 X Y
+\\end\\
+"""
+SENTENCES = {"u1": "X Y", "u2": "Z", "u3": "X X Z Y", "u4": "Y Z"}
+PERIOD = 100000
+CLOSING = r"utterances: (\d+) done, (\d+) skipped, (\d+) failed; frames (\d+); real-time factor \d+\.\d{3}\n"
+
+
+def spoken_states(words, rng):
+    """A state per frame: silence, the words' phones with pauses now and then, silence."""
+    phones = ["sil"]
+    for word in words:
+        phones += [*DICTIONARY[word], *(["sil"] if rng.random() < 0.3 else [])]
+    if phones[-1] != "sil":
+        phones.append("sil")
+    return [f"{phone}_s{i}" for phone in phones for i in (2, 3, 4) for _ in range(int(rng.integers(1, 4)))]
+
+
+def save_identity(path, size, window=1):
+    """A model whose ScaledLogLikelihood is its middle frame, plus a constant."""
+    network = build_simple_network(SimpleNetworkOptions((size * window, size), with_prior=True), seed=1)
+    middle = np.zeros((size, size * window), np.float32, order="F")
+    middle[:, window // 2 * size : (window // 2 + 1) * size] = np.eye(size)
+    network.set_value("W0", middle)
+    network.set_value("B0", np.zeros((size, 1), np.float32))
+    network.set_value("Prior", np.full((size, 1), 1 / size, np.float32))
+    save_model(network, path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A directory with graph tables, model, language model and features of SENTENCES."""
+    path = tmp_path_factory.mktemp("argon")
+    (path / "lm.arpa").write_text(ARPA)
+    from readers.arpa import read_arpa
+
+    transitions = dict.fromkeys(STATES, (float(np.log(0.5)), float(np.log(0.5))))
+    state_map = {phone: [f"{phone}_s{i}" for i in (2, 3, 4)] for phone in PHONES}
+    entries = [Pronunciation(word, None, None, phones) for word, phones in DICTIONARY.items()]
+    options = GraphOptions(silence="sil")
+    graph = build_monophone_graph(state_map, transitions, entries, read_arpa(path / "lm.arpa"), options)
+    write_acceptor(path / "graph.fsa.gz", graph.acceptor)
+    write_lookahead(path / "lookahead", graph.lookahead)
+    write_transitions(path / "transitions", transitions)
+    write_cntkmap(path / "cntkmap", {state: i for i, state in enumerate(STATES)})
+    save_identity(path / "model", len(STATES))
+    rng = np.random.default_rng(0)
+    lines = []
+    for name, sentence in SENTENCES.items():
+        states = spoken_states(sentence.split(), rng)
+        frames = rng.normal(scale=2.0, size=(len(STATES), len(states)))
+        frames[[STATES.index(state) for state in states], np.arange(len(states))] += 10.0
+        write_htk(path / f"{name}.htk", frames.astype(np.float32), parse_kind("USER"), PERIOD)
+        lines.append(f"{name}.lab={path}/{name}.htk\n")
+    (path / "list.scp").write_text("".join(lines))
+    assert main(compile_arguments(path)) == 0
+    return path
+
+
+def compile_arguments(path, **changes):
+    flags = {
+        "precompile": "true",
+        "infsm": path / "graph.fsa.gz",
+        "lookahead-file": path / "lookahead",
+        "transition-file": path / "transitions",
+        "graph": path / "g.dg",
+        **changes,
+    }
+    return [text for name, value in flags.items() for text in (f"-{name}", str(value))]
+
+
+def decode(made, out, *more, **changes):
+    """Exit status of decoding made/list.scp to out/out.mlf; changes: other values of flags, None to leave one out."""
+    flags = {
+        "graph": made / "g.dg",
+        "lm": made / "lm.arpa",
+        "am": made / "model",
+        "cntkmap": made / "cntkmap",
+        "dnn_window_size": 1,
+        "infiles": made / "list.scp",
+        "outmlf": out / "out.mlf",
+        "acweight": 1.0,
+        "threads": 2,
+        **changes,
+    }
+    return main(
+        [text for name, value in flags.items() if value is not None for text in (f"-{name}", str(value))] + [*more]
+    )
+
+
+def words_of(path):
+    return {name: " ".join(label.name for label in labels) for name, labels in read_mlf(path).items()}
+
+
+def test_precompile_says_what_it_made(made, tmp_path, capsys):
+    assert main(compile_arguments(made, graph=tmp_path / "g.dg")) == 0
+    assert re.fullmatch(
+        r"graph: .*g\.dg: \d+ states, \d+ HMM positions, \d+ emitting arcs, \d+ word arcs\n", capsys.readouterr().out
+    )
+    assert (tmp_path / "g.dg").read_bytes() == (made / "g.dg").read_bytes()
+
+
+def test_decoding_finds_the_words_and_ends_with_a_line_for_scripts(made, tmp_path, capsys):
+    assert decode(made, tmp_path) == 0
+    assert words_of(tmp_path / "out.mlf") == SENTENCES
+    closing = re.fullmatch(CLOSING, capsys.readouterr().out)
+    num_frames = sum((file.stat().st_size - 12) // (4 * len(STATES)) for file in made.glob("u?.htk"))
+    assert closing.groups() == ("4", "0", "0", str(num_frames))
+    assert (tmp_path / "out.mlf.report").read_text() == "# utterances: 4 done, 0 skipped, 0 failed\n"
+    labels = read_mlf(tmp_path / "out.mlf")["u3"]
+    assert all(label.start % PERIOD == 0 and label.end > label.start for label in labels)
+    assert all(before.end <= after.start for before, after in itertools.pairwise(labels))
+    assert '"*/u1.rec"' in (tmp_path / "out.mlf").read_text()
+
+
+def test_detailed_alignment_is_an_mlf_of_states(made, tmp_path):
+    assert decode(made, tmp_path, "-detailed-alignment") == 0
+    mlf = read_mlf(tmp_path / "out.mlf")
+    for name, sentence in SENTENCES.items():
+        frames = frame_labels(mlf[name], {state: i for i, state in enumerate(STATES)}, name)
+        assert len(frames) == (made / f"{name}.htk").stat().st_size // (4 * len(STATES))
+        words = [aux[1][0] for aux in (label.aux for label in mlf[name]) if len(aux) > 1]
+        assert words == ["<s>", *sentence.split(), "</s>"]
+    assert decode(made, tmp_path, "-detailed-alignment", "false") == 0
+    assert words_of(tmp_path / "out.mlf") == SENTENCES
+
+
+def test_lattices_are_numbered_and_hold_the_best_path(made, tmp_path):
+    assert decode(made, tmp_path, "-lattice-prefix", str(tmp_path / "lat" / "l"), "--lattice-beam", "30") == 0
+    index = (tmp_path / "lat" / "l.index").read_text().splitlines()
+    assert index == ["1\tu1", "2\tu2", "3\tu3", "4\tu4"]
+    for line in index:
+        number, name = line.split("\t")
+        lattice = read_slf(tmp_path / "lat" / f"l{number}.lat")
+        assert lattice.utterance == name
+        assert lattice.header["lmname"] == "lm.arpa"
+        score = lattice.scale("acscale", 1) * lattice.acoustic + lattice.scale("lmscale", 1) * lattice.lm
+        best, words = {0: 0.0}, {0: []}
+        for start, end, word, value in zip(lattice.start, lattice.end, lattice.word, score):
+            if end not in best or best[start] + value > best[end]:
+                best[end], words[end] = best[start] + value, [*words[start], word]
+        spoken = [word for word in words[lattice.num_nodes - 1] if word not in ("!NULL", "<s>", "</s>")]
+        assert " ".join(spoken) == SENTENCES[name]
+    assert decode(made, tmp_path, "-lattice-prefix", str(tmp_path / "only"), outmlf=None) == 0
+    assert (tmp_path / "only4.lat").exists()
+    assert (tmp_path / "only.report").exists()
+
+
+def test_flags_take_one_dash_or_two_and_hyphens_or_underscores(made, tmp_path):
+    assert (
+        decode(made, tmp_path, "--word-end-beam-frac=0.5", "--beam", "12", "-max_tokens", "500", "-sil_cost", "-1") == 0
+    )
+    assert words_of(tmp_path / "out.mlf") == SENTENCES
+
+
+def test_threads_change_nothing(made, tmp_path):
+    for threads in (1, 3):
+        assert decode(made, tmp_path / str(threads), threads=threads) == 0
+    assert (tmp_path / "1" / "out.mlf").read_bytes() == (tmp_path / "3" / "out.mlf").read_bytes()
+
+
+def test_bad_utterances_are_named_and_the_others_decoded(made, tmp_path, capsys):
+    raw = (made / "u1.htk").read_bytes()
+    (tmp_path / "cut.htk").write_bytes(raw[:-40])
+    write_htk(tmp_path / "thin.htk", np.zeros((5, 9), np.float32), parse_kind("USER"))
+    write_htk(tmp_path / "nan.htk", np.full((12, 9), np.nan, np.float32), parse_kind("USER"))
+    write_htk(tmp_path / "short.htk", np.zeros((12, 3), np.float32), parse_kind("USER"))
+    lines = (made / "list.scp").read_text().splitlines()
+    extra = [f"{tmp_path}/{name}.htk" for name in ("cut", "thin", "nan", "short", "missing")]
+    (tmp_path / "list.scp").write_text("\n".join([lines[0], *extra, lines[1], lines[0], *lines[2:]]) + "\n")
+    assert decode(made, tmp_path, infiles=tmp_path / "list.scp") == 1
+    assert words_of(tmp_path / "out.mlf") == SENTENCES
+    printed = capsys.readouterr()
+    assert re.fullmatch(CLOSING, printed.out).groups()[:3] == ("4", "0", "6")
+    report = (tmp_path / "out.mlf.report").read_text().splitlines()[1:]
+    assert [line.split("\t")[1] for line in report] == ["failed"] * 6
+    reasons = {line.split("\t")[0].rsplit("/", 1)[-1]: line.split("\t")[2] for line in report}
+    assert "cut.htk" in reasons["cut"]
+    assert "thin.htk: features: a matrix of 5x9; expected 12x*" in reasons["thin"]
+    assert "nan.htk: scores: NaN or +inf in frame 0" in reasons["nan"]
+    assert reasons["short"] == "no token reached a final state"
+    assert "missing.htk: No such file" in reasons["missing"]
+    assert "named as at" in reasons["u1"]
+    assert "and 1 more, named in" in printed.err
+
+
+def test_partial_results_are_written_on_request_and_still_count_as_failed(made, tmp_path):
+    write_htk(tmp_path / "short.htk", np.zeros((12, 3), np.float32), parse_kind("USER"))
+    (tmp_path / "list.scp").write_text(f"{tmp_path}/short.htk\n")
+    assert decode(made, tmp_path, "--partial", infiles=tmp_path / "list.scp") == 2
+    assert len(read_mlf(tmp_path / "out.mlf")) == 1
+
+
+def test_word_penalty_and_scales_change_the_result(made, tmp_path):
+    assert decode(made, tmp_path, "--word-penalty", "1000", beam=10000) == 0
+    assert sum(len(words.split()) for words in words_of(tmp_path / "out.mlf").values()) < 9
+
+
+def test_decoding_audio_equals_decoding_its_features(made, tmp_path):
+    from features import FeatureConfig, extract, frame_period
+
+    config = "SOURCEFORMAT = WAV\nTARGETKIND = FBANK\nTARGETRATE = 100000\nWINDOWSIZE = 250000\nNUMCHANS = 12\n"
+    (tmp_path / "hcopy.config").write_text(config)
+    settings = dict(line.split(" = ") for line in config.splitlines())
+    save_identity(tmp_path / "model", 12, window=3)
+    rng = np.random.default_rng(1)
+    audio, features = [], []
+    for i in range(3):
+        samples = (rng.normal(size=8000 + 1000 * i) * rng.uniform(100, 4000)).round()
+        write_wav(tmp_path / f"a{i}.wav", samples, 16000)
+        frames = extract(samples, FeatureConfig.from_hcopy(settings), 16000)
+        period = frame_period(FeatureConfig.from_hcopy(settings), 16000)
+        write_htk(tmp_path / f"a{i}.htk", frames, parse_kind("FBANK"), period)
+        audio.append(f"a{i}.x={tmp_path}/a{i}.wav\n")
+        features.append(f"a{i}.x={tmp_path}/a{i}.htk\n")
+    (tmp_path / "audio").write_text("".join(audio))
+    (tmp_path / "features").write_text("".join(features))
+    model = {"am": tmp_path / "model", "dnn_window_size": 3}
+    assert (
+        decode(made, tmp_path / "1", "--features", str(tmp_path / "hcopy.config"), infiles=tmp_path / "audio", **model)
+        == 0
+    )
+    assert decode(made, tmp_path / "2", infiles=tmp_path / "features", **model) == 0
+    assert (tmp_path / "1" / "out.mlf").read_bytes() == (tmp_path / "2" / "out.mlf").read_bytes()
+    (tmp_path / "hcopy.config").write_text(config.replace("12", "10"))
+    assert (
+        decode(made, tmp_path / "3", "--features", str(tmp_path / "hcopy.config"), infiles=tmp_path / "audio", **model)
+        == 2
+    )
+
+
+def rewrite(made, path, edit):
+    """A copy of the language model of `made`, edited."""
+    path.write_text(edit((made / "lm.arpa").read_text()))
+    return path
+
+
+def no_word_x(arpa):
+    return arpa.replace("-0.5 X", "-0.5 V").replace(" X", " V")
+
+
+def broken(made, tmp_path):
+    """What was broken -> (changes of flags, what the message must say)."""
+    lines = (made / "cntkmap").read_text().splitlines(keepends=True)
+    graph = (made / "g.dg").read_bytes()
+    (tmp_path / "cut.dg").write_bytes(graph[: len(graph) // 2])
+    (tmp_path / "text.dg").write_bytes(gzip.decompress((made / "graph.fsa.gz").read_bytes()))
+    save_identity(tmp_path / "small", 8)
+    (tmp_path / "empty").write_text("\n")
+    files = {
+        "lacking": "".join(lines[1:]),
+        "unknown": "".join([*lines, "[zz_s2] 3\n"]),
+        "beyond": "".join([*lines[:-1], lines[-1].split()[0] + " 40\n"]),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return {
+        "graph state without index": ({"cntkmap": tmp_path / "lacking"}, r"state \[a_s2\] has no index in the cntkmap"),
+        "state that the graph lacks": ({"cntkmap": tmp_path / "unknown"}, r"cntkmap: state \[zz_s2\] not in"),
+        "index beyond the outputs": ({"cntkmap": tmp_path / "beyond"}, "12 outputs, but state .* has index 40"),
+        "another model": ({"am": tmp_path / "small"}, "8 outputs, but state .* has index 11"),
+        "half a graph": ({"graph": tmp_path / "cut.dg"}, "expected .*; the file is damaged, compile it again"),
+        "graph as text": ({"graph": tmp_path / "text.dg"}, "expected a compiled decoding graph"),
+        "no such graph": ({"graph": tmp_path / "none"}, "none: No such file"),
+        "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "words are not in the"),
+        "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
+        "even window": ({"dnn_window_size": 2}, "window of 2 frames; expected an odd number"),
+        "no files": ({"infiles": tmp_path / "empty"}, "no files; expected at least one"),
+        "silence": ({"silence": "quiet"}, "no silence model 'quiet'"),
+        "beam": ({"beam": "-3"}, "search option beam: -3.0; expected at least 0"),
+        "no model": ({"am": None}, "no -am; expected it for decoding"),
+        "no output": ({"outmlf": None}, "neither -outmlf nor -lattice-prefix"),
+        "later work": ({"alignmlf": "x.mlf"}, "-alignmlf: forced alignment is not there yet"),
+        "later work too": ({"lm-collection": "x"}, "-lm-collection: several language models"),
+        "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
+        "unknown flag": ({"beem": "3"}, "unrecognized arguments: -beem 3"),
+    }  # fmt: skip
+
+
+CASES = (
+    *("graph state without index", "state that the graph lacks", "index beyond the outputs", "another model"),
+    *("half a graph", "graph as text", "no such graph", "words unknown", "ARPA line", "even window", "no files"),
+    *("silence", "beam", "no model", "no output", "later work", "later work too", "threads", "unknown flag"),
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_does_not_fit_is_one_line_and_status_2(made, tmp_path, capsys, case):
+    changes, message = broken(made, tmp_path)[case]
+    assert decode(made, tmp_path / "out", **changes) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert re.search(message, printed.err), printed.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_broken_cases_are_tested(made, tmp_path):
+    assert set(broken(made, tmp_path)) == set(CASES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"infsm": "none.fsa"}, "none.fsa: No such file"),
+        ({"graph": ""}, "no -graph"),
+        ({"precompile": "perhaps"}, "'perhaps'; expected true or false"),
+        ({"infsm": ""}, "-precompile without -infsm"),
+    ],
+)
+def test_precompile_faults_are_one_line(made, capsys, changes, message):
+    capsys.readouterr()
+    assert main(compile_arguments(made, **changes)) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+def test_no_options_and_help(capsys):
+    assert main([]) == 2
+    assert "argon -help shows them" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(["-help"])
+    assert stop.value.code == 0
+    assert "worked example" in capsys.readouterr().out
