@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from decoder.path import Path
 from decoder.search import Decoder, Result
 from readers.errors import ArgonautError
 
@@ -71,7 +70,7 @@ def decode_batch(
     for matrix, result in in_order(decoder.decode, scores, threads):
         if isinstance(result, Exception):
             num_frames = matrix.shape[1] if getattr(matrix, "ndim", 0) == 2 else 0
-            result = Result(str(result), np.inf, num_frames, [], Path.empty(), None, 0.0)
+            result = Result(str(result), num_frames)
         done, frames = done + 1, frames + result.num_frames
         if progress:
             progress(done, None, frames=frames)

@@ -29,12 +29,10 @@ def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME
     score where that begins; <s> and </s> stand there as words, silence between words has none.
     """
     path, graph = result.path, decoder.graph
-    instances, models = model_instances(path, graph, decoder.silence)
-    ends = [*instances[1:], path.label.shape[0]]
     phones = {}
-    for first, last, model in zip(instances, ends, models):
+    for first, last, model in model_instances(path, graph, decoder.silence)[0]:
         states = np.flatnonzero(path.label[first:last] >= 0) + first
-        phones[int(first)] = (graph.models[model], _score(path.cost[states].sum()))
+        phones[first] = (graph.models[model], _score(path.cost[states].sum()))
     words: dict[int, list[tuple[str, float]]] = {}
     for word in word_steps(path, graph, decoder.silence):
         states = np.flatnonzero(path.label[word.first : word.last] >= 0) + word.first

@@ -100,34 +100,49 @@ def _trace_path(graph, lm, limits, trace, end, frames):
     return label, start, stop, acoustic, ln_lm, cost
 
 
-def begins_model(model, index, last_model, last_index, silent):
-    """Whether HMM states begin a new instance of a phone model, given the states before them; numbers or arrays.
+def begins_model(model: int, index: int, last_model: int, last_index: int, silent: bool) -> bool:
+    """Whether an HMM state begins a new instance of a phone model, given the state before it on the path.
 
     Models run left to right, so a place that is not further right than the last begins anew; silence may go back
     (HTK's silence does), and silence right after the same silence is taken for one.
     """
-    return (model != last_model) | ((index <= last_index) & ~silent)
+    return model != last_model or (index <= last_index and not silent)
 
 
-def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(steps (m,), models (m,)): the first step of each phone model instance on the path, and which model it is."""
-    states = np.flatnonzero(path.label >= 0)
-    hmm = graph.arrays.position_state[path.label[states]]
-    model, index = graph.state_model[hmm], graph.state_index[hmm]
-    begins = np.ones(states.shape[0], dtype=bool)
-    begins[1:] = begins_model(model[1:], index[1:], model[:-1], index[:-1], silence[model[1:]])
-    return states[begins], model[begins]
+class Instance(NamedTuple):
+    """A phone model on a path: its states are steps first .. last-1, word arcs among them left out."""
+
+    first: int
+    last: int
+    model: int
 
 
-@dataclass(frozen=True)
-class WordSteps:
-    """The steps of a path that make up one word: states first .. last-1, its arc `label`; mark: <s> or </s>."""
+class WordSteps(NamedTuple):
+    """The steps of a path that make up one word: states among first .. last-1, its arc `label`; mark: <s> or </s>."""
 
     word: int
     first: int
     last: int
     label: int
     mark: bool
+
+
+def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
+    """The phone models of a path in order, and the number of the one that each step is in (a word arc: the next)."""
+    hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
+    rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
+    instances, owner, last_index = [], [], 0
+    for step, (label, model, index) in enumerate(rows):
+        if label < 0:
+            owner.append(len(instances))
+            continue
+        if not instances or begins_model(model, index, instances[-1].model, last_index, bool(silence[model])):
+            instances.append(Instance(step, step + 1, model))
+        else:
+            instances[-1] = Instance(instances[-1].first, step + 1, model)
+        owner.append(len(instances) - 1)
+        last_index = index
+    return instances, owner
 
 
 def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
@@ -137,45 +152,35 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
     phone model that holds the next HMM state.  It begins after the word before it and, unless it is all silence, after
     silence.
     """
-    instances, models = model_instances(path, graph, silence)
-    states = np.flatnonzero(path.label >= 0)
-    found, begin = [], 0
-    for label in np.flatnonzero(path.label <= -2):
-        last = begin
-        following = np.searchsorted(states, label)
-        if following < states.shape[0]:
-            ending = np.searchsorted(instances, states[following], side="right")  # the instance after the word's last
-            until = instances[ending] if ending < instances.shape[0] else path.label.shape[0]
-            last = int(states[np.searchsorted(states, until) - 1]) + 1
-        elif following:
-            last = int(states[-1]) + 1
-        inside = (instances >= begin) & (instances < last)
-        voiced = instances[inside & ~silence[models]]
-        first = last
-        if voiced.size:
-            first = int(voiced[0])
-        elif inside.any():
-            first = int(instances[inside][-1])
-        word = int(graph.arrays.word_label[-2 - path.label[label]])
-        found.append(
-            WordSteps(word, min(first, last), last, int(label), graph.words[word] in (SENTENCE_START, SENTENCE_END))
-        )
-        begin = max(begin, last)
+    instances, owner = model_instances(path, graph, silence)
+    labels = path.label.tolist()
+    found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to words already
+    for label in (step for step, what in enumerate(labels) if what <= -2):
+        following = label + 1
+        while following < len(labels) and labels[following] < 0:
+            following += 1
+        end = owner[following] + 1 if following < len(labels) else len(instances)
+        own = range(used, max(used, end))
+        voiced = [i for i in own if not silence[instances[i].model]]
+        last = instances[end - 1].last if end else begin
+        first = instances[voiced[0] if voiced else own[-1]].first if own else last
+        word = int(graph.arrays.word_label[-2 - labels[label]])
+        found.append(WordSteps(word, first, last, label, graph.words[word] in (SENTENCE_START, SENTENCE_END)))
+        begin, used = last, max(used, end)
     return found
 
 
 def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
     """The words of a path, but for those that are not written and sentence marks that nothing is to be written for."""
     words = []
-    for steps in word_steps(path, graph, silence):
-        output = graph.outputs[steps.word]
-        if not output or (steps.mark and output == graph.words[steps.word]):
+    starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
+    for word, first, last, label, mark in word_steps(path, graph, silence):
+        output = graph.outputs[word]
+        if not output or (mark and output == graph.words[word]):
             continue
-        inside = np.arange(steps.first, steps.last)
-        inside = inside[path.label[inside] >= 0]
-        start = end = int(path.end[max(steps.last - 1, 0)])  # a word without states of its own
-        if inside.size:
-            start, end = int(path.start[inside[0]]), int(path.end[inside[-1]])
-        cost = float(path.cost[inside].sum() + path.cost[steps.label])
-        words.append(WordTimes(output, start, end, cost))
+        inside = [step for step in range(first, last) if path.label[step] >= 0]
+        start = end = ends[max(last - 1, 0)]  # a word without states of its own
+        if inside:
+            start, end = starts[inside[0]], ends[inside[-1]]
+        words.append(WordTimes(output, start, end, sum(costs[step] for step in inside) + costs[label]))
     return words

@@ -15,7 +15,8 @@ see `decoder/_search_kernels.py`.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -99,17 +100,22 @@ class Result:
     """What the search found in one utterance.
 
     reason: "" when a path reached the end, else why there is none (the path is then empty, or unfinished if
-    options.partial).  cost: of the whole path, -ln; words: with frames; path: its HMM states and word arcs.
+    options.partial).  cost: of the whole path, -ln, inf without one; path: its HMM states and word arcs.
     tokens_per_frame: how many were kept on average, places between frames included.
     """
 
     reason: str
-    cost: float
     num_frames: int
-    words: list[WordTimes]
-    path: Path
-    lattice: WordLattice | None
-    tokens_per_frame: float
+    cost: float = math.inf
+    path: Path = field(default_factory=Path.empty)
+    lattice: WordLattice | None = None
+    tokens_per_frame: float = 0.0
+    decoder: "Decoder | None" = field(default=None, repr=False)
+
+    @cached_property
+    def words(self) -> list[WordTimes]:
+        """The words with their frames and costs; worked out when first asked for."""
+        return word_times(self.path, self.decoder.graph, self.decoder.silence) if self.decoder else []
 
     @property
     def text(self) -> list[str]:
@@ -199,15 +205,14 @@ class Decoder:
             reason = "no token reached a final state"
             if not self.options.partial:
                 end = -1
-        path, words, lattice = Path.empty(), [], None
-        if end >= 0:
-            path = trace_path(self._arrays, lm, self._limits, trace, end, frames)
-            words = word_times(path, self.graph, self.silence)
-            if self.options.lattice_beam is not None and not reason:
-                limits = (self.options.acweight, self.options.lattice_beam)
-                lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
         tokens = advanced / num_frames if num_frames else 0.0
-        return Result(reason, float(cost) if end >= 0 else math.inf, len(frames), words, path, lattice, tokens)
+        if end < 0:
+            return Result(reason, len(frames), tokens_per_frame=tokens)
+        lattice, path = None, trace_path(self._arrays, lm, self._limits, trace, end, frames)
+        if self.options.lattice_beam is not None and not reason:
+            limits = (self.options.acweight, self.options.lattice_beam)
+            lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
+        return Result(reason, len(frames), float(cost), path, lattice, tokens, self)
 
     def _check_scores(self, scores: np.ndarray) -> np.ndarray:
         """(T, K) view, C order, read-only: what the kernel takes."""
