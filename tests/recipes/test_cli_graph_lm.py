@@ -49,7 +49,7 @@ def test_lm_and_graph_from_files_to_files(task, capsys):
     assert read_cntkmap(out / "cntkmap") == {state: i for i, state in enumerate(STATES)}
     assert read_state_map(out / "state_map")["sil"] == ("sil[2]", "sil[3]")
     assert math.exp(read_transitions(out / "transitions")["a_s3"][1]) == pytest.approx(2 / 6)
-    assert (out / "outputs").read_text() == "Y [why]\n"
+    assert (out / "outputs").read_text() == "<s> []\n</s> []\nY [why]\n"
     acceptor, graph = read_acceptor(out / "graph.fsa.gz"), load_graph(out / "graph.dg")
     assert {"[sil[2]]", "[a_s2]", "X", "<s>"} <= set(acceptor.symbols)
     assert graph.num_states == acceptor.num_states
