@@ -199,12 +199,10 @@ class _Lifetimes:
     def _lifetime(self, key: Key, shape: Shape, start: int, in_place: tuple[Key, ...] = ()) -> Lifetime:
         """Workers reach a step at different times, so each must have the same memory in all matrices of a slab.
 
-        It has when they have the same number of rows.  Sums over frames are there when all are done.
+        It has when they have the same number of rows.
         """
-        frames = key[0] != "value" or self.graph.has_frames(key[1])
-        group = (shape.rows if frames else key) if self.split else None
         end = max(start, self.last_read.get(key, 0))
-        return Lifetime(key, shape.rows * shape.cols, start, end, in_place, group)
+        return Lifetime(key, shape.rows * shape.cols, start, end, in_place, shape.rows if self.split else None)
 
     def _values(self) -> list[Lifetime]:
         lifetimes = []

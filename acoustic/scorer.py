@@ -14,7 +14,7 @@ from readers.errors import ModelError, ShapeError
 
 BLOCK = 512  # columns at a time: enough for the matrix product, little memory
 UNSEEN = -1e10  # of an output that training never saw; Kaldi's nnet-forward disables such classes too
-STEP = 64  # blocks are filled up to a multiple of this, so that few layouts are made
+STEP = 64  # blocks are rounded up to a multiple of this, whatever lies there, so that few layouts are made
 
 
 class AcousticScorer:
@@ -99,7 +99,6 @@ class AcousticScorer:
                 count = min(BLOCK, num_frames - start)
                 filled = min(-(-count // STEP) * STEP, BLOCK)
                 block[:, :count] = stacked[start : start + count].T
-                block[:, count:filled] = 0
                 engine.forward({self._input: block[:, :filled]})
                 value = self.network.backend.to_host(engine.value(self.output))
                 scores[:, start : start + count] = value[:, :count]

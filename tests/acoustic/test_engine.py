@@ -98,9 +98,10 @@ class Calls:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("sizes", [(7, 5, 6, 4), (4, 4, 4, 4, 4, 4)], ids=["different", "equal"])
 @pytest.mark.parametrize("num_frames", [1, 9, 101])
-def test_layered_network_against_its_formulas(variant, num_frames):
-    network, matrices = layered(), data(num_frames)
+def test_layered_network_against_its_formulas(variant, num_frames, sizes):
+    network, matrices = layered(sizes), data(num_frames, rows=sizes[0])
     engine = Engine(network, ["CE", "Err"], **variant)
     engine.forward(matrices, training=True)
     loss, errors, gradients = by_hand(network, matrices)
@@ -139,8 +140,10 @@ def branching():
     network.add("Sigmoid", "a2", "h2")
     network.add("ElementTimes", "gate", "a1", "a2")
     network.add("Plus", "all", network.add("Plus", "some", "gate", "a1"), "r")
-    network.add("Exp", "e", network.add("Negate", "minus", "all"))
-    network.add("SquareError", "J", "e", "n")
+    network.add("Plus", "double", "all", "all")
+    network.add("Plus", "nothing new", "double", network.add("Minus", "nothing", "a2", "a2"))
+    network.add("Exp", "e", network.add("Negate", "minus", "nothing new"))
+    network.add("SquareError", "J", "e", network.add("Sigmoid", "target", "n"))
     network.add("SumElements", "penalty", network.add("ElementTimes", "W2", "W", "W"))
     network.add("Plus", "total", "J", "penalty")
     return network
@@ -197,6 +200,8 @@ def test_frames_are_shared_out_only_where_that_is_right():
     network = branching()
     assert Engine(network, ["J", "e"]).max_workers == 3
     assert Engine(network, ["total"]).max_workers == 1
+    network.add("Scale", "scaled by a sum", "J", "e")
+    assert Engine(network, ["scaled by a sum"]).max_workers == 1
     network.add("Parameter", "pair", rows=4, cols=2)
     network.add("Plus", "tiled", "x", "pair")
     engine = Engine(network, ["tiled"])
@@ -284,27 +289,34 @@ def test_only_what_depends_on_a_new_value_is_computed(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("share", [False, True])
-def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share):
+@pytest.mark.parametrize("make", [lambda: layered(dropout=True, prior=True), branching], ids=["layered", "branching"])
+def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share, make):
     """Feeding some inputs, changing parameters, training and evaluating in any order, with recycled memory."""
     rng = np.random.default_rng(seed)
-    network = layered(dropout=True, prior=True)
-    roots = ["CE", "Err", "ScaledLogLikelihood", "D2"]
+    network = make()
+    roots = ["CE", "Err", "ScaledLogLikelihood", "D2"] if "CE" in network.nodes else ["J", "h2"]
+    inputs = {"features": (7, 4), "labels": (7, 4)} if "CE" in network.nodes else {"x": (4, 4)}
+
+    def draw(num_frames, step):
+        pool = data(num_frames, step, *next(iter(inputs.values())))
+        return {name: pool["labels" if name == "labels" else "features"] for name in inputs}
+
     engine = Engine(network, roots, share_buffers=share)
-    matrices = data(40)
+    matrices = draw(40, 0)
     engine.forward(matrices)
-    for step in range(40):
-        fed, settings = {}, {}
-        change = rng.integers(6)
+    for step in range(60):
+        fed = {}
+        change = rng.integers(8)
         if change == 0:
-            matrices = fed = data(int(rng.choice([1, 40, 70, 90])), seed=step)
-        elif change in (1, 2):
-            name = ("features", "labels")[change - 1]
-            fed = {name: data(matrices["labels"].shape[1], seed=step)[name]}
+            matrices = fed = draw(int(rng.choice([1, 40, 70, 90])), step)
+        elif change == 1:
+            name = rng.choice(list(inputs))
+            fed = {name: draw(next(iter(matrices.values())).shape[1], step)[name]}
             matrices = {**matrices, **fed}
-        elif change == 3:
-            name = rng.choice(["W0", "B1", "W2", "Prior"])
-            network.set_value(name, rng.uniform(0.1, 1, network[name].value.shape))
-        settings = {"training": bool(rng.integers(2)), "dropout_rate": 0.5, "seed": int(rng.integers(2))}
+        elif change == 2:
+            stored = rng.choice([node.name for node in network.stored()])
+            network.set_value(stored, rng.uniform(0.1, 1, network[stored].value.shape))
+        settings = {"training": bool(rng.integers(3)), "dropout_rate": 0.5, "seed": int(rng.integers(2))}
         engine.forward(fed, **settings)
         fresh = Engine(network, roots, share_buffers=False)
         fresh.forward(matrices, **settings)
@@ -313,7 +325,8 @@ def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share):
         if settings["training"] and rng.integers(2):
             engine.backward()
             fresh.backward()
-            np.testing.assert_array_equal(engine.gradient("W0"), fresh.gradient("W0"))
+            for node in network.parameters():
+                np.testing.assert_array_equal(engine.gradient(node.name), fresh.gradient(node.name))
 
 
 def test_training_marks_parameters_as_changed():

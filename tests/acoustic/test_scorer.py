@@ -60,9 +60,10 @@ def test_scores_from_several_threads(path):
     scorer = AcousticScorer(path, window=WINDOW)
     utterances = [np.random.default_rng(k).normal(size=(DIM, 50 + 40 * k)) for k in range(8)]
     expected = [scorer.score(frames) for frames in utterances]
-    got = {}
+    got, engines = {}, {}
 
     def work(k):
+        engines[k] = scorer._mine()[0]
         for _ in range(10):
             got[k] = scorer.score(utterances[k])
 
@@ -71,6 +72,7 @@ def test_scores_from_several_threads(path):
         thread.start()
     for thread in threads:
         thread.join()
+    assert len(set(map(id, engines.values()))) == 8
     for k, scores in enumerate(expected):
         np.testing.assert_array_equal(got[k], scores)
 
