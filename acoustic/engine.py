@@ -5,7 +5,7 @@ which order, in which thread, and where their values lie.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from acoustic.layout import Graph, Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
 from acoustic.order import computed_operands, forward_order, need_gradient
-from acoustic.program import Program, Worker
+from acoustic.program import RUN, Program, Worker
 from readers.errors import ModelError, ShapeError
 
 LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
@@ -53,11 +53,11 @@ class Engine:
         self.max_workers = 1 if alone else min(self.backend.team.size, threads or self.backend.team.size)
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._slabs: list[Any] = []
-        self._values: dict[str, Any] = {}  # of what depends on no input
+        self._values: dict[Hashable, Any] = {}  # of what depends on no input
         self._gradients: dict[str, Any] = {}  # of what has no frames: parameters, mostly
         self._inputs: dict[str, Any] = {}
         self._clock = 0
-        self._time: dict[str, int] = {}  # when a value was last given or computed
+        self._time: dict[Hashable, int] = {}  # when a value was last given or computed
         self._seen: dict[str, int] = {}  # a stored node's stamp when it was last looked at
         self._owner: dict[int, Key] = {}  # what lies in each slab now
         self._run = Run(self.backend)
@@ -117,6 +117,15 @@ class Engine:
         self._take_run(training, dropout_rate, seed)
         self._look_at_stored()
         program = self._program_for(criterion)
+        try:
+            self._evaluate(program)
+        except BaseException:
+            self._owner.clear()  # nobody knows what lies where
+            raise
+        self._differentiable = criterion
+
+    def _evaluate(self, program: Program) -> None:
+        """Compute what is due."""
         if not program.alone and all(self._time[name] == self._clock for name in self.inputs):
             together = program.together  # everything is new, which is how training goes
             self._owner.update(program.owners_after_forward)
@@ -126,7 +135,6 @@ class Engine:
             self._each_worker(program, partial(self._forward_part, program, together))
             program.add_parts(together)
             self._time.update(dict.fromkeys(together, self._clock))
-        self._differentiable = criterion
 
     def _forward_alone(self, program: Program) -> list[str]:
         """Compute what is due of the nodes that depend on no input; returns the names of the others that are due."""
@@ -177,7 +185,7 @@ class Engine:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
         run = Run(self.backend, training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed))
         if (run.training, run.dropout_rate, run.seed) != (self._run.training, self._run.dropout_rate, self._run.seed):
-            self._time["the run"] = self._clock
+            self._time[RUN] = self._clock
         self._run = run
 
     def _look_at_stored(self) -> None:
@@ -305,11 +313,11 @@ class Engine:
         """Flat memory that the layouts share."""
         return self._slabs[index]
 
-    def own_value(self, name: str, shape: Shape) -> Any:
-        """Memory for a value that depends on no input and outlives a minibatch."""
-        if name not in self._values:
-            self._values[name] = self.backend.empty(*shape)
-        return self._values[name]
+    def own_value(self, key: Hashable, shape: Shape) -> Any:
+        """Memory for a value or workspace that depends on no input and outlives a minibatch."""
+        if key not in self._values:
+            self._values[key] = self.backend.empty(*shape)
+        return self._values[key]
 
     def own_gradient(self, name: str, shape: Shape) -> Any:
         """Memory for the gradient of what has no frames."""

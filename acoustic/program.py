@@ -6,7 +6,7 @@ per worker.  Only the gradients of parameters need all frames: products are made
 contributions are added up.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from acoustic.backend import Backend
 from acoustic.gradients import Into
 from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
 from acoustic.node import VALUE, WORK, Node, Run, Shape
+
+RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
 
 
 class Memory(Protocol):
@@ -25,7 +27,7 @@ class Memory(Protocol):
 
     def slab(self, index: int) -> Any: ...
 
-    def own_value(self, name: str, shape: Shape) -> Any: ...
+    def own_value(self, key: Hashable, shape: Shape) -> Any: ...
 
     def own_gradient(self, name: str, shape: Shape) -> Any: ...
 
@@ -142,7 +144,7 @@ class Program:
         shape = self._shape(key)
         if key in self.slab_of:
             return self._view(key, shape)
-        return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(name, shape)
+        return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(key, shape)
 
     def _part(self, key: Key, name: str, worker: Worker | None) -> Any:
         """A worker's columns of a matrix; the matrix itself when it has no frames or there is one worker."""
@@ -194,7 +196,7 @@ class Program:
         """A worker's columns of a workspace, which has one per frame."""
         shape = self._shape(work_of(node.name))
         if self._is_alone(node):
-            return self.memory.own_value(f"workspace of {node.name}", shape)
+            return self.memory.own_value(work_of(node.name), shape)
         full = self._view(work_of(node.name), shape)
         return full[:, worker.columns] if worker is not None and self.split else full
 
@@ -297,12 +299,12 @@ class Program:
         """Whether a computed value and its workspace still lie where this layout puts them."""
         return all(owner.get(slab) == key for slab, key in self.writes(name))
 
-    def due(self, time: Mapping[str, int], owner: Mapping[int, Key]) -> list[str]:
+    def due(self, time: Mapping[Hashable, int], owner: Mapping[int, Key]) -> list[str]:
         """The nodes to compute now: what the kept values need that is older than its operands, or overwritten."""
         outdated: set[str] = set()
         for node in self.layout.forward:
-            depends = [operand.name for operand in self.graph.operands[node.name]]
-            depends += ["the run"] if node.reads_run else []
+            depends: list[Hashable] = [operand.name for operand in self.graph.operands[node.name]]
+            depends += [RUN] if node.reads_run else []
             mine = time.get(node.name, -1)
             if mine < 0 or any(name in outdated or time.get(name, 0) > mine for name in depends):
                 outdated.add(node.name)

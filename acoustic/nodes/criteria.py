@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from acoustic.array_kernels import LOG_FLOOR
 from acoustic.node import WORK, Node, Run, Shape, register_node
 
 
@@ -55,8 +56,6 @@ class CrossEntropy(CriterionNode):
         out[...] = -(labels * logarithm).sum()
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        from acoustic.array_kernels import LOG_FLOOR
-
         labels, p = inputs
 
         def write_labels(out: Any) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from acoustic.array_kernels import LOG_FLOOR
 from acoustic.node import VALUE, Node, Run, Shape, register_node
 
 
@@ -80,8 +81,6 @@ class Log(ElementwiseNode):
         run.kernels.log(x, out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        from acoustic.array_kernels import LOG_FLOOR
-
         def write(out: Any) -> None:
             low = inputs[0] < LOG_FLOOR
             run.xp.divide(grad, run.xp.where(low, 1, inputs[0]), out=out)
