@@ -1,6 +1,7 @@
 """Writing files so that a reader sees either the old content or the whole new one."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +12,52 @@ from typing import IO
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
 
-    mode is "wb" or "w" (UTF-8).  Missing directories are made.  When the body raises, the temporary file is removed
-    and whatever stood at `path` stays as it was.
+    mode is "wb" or "w" (UTF-8; file names that are not UTF-8 keep their bytes).  Missing directories are made.  When
+    the body raises, the temporary file is removed and whatever stood at `path` stays as it was.  OSErrors of the
+    temporary file name `path`.
     """
     path = Path(path)
+    _refuse_misplaced(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # The process id keeps two runs that write the same path from sharing a temporary file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape"}
     try:
-        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
+        with temporary.open(mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as fault:
+        # What cannot be removed (a place where nothing could be made) was not there.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(fault, OSError) and fault.errno and fault.filename in (None, os.fspath(temporary)):
+            raise OSError(fault.errno, f"cannot be written ({fault.strerror})", os.fspath(path)) from fault
         raise
+
+
+def require_writable(path: str | Path) -> None:
+    """Raise OSError unless it looks as if a file could be written at `path`; touches nothing.
+
+    For commands to ask before long work, rather than fail after it.
+    """
+    directory = _refuse_misplaced(Path(path))
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(
+            errno.EACCES, f"cannot be written, {directory} is write-protected; expected another place", os.fspath(path)
+        )
+
+
+def _refuse_misplaced(path: Path) -> Path:
+    """The nearest directory above `path` that is there; raises OSError for a path that can be no file."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a directory; expected a file to write", os.fspath(path))
+    directory = path.parent
+    while not directory.exists() and directory != directory.parent:
+        directory = directory.parent
+    if not directory.is_dir():
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"cannot be written, {directory} is no directory; expected one there", os.fspath(path)
+        )
+    return directory

@@ -1,8 +1,12 @@
 """Writing whole files or none, and the account of what a run lost."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
-from readers.files import atomic_write
+from readers.files import atomic_write, require_writable
 from readers.report import RunReport
 
 
@@ -23,6 +27,61 @@ def test_atomic_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         raise RuntimeError
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file.txt"]
+
+
+def raised_by_writing(path) -> str:
+    with pytest.raises(OSError) as caught, atomic_write(path, "w") as file:
+        file.write("new")
+    assert caught.value.filename == os.fspath(path)
+    return caught.value.strerror
+
+
+def test_faults_of_atomic_write_name_the_path_that_was_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "directory").mkdir()
+    assert raised_by_writing(tmp_path / "directory") == "is a directory; expected a file to write"
+    inside = tmp_path / "file" / "a" / "b"
+    assert raised_by_writing(inside) == f"cannot be written, {tmp_path / 'file'} is no directory; expected one there"
+    monkeypatch.setattr(os, "fsync", lambda number: raise_full())
+    assert raised_by_writing(tmp_path / "file") == "cannot be written (No space left on device)"
+    assert (tmp_path / "file").read_text() == "old"
+    assert names_in(tmp_path) == {"directory", "file"}
+
+
+def names_in(directory) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def raise_full():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_atomic_write_leaves_faults_of_other_files_as_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
+        Path(tmp_path / "other").read_bytes()
+    assert caught.value.filename == os.fspath(tmp_path / "other")
+
+
+def test_require_writable_refuses_what_atomic_write_would_and_makes_nothing(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    for path in (tmp_path / "file", tmp_path / "new", tmp_path / "a" / "b" / "new"):
+        require_writable(path)
+    with pytest.raises(IsADirectoryError):
+        require_writable(tmp_path)
+    with pytest.raises(NotADirectoryError, match="is no directory"):
+        require_writable(tmp_path / "file" / "new")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
+    with pytest.raises(PermissionError, match="is write-protected; expected another place"):
+        require_writable(tmp_path / "a" / "new")
+    assert names_in(tmp_path) == {"file"}
+
+
+def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
+    name = os.fsdecode(b"caf\xe9.wav")
+    report = RunReport("files")
+    report.fail(name, "empty")
+    report.write(tmp_path / "report")
+    assert b"\ncaf\xe9.wav\tfailed\tempty\n" in (tmp_path / "report").read_bytes()
 
 
 @pytest.mark.parametrize(("num_done", "lost", "status"), [(3, [], 0), (0, [], 0), (2, ["u1"], 1), (0, ["u1"], 2)])
