@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 
 from readers.errors import ArgonautError
+from readers.report import RunReport
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is no terminal
+SHOWN_LOSSES = 5  # on the terminal; the report names all
 
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
     """Call a command; a fault of its input becomes one line on stderr and exit status 2."""
+    if hasattr(sys.stdout, "reconfigure"):  # a file name that the terminal has no characters for is no reason to stop
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return function(*arguments)
     except (ArgonautError, OSError) as fault:
@@ -27,6 +31,27 @@ def one_line(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     return " ".join(str(fault).split())
+
+
+def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
+    """Name on stderr what a run lost: the first few, or all when verbose; one line alone where nothing was done.
+
+    path: the file that names all of them, None if there is none; where: what the run was about, such as its list.
+    """
+    lines = [reason if reason.startswith(name) else f"{name}: {reason}" for name, _, reason in report.lost]
+    if report.exit_status == 2 and not verbose:
+        text = lines[0]
+        if len(lines) > 1:
+            text = f"none of {len(lines)} {report.what} could be done; the first: {text}"
+            text = (f"{where}: " if where else "") + text + (f"; all are named in {path}" if path else "")
+        print(f"error: {text}", file=sys.stderr)
+        return
+    shown = len(lines) if verbose else SHOWN_LOSSES
+    for (_, outcome, _), line in list(zip(report.lost, lines))[:shown]:
+        print(f"{outcome}: {line}", file=sys.stderr)
+    if len(lines) > shown:
+        more = f"named in {path}" if path else "shown with -v"
+        print(f"and {len(lines) - shown} more, {more}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -24,9 +24,6 @@ import time
 from pathlib import Path
 
 from readers.errors import ConfigError
-from readers.report import RunReport
-
-SHOWN_LOSSES = 5  # on the terminal; the report names all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from features import FeatureConfig, hcopy
+    from readers.files import require_writable
     from readers.hcopy_config import read_hcopy_config
-    from recipes.cli.console import progress_display
+    from recipes.cli.console import progress_display, show_losses
 
     settings = read_hcopy_config(arguments.config)
     config = FeatureConfig.from_hcopy(settings)
@@ -58,15 +56,16 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{where}: {module}: {name} = {value} is for another module; not used", file=sys.stderr)
         if arguments.verbose > 1:
             print(config, file=sys.stderr)
+    report_path = arguments.report or default_report_path([target for _, target in pairs])
+    require_writable(report_path)
     started = time.monotonic()
     with progress_display("hcopy", "files") as progress:
         report = hcopy(pairs, config, arguments.workers, progress)
     if arguments.verbose:
         print(f"{time.monotonic() - started:.1f} seconds", file=sys.stderr)
 
-    report_path = arguments.report or default_report_path([target for _, target in pairs])
     report.write(report_path)
-    show_losses(report, report_path, len(report.lost) if arguments.verbose else SHOWN_LOSSES)
+    show_losses(report, report_path, arguments.verbose, arguments.script or "")
     print(report.summary())
     return report.exit_status
 
@@ -91,10 +90,3 @@ def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 def default_report_path(targets: list[str]) -> Path:
     """hcopy.report in the deepest directory that holds every output."""
     return Path(os.path.commonpath([Path(target).absolute().parent for target in targets])) / "hcopy.report"
-
-
-def show_losses(report: RunReport, path: Path | str, limit: int) -> None:
-    for _, outcome, reason in report.lost[:limit]:
-        print(f"{outcome}: {reason}", file=sys.stderr)
-    if len(report.lost) > limit:
-        print(f"and {len(report.lost) - limit} more, named in {path}", file=sys.stderr)

@@ -25,13 +25,15 @@ RAW_COMMANDS = ("cntk", "argon")
 
 
 def main(argv: list[str] | None = None) -> int:
-    argv = sys.argv[1:] if argv is None else argv
+    return run_guarded(run, sys.argv[1:] if argv is None else argv)
+
+
+def run(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
         module = importlib.import_module(f"recipes.cli.{argv[0]}")
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
-        parser = command_parser(argv[0], module)
-        return run_guarded(module.run, parser.parse_args(argv[1:]))
+        return module.run(command_parser(argv[0], module).parse_args(argv[1:]))
     umbrella_parser().parse_args(argv)  # prints help, or says which commands there are and exits with 2
     umbrella_parser().print_help()
     return 2

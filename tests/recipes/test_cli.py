@@ -1,12 +1,15 @@
 """What every command keeps: help with a worked example, a light start, one-line faults with exit status 2."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from readers.errors import FormatError
-from recipes.cli.console import one_line, run_guarded
+from readers.report import RunReport
+from recipes.cli.console import one_line, run_guarded, show_losses
 from recipes.cli.main import COMMANDS, main
 
 HEAVY_MODULES = (
@@ -63,3 +66,58 @@ def test_run_guarded_lets_bugs_through():
 
 def test_one_line_of_an_os_error_without_a_file():
     assert one_line(OSError("disk full")) == "disk full"
+
+
+def lost(num_done: int, *names: str) -> RunReport:
+    report = RunReport("files", num_done=num_done)
+    for name in names:
+        report.fail(name, f"{name}.wav: empty")
+    return report
+
+
+def test_losses_are_named_up_to_a_few_and_all_with_v(capsys):
+    report = lost(1, *"abcdefg")
+    report.skip("h", "no labels")
+    show_losses(report, "all.report")
+    assert capsys.readouterr().err.splitlines() == [
+        *(f"failed: {name}.wav: empty" for name in "abcde"),
+        "and 3 more, named in all.report",
+    ]
+    show_losses(report, "all.report", verbose=1)
+    assert capsys.readouterr().err.splitlines()[5:] == [
+        *("failed: f.wav: empty", "failed: g.wav: empty", "skipped: h: no labels"),
+    ]
+
+
+def test_one_line_when_nothing_was_done(capsys):
+    show_losses(lost(0, "a"), "all.report", where="list")
+    assert capsys.readouterr().err == "error: a.wav: empty\n"
+    show_losses(lost(0, "a", "b"), "all.report", where="list")
+    assert capsys.readouterr().err == (
+        "error: list: none of 2 files could be done; the first: a.wav: empty; all are named in all.report\n"
+    )
+
+
+def test_an_interrupt_while_a_command_is_loaded_is_one_line_too(capsys, monkeypatch):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recipes.cli.main.importlib.import_module", interrupt)
+    assert main(["score", "a", "b"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_names_that_the_terminal_cannot_show_are_shown_by_their_codes(tmp_path, encoding):
+    """The name of a file that is not UTF-8, printed to stdout."""
+    name = os.fsdecode(b"caf\xe9.txt")
+    (tmp_path / name).write_text("hello world\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "recipes.cli.main", "info", name],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.stderr == b""
+    assert done.stdout.startswith(b"caf\\udce9.txt: ")
