@@ -139,6 +139,11 @@ class HTKMLFReader:
         """Rows of the matrix of each stream."""
         return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
 
+    def places(self) -> dict[str, str]:
+        """file:line of the dimension of each stream, for messages."""
+        places = {stream.name: stream.where for stream in self.features}
+        return places | {stream.name: stream.dim_where for stream in self.labels}
+
     @property
     def num_frames(self) -> int:
         """Frames of one sweep."""

@@ -53,7 +53,7 @@ class MLF(Mapping):
         self._labels: dict[str, list[Label]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._any_path: set[str] = set()
-        self._patterns: list[tuple[re.Pattern, str, list[Label]]] = []
+        self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
 
     def __getitem__(self, key: str) -> list[Label]:
         return self._labels[key]
@@ -67,11 +67,14 @@ class MLF(Mapping):
     @property
     def patterns(self) -> list[str]:
         """Names with wildcards other than a leading `*/`, in file order."""
-        return [name for _, name, _ in self._patterns]
+        return [name for _, name, _, _ in self._patterns]
 
-    def where(self, key: str) -> str:
-        """file:line of an entry's name, for messages."""
-        file, line = self._places[key]
+    def where(self, name: str) -> str:
+        """file:line of the name of the entry that `lookup` finds, for messages; KeyError when it finds none."""
+        found = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        file, line = found[1]
         return f"{file}:{line}"
 
     def lookup(self, name: str) -> list[Label] | None:
@@ -80,18 +83,23 @@ class MLF(Mapping):
         Tried in turn: the same key; a `*/` entry for the end of the name after one of its slashes; patterns in file
         order.
         """
+        found = self._find(name)
+        return None if found is None else found[0]
+
+    def _find(self, name: str) -> tuple[list[Label], tuple[str, int]] | None:
+        """(labels, (file, line)) of the entry for an utterance."""
         key = key_of(name)
         if key in self._labels:
-            return self._labels[key]
+            return self._labels[key], self._places[key]
         if self._any_path:
             tail = key
             while "/" in tail:
                 tail = tail.split("/", 1)[1]
                 if tail in self._any_path:
-                    return self._labels[tail]
-        for expression, _, labels in self._patterns:
+                    return self._labels[tail], self._places[tail]
+        for expression, _, labels, place in self._patterns:
             if expression.fullmatch(key):
-                return labels
+                return labels, place
         return None
 
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
@@ -99,7 +107,7 @@ class MLF(Mapping):
         any_path = name.startswith("*/")
         key = key_of(name)
         if "*" in key or "?" in key:
-            self._patterns.append((_wildcard(cut_extension(name)), name, labels))
+            self._patterns.append((_wildcard(cut_extension(name)), name, labels, (file, line)))
             return
         if key in self._labels:
             raise FormatError(
@@ -354,8 +362,9 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
     try:
         return np.array([state_ids[label.name] for label in labels], np.int32)
     except KeyError as fault:
+        number = next(i for i, label in enumerate(labels, 1) if label.name == fault.args[0])
         raise FormatError(
-            f"{where}: state {fault.args[0]!r} is not in the state list of {len(state_ids)} names; "
+            f"{where}: state {fault.args[0]!r} (label {number}) is not in the state list of {len(state_ids)} names; "
             "expected one of them; HVite's logical names must be replaced by physical ones"
         ) from None
 

@@ -178,6 +178,7 @@ class LabelStream:
     dim: int
     mlf_paths: list[str]
     where: str
+    dim_where: str
     state_ids: dict[str, int] | None
     targets: np.ndarray | None = None
     mlf: MLF = field(default_factory=MLF)
@@ -204,9 +205,9 @@ class LabelStream:
             with naming(config, "labelMappingFile"):
                 states = read_state_list(config.path("labelMappingFile"))
         state_ids = None if states is None else {state: number for number, state in enumerate(states)}
-        stream = cls(name, num_classes, num_classes, paths, config.where(source), state_ids)
+        stream = cls(name, num_classes, num_classes, paths, config.where(source), config.where(dim_name), state_ids)
         if config.text("labelToTargetMappingFile", ""):
-            stream.dim = config.int("targetDim")
+            stream.dim, stream.dim_where = config.int("targetDim"), config.where("targetDim")
             with naming(config, "labelToTargetMappingFile"):
                 stream.targets = stream._read_targets(config)
         return stream
@@ -247,7 +248,7 @@ class LabelStream:
         labels = self.mlf.lookup(entry.logical)
         if labels is None:
             return None
-        where = self.mlf.where(entry.key) if entry.key in self.mlf else f"{self.source}: {entry.key}"
+        where = self.mlf.where(entry.logical)
         classes = frame_labels(labels, self.state_ids, where, period)
         if classes.max() >= self.num_classes:
             raise FormatError(

@@ -62,7 +62,11 @@ def test_cntk_form_takes_the_class_from_the_last_column():
         ([Label(0, 5, "a"), Label(5, 3, "b")], STATES, r"m:7: label 'b' is frames 5 to 3; expected start <= end"),
         ([Label(0, 0, "a")], STATES, r"m:7: the labels cover no frames; expected at least one"),
         ([Label(0, 10**14, "a")], STATES, r"m:7: the labels cover 1000000000 frames; expected at most 33554432"),
-        ([Label(0, 1, "d")], STATES, r"m:7: state 'd' is not in the state list of 3 names; expected one of them"),
+        (
+            [Label(0, 1, "d")],
+            STATES,
+            r"m:7: state 'd' \(label 1\) is not in the state list of 3 names; expected one of them",
+        ),
         ([Label(0, 1, "a")], None, r"m:7: label '0 1 a'; expected four columns, the last a class number"),
         ([Label(0, 1, "a", 1.5)], None, r"m:7: label '0 1 a 1.500000'; expected four columns"),
         ([Label(0, 1, "a", -1.0)], None, r"m:7: label '0 1 a -1.000000'; expected four columns"),

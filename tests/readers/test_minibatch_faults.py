@@ -233,7 +233,7 @@ def missing_list(corpus):
         (wrong_dimension, ShapeError, r"u1.htk: kind USER, 2 values, period 100000; expected .* 3 values.*u0.htk"),
         (wrong_kind, ShapeError, "u1.htk: kind FBANK, 3 values.*; expected kind USER"),
         (wrong_period, ShapeError, "u1.htk: kind USER, 3 values, period 50000; expected"),
-        (unknown_state, FormatError, r"labels.mlf:5: state 'labels_3' is not in the state list"),
+        (unknown_state, FormatError, r"labels.mlf:5: state 'labels_3' \(label 1\) is not in the state list"),
         (gap_in_labels, FormatError, r"labels.mlf:2: label 'labels_1' begins at frame 2; expected frame 1"),
         (class_beyond_dim, FormatError, "labels.mlf:2: class 2; expected less than the 2 of labelDim in labels"),
         (twice_in_mlf, FormatError, r"labels.mlf:\d+: entry 'set/u1' is already at .*labels.mlf:\d+"),

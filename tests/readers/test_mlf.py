@@ -270,3 +270,13 @@ def test_the_an4_alignments_parse_fast_and_are_rewritten_byte_for_byte(an4_dir, 
     assert min(seconds) < 0.5
     write_mlf(tmp_path / "copy.mlf", ((f"{key}.lab", labels) for key, labels in mlf.items()))
     assert (tmp_path / "copy.mlf").read_bytes() == path.read_bytes()
+
+
+def test_where_names_the_entry_that_lookup_finds(tmp_path):
+    path = tmp_path / "m.mlf"
+    path.write_text('#!MLF!#\n"*/b.lab"\n0 1 x\n.\n"spk?/*.lab"\n0 1 y\n.\n"d/c.lab"\n0 1 z\n.\n')
+    mlf = read_mlf(path)
+    for name, line in (("any/b", 2), ("b.fb", 2), ("spk1/u", 5), ("d/c", 8)):
+        assert mlf.where(name) == f"{path}:{line}"
+    with pytest.raises(KeyError):
+        mlf.where("other")
