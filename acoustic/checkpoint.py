@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from readers.errors import ModelError
+from readers.files import atomic_write
 
 from .model_file import load_model, load_tensors, save_model, save_tensors
 from .network import Network
@@ -107,6 +108,11 @@ class TrainingFiles:
         if not self.keep_checkpoints:
             for earlier in range(epoch):
                 self.checkpoint(earlier).unlink(missing_ok=True)
+
+    def save_description(self, text: str) -> None:
+        """What was asked for, as text beside the final model."""
+        with atomic_write(f"{self.model_path}.config", "w") as file:
+            file.write(text)
 
     def save_initial(self, network: Network) -> None:
         save_model(network, self.model(0))

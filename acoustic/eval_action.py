@@ -32,7 +32,7 @@ class Evaluate(Action):
         names = evaluation_nodes(network, self.names)
         engine = Engine(network, names)
         with self.open_reader("reader", log, progress, order="None") as reader:
-            check_inputs(engine, reader.dims())
+            check_inputs(engine, reader)
             self._evaluate(engine, reader, names, log, progress)
             return losses(reader)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from readers.errors import ModelError, ShapeError
 
@@ -37,15 +38,24 @@ def scalar(engine: Engine, name: str) -> float:
     return float(engine.value(name).item())
 
 
-def check_inputs(engine: Engine, dims: dict[str, int], reader: str = "reader") -> None:
-    """Raise ShapeError unless the reader's streams (name: dimension) feed every input below the engine's roots."""
+def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
+    """Raise ShapeError unless the reader's streams feed every input below the engine's roots.
+
+    title: what the message calls the reader; if the reader has a method `places`, as HTKMLFReader, it begins with the
+    stream's place in the configuration.
+    """
+    dims = reader.dims()
+    places = reader.places() if hasattr(reader, "places") else {}
     for name in engine.inputs:
         rows = engine.network.shapes[name].rows
         if name not in dims:
             found = ", ".join(f"{stream} ({dim})" for stream, dim in dims.items()) or "nothing"
-            raise ShapeError(f"{reader}: gives {found}; expected {name} ({rows}), an input of the network")
+            raise ShapeError(f"{title}: gives {found}; expected {name} ({rows}), an input of the network")
         if dims[name] != rows:
-            raise ShapeError(f"{reader}: {name} has dimension {dims[name]}; expected {rows}, as the network's input")
+            place = f"{places[name]}: " if name in places else ""
+            raise ShapeError(
+                f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
+            )
 
 
 def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:

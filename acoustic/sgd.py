@@ -65,6 +65,7 @@ def train(
     *,
     model_path: str | Path | None = None,
     make_mode: bool = True,
+    description: str = "",
     seed: int = 0,
     log: Log = silent,
     progress: Progress = silent,
@@ -78,13 +79,14 @@ def train(
     as readers.minibatch.HTKMLFReader; cv_reader is evaluated after every epoch.  Statistics that the network wants
     (Mean, InvStdDev) are computed first.
     model_path: where models, checkpoints, history and picture go; None keeps everything in memory.
-    make_mode: continue after the newest model of model_path; otherwise that training's files are removed first.
+    make_mode: continue after the newest model of model_path; otherwise the models of that training are removed, as
+    soon as the new one has its statistics.  description: what to write to model_path.config then.
     log takes the lines of the training log; progress(frames done, frames in the epoch, **figures) is for a display.
     Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay), ShapeError
     when reader and network do not fit.
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
-    start = _start_epoch(files, make_mode, log)
+    start = _start_epoch(files, make_mode)
     if start is not None:
         log(f"Starting from {files.model(start)}; the network description is not read.")
         network = files.load(start, network.backend.precision, network.backend.device)
@@ -92,7 +94,7 @@ def train(
         log("No further training is necessary.")
         return TrainingResult(network, read_history(files.history), start)
     trainer = Trainer(network, reader, options, cv_reader, files, seed, log, progress)
-    trainer.prepare(start)
+    trainer.prepare(start, make_mode, description)
     for epoch in range(start or 0, options.max_epochs):
         trainer.run_epoch(epoch)
     if files is not None:
@@ -100,17 +102,12 @@ def train(
     return TrainingResult(network, trainer.history, start or 0)
 
 
-def _start_epoch(files: TrainingFiles | None, make_mode: bool, log: Log) -> int | None:
+def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:
     """The epochs that an earlier run has done; None when there is no model to start from."""
     if files is None:
         return None
     files.remove_leftovers()
-    if make_mode:
-        return files.newest_epoch()
-    removed = files.remove()
-    if removed:
-        log(f"makeMode=false: removed {removed} model and checkpoint files of an earlier training")
-    return None
+    return files.newest_epoch() if make_mode else None
 
 
 class Trainer:
@@ -131,9 +128,9 @@ class Trainer:
         self.options, self.files, self.seed, self.log, self.progress = options, files, seed, log, progress
         self.criterion, self.names = _criteria(network, options)
         self.engine = Engine(network, self.names)
-        check_inputs(self.engine, reader.dims(), "reader")
+        check_inputs(self.engine, reader, "reader")
         if cv_reader is not None:
-            check_inputs(self.engine, cv_reader.dims(), "cvReader")
+            check_inputs(self.engine, cv_reader, "cvReader")
         if any(options.dropout_rate) and not any(node.type_name == "Dropout" for node in network.nodes.values()):
             log("warning: dropoutRate is set and the network has no Dropout node; addDropoutNodes=true adds them")
         self.updater = Updater(network, options)
@@ -141,8 +138,11 @@ class Trainer:
         self.history: list[dict] = []
         self._last_plot = time.monotonic()
 
-    def prepare(self, start: int | None) -> None:
-        """Take up an earlier run's state, or compute the statistics and save the initial model."""
+    def prepare(self, start: int | None, make_mode: bool = True, description: str = "") -> None:
+        """Take up an earlier run's state, or compute the statistics and save the initial model; see `train`.
+
+        Nothing is written or removed before the statistics are there: computing them looks at all the data.
+        """
         if start:
             self.history = [row for row in read_history(self.files.history) if row["epoch"] <= start]
             checkpoint = self.files.load_checkpoint(start)
@@ -152,7 +152,13 @@ class Trainer:
                 self.updater.restore(checkpoint.velocities, self.files.checkpoint(start))
                 self.total_samples = checkpoint.total_samples
         computed = self._precompute()
-        if self.files is not None and (start is None or (start == 0 and computed)):
+        if self.files is None:
+            return
+        if not make_mode and (removed := self.files.remove()):
+            self.log(f"makeMode=false: removed {removed} model and checkpoint files of an earlier training")
+        if description:
+            self.files.save_description(description)
+        if start is None or (start == 0 and computed):
             self.files.save_initial(self.network)
 
     def _precompute(self) -> int:

@@ -5,7 +5,7 @@ import contextlib
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError
-from readers.files import atomic_write
+from readers.files import require_writable
 from readers.report import RunReport
 
 from .actions import Action, Log, Machine, Progress, check_reader, losses
@@ -25,6 +25,7 @@ class Train(Action):
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
         super().__init__(config, machine, sgd.path("modelPath"))
+        require_writable(self.model_path)  # else it would show after the last epoch
         self.options = training_options(sgd)
         self.make_mode = config.bool("makeMode", True)
         self.network_options = simple_network_options(_builder(config))
@@ -41,8 +42,6 @@ class Train(Action):
         network = build_simple_network(self.network_options, machine.precision, machine.device, machine.seed)
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self.open_reader(name, log, progress)) for name in self.readers]
-            with atomic_write(f"{self.model_path}.config", "w") as file:
-                file.write(render(self.config))
             train(
                 network,
                 readers[0],
@@ -50,6 +49,7 @@ class Train(Action):
                 *readers[1:],
                 model_path=self.model_path,
                 make_mode=self.make_mode,
+                description=render(self.config),
                 seed=machine.seed,
                 log=log,
                 progress=progress,

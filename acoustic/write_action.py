@@ -51,7 +51,7 @@ class Write(Action):
                     f"{network[name].where}: {network.shapes[name]}; expected a node with a column per frame"
                 )
         reader = self.open_reader("reader", log, progress, write=True)
-        check_inputs(engine, reader.dims())
+        check_inputs(engine, reader)
         report = RunReport("utterances")
         num_frames = 0
         with self._output(network, names, reader.num_utterances, log) as put:

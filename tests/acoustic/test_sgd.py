@@ -187,7 +187,7 @@ def test_make_mode(ring_reader, tmp_path):
     lines.clear()
     options = ring_options(2, learning_rates_per_minibatch=0.1)
     train(ring_network(), ring_reader(), options, model_path=path, make_mode=False, log=lines.append)
-    assert lines[0] == "makeMode=false: removed 5 model and checkpoint files of an earlier training"
+    assert lines.count("makeMode=false: removed 5 model and checkpoint files of an earlier training") == 1
     assert path.read_bytes() != before
     assert not (tmp_path / "m.2").exists()
     assert len(read_history(tmp_path / "m.history.jsonl")) == 2
@@ -311,7 +311,7 @@ def test_evaluate_counts_what_a_direct_computation_counts(ring_reader):
     names = evaluation_nodes(network)
     assert names == ["EvalErrorPrediction", "CrossEntropyWithSoftmax"]
     engine = Engine(network, names)
-    check_inputs(engine, reader.dims())
+    check_inputs(engine, reader)
     totals = evaluate(engine, reader.minibatches(0, 64, 0), names)
     assert (totals.num_frames, totals.num_minibatches) == (300, 5)
     value = {name: network[name].value.astype(float) for name in ("W0", "B0", "W1", "B1", "MeanOfFeatures")}
@@ -340,3 +340,28 @@ def test_model_0_is_the_start_of_a_training(ring_reader, tmp_path):
     )
     np.testing.assert_array_equal(result.network["W0"].value, start["W0"].value)
     assert files.load(0)["Prior"].value is not None
+
+
+def test_what_stops_a_training_before_it_begins_leaves_the_earlier_one_alone(ring_reader, tmp_path):
+    path = tmp_path / "m"
+    train(ring_network(), ring_reader(), ring_options(2), model_path=path, description="first")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert before["m.config"] == b"first"
+    other = ring_reader()
+    other.dims = lambda: {"features": 3, "labels": 2}
+    with pytest.raises(ShapeError, match="reader: features has dimension 3; expected 2, as the network's input"):
+        train(ring_network(), other, ring_options(2), model_path=path, make_mode=False, description="second")
+    with pytest.raises(Killed):  # among the statistics
+        train(
+            ring_network(), dying_at_once(ring_reader()), ring_options(2), model_path=path, make_mode=False,
+            description="second",
+        )  # fmt: skip
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def dying_at_once(reader):
+    def minibatches(epoch, minibatch_size, epoch_size):
+        raise Killed
+
+    reader.minibatches = minibatches
+    return reader
