@@ -1,0 +1,67 @@
+"""AN4's lists and labels in the forms that the commands take."""
+
+import math
+from pathlib import Path
+
+from decoder.transitions import estimate_transitions
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.hmm_tables import write_transitions
+from readers.mlf import Label, read_mlf, read_state_list, write_mlf
+from recipes.an4.corpus import ALIGNMENT, STATES, Utterance
+
+WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is copied with each
+
+
+def warp_name(warp: float) -> str:
+    """The directory of features of one warp, which also begins their utterances' names."""
+    return "plain" if warp == 1.0 else f"warp{round(100 * warp)}"
+
+
+def write_warped_config(base: Path, warp: float, path: Path) -> None:
+    with atomic_write(path, "w") as file:
+        file.write(base.read_text(encoding="utf-8") + ("" if warp == 1.0 else f"WARPFREQ = {warp}\n"))
+
+
+def write_states(data: Path, train: list[Utterance], dev: list[Utterance], labels: Path, power: float) -> None:
+    """states.list, states.mlf (the alignment under plain names, states alone) and transitions.
+
+    An entry `*/NAME.lab` serves the warped copies too: their names are NAME below a directory.
+    power: of the transition probabilities, which are counted in the training set; 0 makes all alike.
+    Raises FormatError when the alignment lacks an utterance.
+    """
+    alignment = {key.rsplit("/", 1)[-1]: entry for key, entry in read_mlf(data / ALIGNMENT).items()}
+    missing = [utterance.name for utterance in (*train, *dev) if utterance.name not in alignment]
+    if missing:
+        raise FormatError(
+            f"{data / ALIGNMENT}: no {missing[0]} ({len(missing)} are missing); expected every training utterance"
+        )
+    states = read_state_list(data / STATES)
+    with atomic_write(labels / "states.list", "w") as file:
+        file.writelines(f"{state}\n" for state in states)
+    plain = {
+        utterance.name: [Label(label.start, label.end, label.name) for label in alignment[utterance.name]]
+        for utterance in (*train, *dev)
+    }
+    write_mlf(labels / "states.mlf", ((f"*/{name}.lab", entry) for name, entry in plain.items()))
+    estimate = estimate_transitions({utterance.name: plain[utterance.name] for utterance in train}, states)
+    flattened = {state: flatten(pair, power) for state, pair in estimate.transitions.items()}
+    write_transitions(labels / "transitions", flattened)
+
+
+def flatten(pair: tuple[float, float], power: float) -> tuple[float, float]:
+    """ln of p^power and q^power, scaled to add up to 1, from ln p and ln q."""
+    stay, go = (power * value for value in pair)
+    total = math.log(math.exp(stay) + math.exp(go))
+    return stay - total, go - total
+
+
+def write_words(utterances: list[Utterance], path: Path) -> None:
+    """What was said, as an MLF without times: the reference to score against."""
+    write_mlf(path, ((f"*/{u.name}.lab", [Label(None, None, word) for word in u.words]) for u in utterances))
+
+
+def write_text(utterances: list[Utterance], path: Path) -> None:
+    """What was said, a sentence a line: what a language model learns from."""
+    with atomic_write(path, "w") as file:
+        file.writelines(" ".join(utterance.words) + "\n" for utterance in utterances)

@@ -1,0 +1,203 @@
+"""AN4 (CMU Census): letters, numbers and dates over a close-talking microphone, with HTK alignments.
+
+worked example:
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
+ends with the word error rate on the test set, first with the corpus' flat unigram, then with a language model that is
+trained on the transcripts:
+  WER 10.1% (test, 130 utterances, 773 words, flat LM)
+  WER 5.2% (test, 130 utterances, 773 words, LM trained on the transcripts)
+"""
+
+import argparse
+import os
+from functools import cached_property
+from pathlib import Path
+
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+WINDOW = 21  # frames that the network sees at once
+TRANSITION_POWER = 0.3  # beside an acweight of 0.15 the counted transition probabilities would weigh too much
+LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="over the training's configuration, such as AN4_Train=[SGD=[maxEpochs=4]] (repeat)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last)
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.data: Path = arguments.data
+        self.out: Path = arguments.out
+        self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.workers = arguments.workers or os.cpu_count() or 1
+        self.sets  # noqa: B018  (a missing corpus is told before anything is written)
+
+    def settings(self) -> dict:
+        return {"data": str(self.data), "seed": self.seed, "overrides": self.overrides}
+
+    def stages(self) -> list[Stage]:
+        return [
+            Stage("lists", "lists, state labels, transitions, transcripts", self.lists),
+            Stage(
+                "features", "40 mel channels with deltas; the training set also with warped frequency", self.features
+            ),
+            Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm),
+            Stage("graph", "decoding graphs for these and for the flat LM", self.graph),
+            Stage("train", "the network of 1680-768x4-132", self.train),
+            Stage("tune", "search options, on the development set", self.tune),
+            Stage("decode", "words and lattices of the test set", self.decode),
+            Stage("score", "word error rates", self.score),
+        ]
+
+    @cached_property
+    def sets(self):
+        from recipes.an4.corpus import find_sets
+
+        return find_sets(self.data)
+
+    def lists(self) -> int:
+        from readers.scp import write_pairs
+        from recipes.an4 import prepare
+
+        train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
+        for warp in prepare.WARPS:
+            name = prepare.warp_name(warp)
+            prepare.write_warped_config(CONFIG / "fbank40_zd.hcopy", warp, self.out / "config" / f"{name}.hcopy")
+            utterances = [*train, *dev, *test] if warp == 1.0 else train
+            pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
+            write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)
+        prepare.write_states(self.data, train, dev, self.out / "labels", TRANSITION_POWER)
+        for name, utterances in self.sets.items():
+            prepare.write_words(utterances, self.out / "labels" / f"{name}.words.mlf")
+        prepare.write_text(train, self.out / "lm" / "train.txt")
+        prepare.write_text([*train, *dev], self.out / "lm" / "train_and_dev.txt")
+        return 0
+
+    def features(self) -> int:
+        from recipes.an4 import prepare
+        from recipes.features import write_feature_list
+
+        lost = 0
+        for warp in prepare.WARPS:
+            name = prepare.warp_name(warp)
+            lost |= command(
+                "hcopy", "-C", self.out / "config" / f"{name}.hcopy", "-S", self.out / "lists" / f"{name}.hcopy.list",
+                "--report", self.out / "reports" / f"features.{name}", "-j", self.workers,
+            )  # fmt: skip
+        for set_name, utterances in self.sets.items():
+            warps = prepare.WARPS if set_name == "train" else (1.0,)
+            files = []
+            for copy in map(prepare.warp_name, warps):
+                prefix = f"{copy}/" if set_name == "train" else ""
+                files += [(f"{prefix}{utterance.name}", self.feature_file(copy, utterance)) for utterance in utterances]
+            report = write_feature_list(self.out / "lists" / f"{set_name}.scp", files)
+            lost |= self.account(report, f"lists.{set_name}")
+        return lost
+
+    def lm(self) -> int:
+        from recipes.an4.corpus import DICTIONARY
+
+        options = ("--order", 4, "--method", "kn", "--dict", self.data / DICTIONARY)
+        return command(
+            "lm", "estimate", "--text", self.out / "lm" / "train.txt", *options, "-o", self.lm_file("tune-trained")
+        ) | command(
+            "lm", "estimate", "--text", self.out / "lm" / "train_and_dev.txt", *options, "-o", self.lm_file("trained")
+        )  # fmt: skip
+
+    def graph(self) -> int:
+        from recipes.an4.corpus import DICTIONARY
+
+        lost = 0
+        for name in ("tune-trained", *LMS):
+            lost |= command(
+                "graph", "--state-list", self.out / "labels" / "states.list",
+                "--transitions", self.out / "labels" / "transitions", "--dict", self.data / DICTIONARY,
+                "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.out / "graph" / name,
+            )  # fmt: skip
+        return lost
+
+    def train(self) -> int:
+        return command(
+            "cntk", f"configFile={CONFIG / 'an4.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}",
+            *self.overrides,
+        )  # fmt: skip
+
+    def tune(self) -> int:
+        from recipes.an4.decode import choose_options, open_decoder, score_utterances
+
+        scores = score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW)
+        references = self.out / "labels" / "dev.words.mlf"
+        for name, label in LMS.items():
+            # The development speakers' own sentences are not in the model that they choose the options with.
+            tuned = "tune-trained" if name == "trained" else name
+            decoder = open_decoder(self.out / "graph" / tuned, self.lm_file(tuned))
+            chosen, score = choose_options(decoder, scores, references, self.tuned_file(name), self.workers)
+            shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
+            print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {label}): {shown}", flush=True)
+        return 0
+
+    def decode(self) -> int:
+        from recipes.an4.decode import read_choice
+
+        lost = 0
+        for name in LMS:
+            chosen = read_choice(self.tuned_file(name))
+            lost |= command(
+                "argon", "-graph", self.out / "graph" / name / "graph.dg", "-lm", self.lm_file(name),
+                "-am", self.model, "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / name / "cntkmap",
+                "-infiles", self.out / "lists" / "test.scp", "-acweight", chosen["acweight"],
+                "-lm-scale", chosen["lm_scale"], "-word-penalty", chosen["word_penalty"],
+                "-sil-cost", chosen["sil_cost"], "-beam", chosen["beam"],
+                "-word_end_beam_frac", chosen["word_end_beam_frac"], "-outmlf", self.hypotheses(name),
+                "-lattice-prefix", self.out / "decode" / name / "lattices" / "test",
+            )  # fmt: skip
+        return lost
+
+    def score(self) -> int:
+        from recipes.an4.decode import closing_line
+
+        lost, lines = 0, []
+        for name, label in LMS.items():
+            reference = self.out / "labels" / "test.words.mlf"
+            lost |= command(
+                "score", reference, self.hypotheses(name), "-k", "*-%%%%*-?",
+                "--picture", self.out / "decode" / name / "confusions.png",
+                "--report", self.out / "reports" / f"score.{name}",
+            )  # fmt: skip
+            lines.append(closing_line(reference, self.hypotheses(name), label))
+        print("\n".join(lines))
+        return lost
+
+    @property
+    def model(self) -> Path:
+        return self.out / "model" / "an4.dnn"
+
+    def feature_file(self, copy: str, utterance) -> Path:
+        return self.out / "features" / copy / f"{utterance.name}.fbank"
+
+    def lm_file(self, name: str) -> Path:
+        from recipes.an4.corpus import FLAT_LM
+
+        return self.data / FLAT_LM if name == "flat" else self.out / "lm" / f"{name}.arpa"
+
+    def tuned_file(self, name: str) -> Path:
+        return self.out / "tune" / f"{name}.json"
+
+    def hypotheses(self, name: str) -> Path:
+        return self.out / "decode" / name / "test.mlf"
+
+    def account(self, report, name: str) -> int:
+        report.write(self.out / "reports" / name)
+        print(report.summary())
+        return report.exit_status
