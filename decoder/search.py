@@ -68,7 +68,7 @@ class SearchOptions:
     silence: tuple[str, ...] | None = None
     lm_scale: float = 1.0
     word_penalty: float = 0.0
-    slack_decay: float = 0.9
+    slack_decay: float = 0.8
     lattice_beam: float | None = None
     partial: bool = False
 

@@ -10,6 +10,7 @@ Straight from audio: with --features hcopy.config, -infiles lists audio files.
 """
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -110,7 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(searching, "word_end_beam_frac", "X", "beam after a word arc, as part of the beam (0.33333)", 0.33333)
     searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
     searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
-    searching.add_argument("--slack-decay", type=float, default=0.9, metavar="X", help="per frame (0.9)")
+    searching.add_argument("--slack-decay", type=float, default=0.8, metavar="X", help="per frame (0.8)")
     searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
     searching.add_argument("--threads", type=int, metavar="N", help="(default: one per core)")
     return parser
@@ -297,15 +298,19 @@ def decode_files(arguments: argparse.Namespace) -> int:
     if not entries:
         raise ConfigError(f"{arguments.infiles}: no files; expected at least one")
     pipeline = Pipeline(arguments)
-    progress = Run(arguments, pipeline)
-    with progress_display("argon", "utterances") as show:
-        decoded = progress.results(entries, show)
+    decoding = Run(arguments, pipeline)
+    with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
+        decoded = decoding.results(entries, show)
         if arguments.outmlf:
             write_mlf(arguments.outmlf, decoded)
         else:
             for _ in decoded:
                 pass
-    return progress.close()
+    return decoding.close()
+
+
+class NothingToWrite(Exception):
+    """Every utterance was lost: an MLF that was there before stays."""
 
 
 class Run:
@@ -322,6 +327,7 @@ class Run:
         """(MLF name, labels) of every utterance that has any, in order."""
         from decoder.batch import in_order
 
+        written = 0
         for done, ((number, entry), result) in enumerate(
             in_order(self.pipeline, self.unique(entries), self.arguments.threads), start=1
         ):
@@ -330,8 +336,11 @@ class Run:
             else:
                 self.count(number, entry, result)
                 if result.labels is not None:
+                    written += 1
                     yield mlf_name(entry.key), result.labels
             show(done, len(entries), frames_per_second=self.num_frames / (time.monotonic() - self.started))
+        if not written:
+            raise NothingToWrite
 
     def unique(self, entries: list) -> Iterator[tuple]:
         """(number from 1, entry), without entries whose name was there before: an MLF has one place for it."""

@@ -223,6 +223,17 @@ def test_bad_utterances_are_named_and_the_others_decoded(made, tmp_path, capsys)
     assert "and 1 more, named in" in printed.err
 
 
+def test_when_all_is_lost_an_older_mlf_stays(made, tmp_path, capsys):
+    (tmp_path / "out.mlf").write_text("older")
+    (tmp_path / "list.scp").write_text(f"{tmp_path}/missing.htk\n")
+    assert decode(made, tmp_path, infiles=tmp_path / "list.scp") == 2
+    assert (tmp_path / "out.mlf").read_text() == "older"
+    assert capsys.readouterr().out.startswith(
+        "utterances: 0 done, 0 skipped, 1 failed; frames 0; real-time factor 0.000"
+    )
+    assert "missing.htk: No such file" in (tmp_path / "out.mlf.report").read_text()
+
+
 def test_partial_results_are_written_on_request_and_still_count_as_failed(made, tmp_path):
     write_htk(tmp_path / "short.htk", np.zeros((12, 3), np.float32), parse_kind("USER"))
     (tmp_path / "list.scp").write_text(f"{tmp_path}/short.htk\n")
