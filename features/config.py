@@ -75,11 +75,12 @@ class FeatureConfig:
     def from_hcopy(cls, settings: Mapping[str, str], **overrides) -> Self:
         """Options from HTK names and their text, as `readers.hcopy_config.read_hcopy_config` gives them.
 
-        settings may have a method `where(name) -> "file:line"`, which then opens every message.  overrides are fields
-        of this class.  Raises ConfigError for unknown names (with the nearest known one), refused names (with the
-        reason) and bad values.
+        settings may have a method `where(name) -> "file:line"` and an attribute `source`, the file's name: one of them
+        then opens every message.  overrides are fields of this class.  Raises ConfigError for unknown names (with the
+        nearest known one), refused names (with the reason) and bad values.
         """
         where = getattr(settings, "where", lambda name: "configuration")
+        source = getattr(settings, "source", "configuration")
         values = {}
         for name, text in settings.items():
             if is_harmless(name, text):
@@ -90,11 +91,11 @@ class FeatureConfig:
             except ValueError as fault:
                 raise ConfigError(f"{where(name)}: {name} = {text}; {fault}") from None
         if "target_kind" not in values | overrides:
-            raise ConfigError("configuration: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A")
+            raise ConfigError(f"{source}: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A")
         try:
             return cls(**values | overrides)
         except SettingError as fault:
-            place = where(fault.setting) if fault.setting in settings else "configuration"
+            place = where(fault.setting) if fault.setting in settings else source
             raise ConfigError(f"{place}: {fault}") from None
 
     @property

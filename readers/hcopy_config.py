@@ -19,10 +19,12 @@ class HCopyConfig(dict):
     """Upper-case name -> raw text of its value, without quotes.
 
     other_modules: (module, name, value, where) of settings meant for modules that take no part in HCopy.
+    source: the file or files that were read, for messages.
     """
 
-    def __init__(self):
+    def __init__(self, source: str = "configuration"):
         super().__init__()
+        self.source = source
         self._places: dict[str, str] = {}
         self.other_modules: list[tuple[str, str, str, str]] = []
 
@@ -40,6 +42,7 @@ class HCopyConfig(dict):
         for name, value in other.items():
             self.put(name, value, other.where(name))
         self.other_modules += other.other_modules
+        self.source = f"{self.source}, {other.source}"
 
 
 def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
@@ -48,7 +51,7 @@ def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
     A setting with a module goes before the same without.  Raises ConfigError, with file and line, for a malformed line
     and for a name that is set twice.
     """
-    config = HCopyConfig()
+    config = HCopyConfig(f"{path}")
     modules: dict[str, str] = {}  # name -> the module that set it, "" for none
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"

@@ -5,6 +5,7 @@ import pytest
 from features.config import FeatureConfig, SettingError
 from features.settings import REFUSED, SETTINGS
 from readers.errors import ConfigError
+from readers.hcopy_config import HCopyConfig
 
 
 class Placed(dict):
@@ -116,6 +117,8 @@ def test_bad_value_names_place_finding_and_expectation(name, text, message):
 def test_from_hcopy_without_a_kind_shows_one():
     with pytest.raises(ConfigError, match="no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"):
         FeatureConfig.from_hcopy({"NUMCHANS": "24"})
+    with pytest.raises(ConfigError, match=r"^exp/hcopy\.config: no TARGETKIND"):
+        FeatureConfig.from_hcopy(HCopyConfig("exp/hcopy.config"))
 
 
 def test_plp_order_must_fit_the_channels():
