@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from readers.errors import FormatError
-from readers.mlf import TICKS_PER_FRAME, Label
+from readers.mlf import MLF, TICKS_PER_FRAME, Label
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,23 @@ def estimate_transitions(
 
     alignments: utterance -> state labels with times in 100 ns (an MLF); states: all states of the model set;
     frame_period: 100 ns; floor: least probability of either transition.
-    Times are rounded to frames, as for training.  Raises FormatError naming utterance and label for an unknown state,
-    missing times and an end before the start.
+    Times are rounded to frames, as for training.  Raises FormatError for an unknown state, missing times and an end
+    before the start; it names the utterance, or its line in an MLF, and the label.
     """
     if not 0 <= floor < 0.5:
         raise FormatError(f"transition floor {floor}; expected at least 0 and below 0.5")
     runs, frames = dict.fromkeys(states, 0), dict.fromkeys(states, 0)
     for key, labels in alignments.items() if isinstance(alignments, Mapping) else alignments:
+        where = alignments.where(key) if isinstance(alignments, MLF) else key
         for number, label in enumerate(labels, start=1):
             if label.name not in runs:
-                raise FormatError(f"{key}, label {number}: state '{label.name}'; expected a state of the model set")
+                raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the model set")
             if label.start is None or label.end is None:
-                raise FormatError(f"{key}, label {number}: '{label.name}' has no start and end; expected both")
+                raise FormatError(f"{where}, label {number}: '{label.name}' has no start and end; expected both")
             duration = _frame(label.end, frame_period) - _frame(label.start, frame_period)
             if duration < 0:
                 raise FormatError(
-                    f"{key}, label {number}: '{label.name}' from {label.start} to {label.end}; expected start <= end"
+                    f"{where}, label {number}: '{label.name}' from {label.start} to {label.end}; expected start <= end"
                 )
             if duration:  # a label of no frames is no visit
                 runs[label.name] += 1

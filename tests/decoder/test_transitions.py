@@ -55,6 +55,13 @@ def test_labels_that_cannot_be_counted_are_named(bad, message):
         estimate_transitions({"u": [bad]}, ["a"])
 
 
+def test_a_label_of_an_mlf_that_cannot_be_counted_is_named_by_the_line_of_its_entry(tmp_path):
+    path = tmp_path / "states.mlf"
+    path.write_text('#!MLF!#\n"*/u.lab"\n0 100000 a\n.\n"*/v.lab"\n0 100000 a\n100000 200000 zz\n.\n')
+    with pytest.raises(FormatError, match=r"states.mlf:5, label 2: state 'zz'; expected a state of the model set"):
+        estimate_transitions(read_mlf(path), ["a"])
+
+
 @pytest.mark.parametrize("floor", [-0.1, 0.5])
 def test_floor_out_of_range_is_refused(floor):
     with pytest.raises(FormatError, match="transition floor"):
