@@ -83,11 +83,18 @@ class AcousticScorer:
         """The output node for every frame.
 
         frames (dim, T), any float type, T > 0; returns (num_outputs, T) float32, Fortran order.  Beyond the ends the
-        first and last frame are repeated.  Outputs that never occurred in training get UNSEEN.  Raises ShapeError.
+        first and last frame are repeated.  Outputs that never occurred in training get UNSEEN.  Raises ShapeError,
+        also for values that are not finite.
         """
         if frames.ndim != 2 or frames.shape[0] != self.dim or frames.shape[1] == 0:
             found = "x".join(map(str, frames.shape))
-            raise ShapeError(f"features: a matrix of {found}; expected {self.dim}x*, at least one frame")
+            raise ShapeError(
+                f"features: a matrix of {found}; expected {self.dim}x*, at least one frame, since the model's input of "
+                f"{self.dim * self.window} values stacks {self.window} frames"
+            )
+        if not np.isfinite(frames).all():
+            bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0])
+            raise ShapeError(f"features: frame {bad} holds a value that is infinite or no number; expected finite ones")
         num_frames, left = frames.shape[1], self.window // 2
         padded = np.empty((num_frames + self.window - 1, self.dim), np.float32)
         pad_edges(frames.T, padded, left)

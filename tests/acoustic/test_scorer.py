@@ -83,6 +83,14 @@ def test_faults_of_features(path, shape):
         AcousticScorer(path, window=WINDOW).score(np.zeros(shape))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_name_their_frame(path, value):
+    frames = np.zeros((DIM, 9), np.float32)
+    frames[1, 4] = frames[0, 7] = value
+    with pytest.raises(ShapeError, match="features: frame 4 holds a value that is infinite or no number; expected fin"):
+        AcousticScorer(path, window=WINDOW).score(frames)
+
+
 def test_faults_of_the_model(network, path, tmp_path):
     with pytest.raises(
         ModelError, match=rf"^{path}: node 'Scaled': not in the network; did you mean ScaledLogLikelihood"
