@@ -126,7 +126,8 @@ class Decoder:
     """A graph, a language model and options, ready for any number of utterances and threads.
 
     graph: DecodingGraph; lm: LanguageModel, or None when the graph's own costs are all there is (its look-ahead then
-    stays); cntkmap: HMM state -> row of the scores matrix, None for the order of graph.states.
+    stays); cntkmap: HMM state -> row of the scores matrix, None for the order of graph.states; cntkmap_where: its name
+    in messages.
     Raises GraphError when graph, map and language model do not fit.
     """
 
@@ -136,9 +137,10 @@ class Decoder:
         lm: LanguageModel | None = None,
         options: SearchOptions | None = None,
         cntkmap: Mapping[str, int] | None = None,
+        cntkmap_where: str = "the cntkmap",
     ):
         self.graph, self.lm = graph, lm
-        self.score_row = _score_rows(graph, cntkmap)
+        self.score_row = _score_rows(graph, cntkmap, cntkmap_where)
         self._word_lm = _lm_words(graph, lm)
         self._least_lm_cost = _least_lm_costs(lm, self._word_lm)
         self._set_options(options or SearchOptions())
@@ -248,20 +250,20 @@ def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.nd
     return silence
 
 
-def _score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None) -> np.ndarray:
+def _score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: str) -> np.ndarray:
     """(H,) i4 row of the scores matrix for each HMM state; -1 for states that stand on no arc and have none."""
     if cntkmap is None:
         return np.arange(len(graph.states), dtype=np.int32)
     unknown = [name for name in cntkmap if name not in set(graph.states)]
     if unknown:
         raise GraphError(
-            f"cntkmap: state [{unknown[0]}]{_and_more(unknown)} not in {graph.where}; expected states of its model set"
+            f"{where}: state [{unknown[0]}]{_and_more(unknown)} not in {graph.where}; expected states of its model set"
         )
     rows = np.array([cntkmap.get(name, -1) for name in graph.states], dtype=np.int32)
     missing = [graph.states[i] for i in graph.used_states if rows[i] < 0]
     if missing:
         raise GraphError(
-            f"{graph.where}: state [{missing[0]}]{_and_more(missing)} has no index in the cntkmap; "
+            f"{graph.where}: state [{missing[0]}]{_and_more(missing)} has no index in {where}; "
             "expected a line `[state] index` for each"
         )
     return rows

@@ -19,13 +19,12 @@ from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError
 from readers.report import RunReport
-from recipes.cli.console import one_line, progress_display, run_guarded
+from recipes.cli.console import one_line, progress_display, run_guarded, show_losses
 
 LATER = {
     "alignmlf": "forced alignment is not there yet; expected decoding with -lm",
     "lm_collection": "several language models at once are not there yet; expected one with -lm",
 }
-SHOWN_LOSSES = 5  # on the terminal; the report names all
 TICKS_PER_SECOND = 10_000_000
 
 
@@ -144,10 +143,12 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
     from decoder.image_file import save_graph
     from readers.att import read_acceptor
     from readers.dictionary import read_dictionary
+    from readers.files import require_writable
     from readers.hmm_tables import read_lookahead, read_state_map, read_transitions
 
     if not arguments.infsm:
         raise ConfigError("command line: -precompile without -infsm; expected the acceptor to compile")
+    require_writable(arguments.graph)
     outputs = {}
     if arguments.dict:
         entries = read_dictionary(arguments.dict)
@@ -266,7 +267,7 @@ def open_decoder(arguments: argparse.Namespace):
         lm = LanguageModel.from_arpa(read_arpa(arguments.lm))
     else:
         print("no -lm: the graph's own costs are all there is", file=sys.stderr)
-    return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap))
+    return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
 
 
 def open_features(path: str, dim: int):
@@ -284,6 +285,7 @@ def open_features(path: str, dim: int):
 
 
 def decode_files(arguments: argparse.Namespace) -> int:
+    from readers.files import require_writable
     from readers.mlf import write_mlf
     from readers.scp import read_scp
 
@@ -294,6 +296,9 @@ def decode_files(arguments: argparse.Namespace) -> int:
         raise ConfigError("command line: neither -outmlf nor -lattice-prefix; expected somewhere to write")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
+    for path in (arguments.outmlf, index_path(arguments), report_path(arguments)):
+        if path:
+            require_writable(path)
     entries = read_scp(arguments.infiles)
     if not entries:
         raise ConfigError(f"{arguments.infiles}: no files; expected at least one")
@@ -307,6 +312,15 @@ def decode_files(arguments: argparse.Namespace) -> int:
             for _ in decoded:
                 pass
     return decoding.close()
+
+
+def index_path(arguments: argparse.Namespace) -> str:
+    """Which lattice file is which utterance's; "" without lattices."""
+    return f"{arguments.lattice_prefix}.index" if arguments.lattice_prefix else ""
+
+
+def report_path(arguments: argparse.Namespace) -> str:
+    return arguments.report or f"{arguments.outmlf or arguments.lattice_prefix}.report"
 
 
 class NothingToWrite(Exception):
@@ -357,7 +371,8 @@ class Run:
         self.ticks += result.num_frames * result.period
         self.num_tokens += result.num_frames * result.tokens_per_frame
         if result.reason:
-            self.report.fail(entry.key, result.reason)
+            hint = "" if self.arguments.partial else "; try a wider -beam, or --partial for the best unfinished path"
+            self.report.fail(entry.key, result.reason + hint)
             return
         self.report.done()
         if self.arguments.lattice_prefix:
@@ -368,17 +383,12 @@ class Run:
         from readers.files import atomic_write
 
         seconds = time.monotonic() - self.started
-        if self.arguments.lattice_prefix:
-            with atomic_write(f"{self.arguments.lattice_prefix}.index", "w") as file:
+        if self.lattices:
+            with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)
-        path = self.arguments.report or f"{self.arguments.outmlf or self.arguments.lattice_prefix}.report"
-        self.report.write(Path(path))
-        losses = self.report.lost
-        shown = len(losses) if self.arguments.verbose else SHOWN_LOSSES
-        for name, outcome, reason in losses[:shown]:
-            print(f"{outcome}: {name}: {reason}", file=sys.stderr)
-        if len(losses) > shown:
-            print(f"and {len(losses) - shown} more, named in {path}", file=sys.stderr)
+        path = report_path(self.arguments)
+        self.report.write(path)
+        show_losses(self.report, path, self.arguments.verbose, self.arguments.infiles)
         if self.arguments.verbose and self.num_frames:
             print(f"{self.num_tokens / self.num_frames:.1f} tokens per frame", file=sys.stderr)
         factor = seconds * TICKS_PER_SECOND / self.ticks if self.ticks else 0.0
