@@ -134,39 +134,39 @@ class Recipe:
         )  # fmt: skip
 
     def tune(self) -> int:
-        from recipes.an4.decode import choose_options, open_decoder, score_utterances
+        from recipes.an4.grid import GRID
+        from recipes.cli.score import read_words
+        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.tuning import Development
 
-        scores = score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW)
-        references = self.out / "labels" / "dev.words.mlf"
+        development = Development(
+            score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW),
+            read_words(self.out / "labels" / "dev.words.mlf"),
+        )
         for name, label in LMS.items():
             # The development speakers' own sentences are not in the model that they choose the options with.
             tuned = "tune-trained" if name == "trained" else name
             decoder = open_decoder(self.out / "graph" / tuned, self.lm_file(tuned))
-            chosen, score = choose_options(decoder, scores, references, self.tuned_file(name), self.workers)
+            chosen, score = choose_options(decoder, development, GRID, self.tuned_file(name), self.workers)
             shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
             print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {label}): {shown}", flush=True)
         return 0
 
     def decode(self) -> int:
-        from recipes.an4.decode import read_choice
+        from recipes.decoding import read_choice, search_flags
 
         lost = 0
         for name in LMS:
-            chosen = read_choice(self.tuned_file(name))
             lost |= command(
                 "argon", "-graph", self.out / "graph" / name / "graph.dg", "-lm", self.lm_file(name),
                 "-am", self.model, "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / name / "cntkmap",
-                "-infiles", self.out / "lists" / "test.scp", "-acweight", chosen["acweight"],
-                "-lm-scale", chosen["lm_scale"], "-word-penalty", chosen["word_penalty"],
-                "-sil-cost", chosen["sil_cost"], "-beam", chosen["beam"],
-                "-word_end_beam_frac", chosen["word_end_beam_frac"], "-outmlf", self.hypotheses(name),
+                "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
+                "-outmlf", self.hypotheses(name),
                 "-lattice-prefix", self.out / "decode" / name / "lattices" / "test",
             )  # fmt: skip
         return lost
 
     def score(self) -> int:
-        from recipes.an4.decode import closing_line
-
         lost, lines = 0, []
         for name, label in LMS.items():
             reference = self.out / "labels" / "test.words.mlf"
@@ -201,3 +201,13 @@ class Recipe:
         report.write(self.out / "reports" / name)
         print(report.summary())
         return report.exit_status
+
+
+def closing_line(reference: Path, hypothesis: Path, label: str) -> str:
+    from decoder.scoring import score
+    from recipes.cli.score import read_words
+
+    total = score(read_words(reference), read_words(hypothesis)).total
+    return (
+        f"WER {total.word_error_rate:.1f}% (test, {total.num_sentences} utterances, {total.num_words} words, {label})"
+    )

@@ -9,7 +9,9 @@ prints the table with a line per speaker, draws the confusions and ends with
 import argparse
 from pathlib import Path
 
+from readers.errors import ConfigError, FormatError
 from readers.report import RunReport
+from recipes.cli.console import show_losses
 
 FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
 
@@ -38,8 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from decoder import score_report, scoring
+    from readers.files import require_writable
     from readers.timit import read_phone_map
 
+    for path in (arguments.confusions, arguments.picture, arguments.report):
+        if path:
+            require_writable(path)
     references = read_words(arguments.reference, arguments.level)
     hypotheses = read_words(arguments.hypothesis, arguments.level)
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
@@ -59,10 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     report = scoring_report(results)
     if arguments.report:
         report.write(arguments.report)
+    show_losses(report, arguments.report, arguments.verbose, arguments.hypothesis)
     print(report.summary())
     total = results.total
-    name = "PER" if arguments.per else "WER"
-    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} words)")
+    name, unit = ("PER", "phones") if arguments.per else ("WER", "words")
+    print(f"{name} {total.word_error_rate:.1f}% ({total.num_sentences} utterances, {total.num_words} {unit})")
     return report.exit_status
 
 
@@ -76,13 +83,21 @@ def scoring_report(results) -> RunReport:
     return report
 
 
-def read_words(path: str, level: int = 0) -> dict[str, list[str]]:
-    """utterance -> words of one level of an MLF: 0 is the label itself, 1 and up are the columns after it."""
+def read_words(path: str | Path, level: int = 0) -> dict[str, list[str]]:
+    """utterance -> words of one level of an MLF: 0 is the label itself, 1 and up are the columns after it.
+
+    Raises ConfigError for a level below 0, FormatError for one that no label has.
+    """
     from readers.mlf import read_mlf
 
+    if level < 0:
+        raise ConfigError(f"command line: --level {level}; expected 0 or more")
     if level == 0:
         return {name: [label.name for label in labels] for name, labels in read_mlf(path).items()}
-    return {
+    words = {
         name: [label.aux[level - 1][0] for label in labels if len(label.aux) >= level]
         for name, labels in read_mlf(path).items()
     }
+    if words and not any(words.values()):
+        raise FormatError(f"{path}: no label has a level {level}; expected --level with words, such as 0")
+    return words

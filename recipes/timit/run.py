@@ -7,6 +7,7 @@ ends with a line `PER xx.x%` for the core test set.
 """
 
 import argparse
+import os
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from recipes.stages import Stage, command, run_stages
 
 CONFIG = Path(__file__).parent / "config"
 SIZES = ("demo", "full")
+WINDOW = 11  # frames that the network sees at once
 SETS = ("train", "dev", "test")
 # One training epoch of the synthesised demo corpus takes seconds; fewer than the book's 25 keep the demo short.
 DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
@@ -34,7 +36,8 @@ class Recipe:
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
         self.synthetic = arguments.data is None
-        self.size, self.seed, self.workers = arguments.size, arguments.seed, arguments.workers
+        self.size, self.seed = arguments.size, arguments.seed
+        self.workers: int = arguments.workers or os.cpu_count() or 1
         self.data: Path = self.out / f"corpus-{self.size}-{self.seed}" if self.synthetic else arguments.data
 
     def settings(self) -> dict:
@@ -49,6 +52,7 @@ class Recipe:
             Stage("lm", "a phone bigram of the training set", self.language_model),
             Stage("graph", "the decoding graph", self.graph),
             Stage("train", "the network of 792-512x3-183", self.train),
+            Stage("tune", "search options, on the development set", self.tune),
             Stage("decode", "phones and lattices of the test set", self.decode),
             Stage("score", "phone error rate on 39 phones", self.score),
         ]
@@ -72,10 +76,9 @@ class Recipe:
 
         pairs = [(u.audio, self.feature_file(u)) for name in SETS for u in self.sets[name]]
         write_pairs(self.out / "lists" / "hcopy.list", pairs)
-        workers = ("-j", self.workers) if self.workers else ()
         return command(
             "hcopy", "-C", CONFIG / "fbank24_zda.hcopy", "-S", self.out / "lists" / "hcopy.list",
-            "--report", self.out / "reports" / "features", *workers,
+            "--report", self.out / "reports" / "features", "-j", self.workers,
         )  # fmt: skip
 
     def labels(self) -> int:
@@ -111,13 +114,37 @@ class Recipe:
 
     def train(self) -> int:
         overrides = DEMO_OVERRIDES if self.synthetic and self.size == "demo" else ()
-        return command("cntk", f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", *overrides)
+        return command(
+            "cntk", f"configFile={CONFIG / 'timit.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}", *overrides
+        )
+
+    def tune(self) -> int:
+        from readers.timit import read_phone_map
+        from recipes.cli.score import read_words
+        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.timit.grid import GRID
+        from recipes.timit.prepare import PHONE_MAP
+        from recipes.tuning import Development
+
+        development = Development(
+            score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW),
+            read_words(self.out / "labels" / "dev.phones.mlf"),
+            fold=read_phone_map(PHONE_MAP),
+        )
+        decoder = open_decoder(self.out / "graph", self.out / "lm.arpa")
+        chosen, score = choose_options(decoder, development, GRID, self.tuned_file, self.workers)
+        shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
+        print(f"dev PER {score.word_error_rate:.1f}% ({score.num_words} phones): {shown}", flush=True)
+        return 0
 
     def decode(self) -> int:
+        from recipes.decoding import read_choice, search_flags
+
         return command(
             "argon", "-graph", self.graph_image, "-lm", self.out / "lm.arpa", "-am", self.model,
-            "-cntkmap", self.out / "graph" / "cntkmap", "-infiles", self.out / "lists" / "test.scp",
-            "-acweight", 0.2, "-outmlf", self.out / "decode" / "test.mlf",
+            "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / "cntkmap",
+            "-infiles", self.out / "lists" / "test.scp",
+            *search_flags(read_choice(self.tuned_file)), "-outmlf", self.out / "decode" / "test.mlf",
             "-lattice-prefix", self.out / "decode" / "lattices" / "test",
         )  # fmt: skip
 
@@ -132,6 +159,10 @@ class Recipe:
     @property
     def graph_image(self) -> Path:
         return self.out / "graph" / "graph.dg"
+
+    @property
+    def tuned_file(self) -> Path:
+        return self.out / "tune.json"
 
     @property
     def model(self) -> Path:

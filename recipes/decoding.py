@@ -1,4 +1,4 @@
-"""The development set's scores and the options chosen by them, and the closing line of a test."""
+"""What recipes do around the decoder: a development set's scores, and the options chosen by them."""
 
 import json
 from pathlib import Path
@@ -6,17 +6,16 @@ from pathlib import Path
 from acoustic.scorer import AcousticScorer
 from decoder.image_file import load_graph
 from decoder.language_model import LanguageModel
-from decoder.scoring import Score, score
+from decoder.scoring import Score
 from decoder.search import Decoder
 from readers.arpa import read_arpa
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.hmm_tables import read_cntkmap
 from readers.htk import read_htk
-from readers.mlf import read_mlf
 from readers.scp import read_scp
-from recipes.an4.tune import choose
 from recipes.cli.console import progress_display
+from recipes.tuning import Development, Grid, choose
 
 
 def open_decoder(graph: Path, lm: Path) -> Decoder:
@@ -32,16 +31,12 @@ def score_utterances(model: Path, scp: Path, window: int) -> dict:
     return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in read_scp(scp)}
 
 
-def read_words(mlf: Path) -> dict[str, list[str]]:
-    return {name: [label.name for label in labels] for name, labels in read_mlf(mlf).items()}
-
-
 def choose_options(
-    decoder: Decoder, scores: dict, references: Path, record: Path, workers: int
+    decoder: Decoder, development: Development, grid: Grid, record: Path, workers: int
 ) -> tuple[dict[str, float], Score]:
     """Choose the search options and write what was tried to `record`, JSON.  Returns (options, their score)."""
     with progress_display("tune", "trials") as progress:
-        chosen, trials = choose(decoder, scores, read_words(references), workers, progress)
+        chosen, trials = choose(decoder, development, grid, workers, progress)
     with atomic_write(record, "w") as file:
         rows = [{**options, "errors": score.num_errors, "words": score.num_words} for options, score in trials]
         file.write('{"chosen": ' + json.dumps(chosen) + ', "trials": [\n')
@@ -50,14 +45,13 @@ def choose_options(
 
 
 def read_choice(record: Path) -> dict[str, float]:
+    """The options that `choose_options` wrote."""
     try:
         return json.loads(record.read_text(encoding="utf-8"))["chosen"]
     except (json.JSONDecodeError, KeyError) as fault:
         raise FormatError(f"{record}: {fault}; expected what stage tune wrote; run with --from tune") from fault
 
 
-def closing_line(references: Path, hypotheses: Path, label: str) -> str:
-    total = score(read_words(references), read_words(hypotheses)).total
-    return (
-        f"WER {total.word_error_rate:.1f}% (test, {total.num_sentences} utterances, {total.num_words} words, {label})"
-    )
+def search_flags(options: dict[str, float]) -> list[object]:
+    """The options as `argon` takes them."""
+    return [word for name, value in options.items() for word in (f"-{name}", value)]

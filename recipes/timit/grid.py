@@ -1,0 +1,14 @@
+"""The search options that the recipe tries on the development set."""
+
+from recipes.tuning import Grid
+
+GRID = Grid(
+    start={"acweight": 0.4, "lm_scale": 1.0, "word_penalty": 0.0},
+    values={
+        "acweight": (0.2, 0.3, 0.4, 0.5, 0.7),
+        "lm_scale": (0.7, 1.0, 1.5, 2.0, 3.0),
+        "word_penalty": (-1.0, 0.0, 1.0, 2.0),
+    },
+    beams=(10.0, 15.0),
+    fixed={"sil_cost": 0.0},  # silence is a phone like any other here
+)

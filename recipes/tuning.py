@@ -1,0 +1,79 @@
+"""Choosing the search options on a development set.
+
+From a start each option in turn takes the best value of its grid while the others stay; that is done twice.  The sets
+are small, so every step away from the start has to save a word.  Last comes the narrowest beam that loses nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.scoring import Score, score
+from decoder.search import Decoder
+
+ROUNDS = 2
+Progress = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is tried: values, an option's candidates in rising order; start, one of them for each.
+
+    beams: rising, the widest is used while the others are chosen; fixed: options that are not chosen.
+    """
+
+    start: Mapping[str, float]
+    values: Mapping[str, tuple[float, ...]]
+    beams: tuple[float, ...]
+    fixed: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Development:
+    """A development set: scores, utterance -> log-likelihoods (outputs, frames); references, utterance -> words.
+
+    fold: word -> word it counts as, None to leave it out.
+    """
+
+    scores: Mapping[str, np.ndarray]
+    references: Mapping[str, Sequence[str]]
+    fold: Mapping[str, str | None] | None = None
+
+
+def choose(
+    decoder: Decoder,
+    development: Development,
+    grid: Grid,
+    workers: int,
+    progress: Progress = lambda *counts, **figures: None,
+) -> tuple[dict[str, float], list[tuple[dict[str, float], Score]]]:
+    """(the options chosen, every trial with its score in the order they were made)."""
+    trials: dict[tuple, tuple[dict[str, float], Score]] = {}
+
+    def errors(options: dict[str, float]) -> int:
+        key = tuple(options.values())
+        if key not in trials:
+            trials[key] = options, decode_and_score(decoder.with_options(**options), development, workers)
+            progress(len(trials), None, word_error_rate=trials[key][1].word_error_rate)
+        return trials[key][1].num_errors
+
+    best = {**grid.start, **grid.fixed, "beam": max(grid.beams)}
+    for _ in range(ROUNDS):
+        for name, values in grid.values.items():
+            steps = {value: abs(values.index(value) - values.index(grid.start[name])) for value in values}
+            counts = {value: errors({**best, name: value}) for value in values}
+            best[name] = min(values, key=lambda value: (counts[value] + steps[value], steps[value]))
+    fewest = errors(best)
+    best["beam"] = next(beam for beam in grid.beams if errors({**best, "beam": beam}) <= fewest)
+    return best, list(trials.values())
+
+
+def decode_and_score(decoder: Decoder, development: Development, workers: int) -> Score:
+    """Decode all utterances in parallel threads; an utterance without a result counts as silence."""
+    scores = development.scores
+    with ThreadPoolExecutor(workers) as pool:
+        texts = dict(zip(scores, pool.map(lambda matrix: decoder.decode(matrix).text, scores.values())))
+    references = {name: development.references[name] for name in scores}
+    return score(references, texts, fold=development.fold).total

@@ -1,0 +1,64 @@
+"""Choosing search options: coordinate by coordinate, with a price on every step away from the start."""
+
+import numpy as np
+
+from decoder.scoring import Score
+from recipes import tuning
+from recipes.decoding import read_choice, search_flags
+from recipes.tuning import Development, Grid
+
+GRID = Grid(
+    start={"a": 1.0, "b": 0.0}, values={"a": (0.5, 1.0, 2.0, 4.0), "b": (0.0, 1.0)}, beams=(5, 10), fixed={"c": 3}
+)
+
+
+class Options(dict):
+    """Stands for a decoder: `with_options` gives the options themselves."""
+
+    def with_options(self, **options):
+        return options
+
+
+def choose(monkeypatch, errors):
+    seen = []
+
+    def decode_and_score(options, development, workers):
+        seen.append(options)
+        return Score(substitutions=errors(options), num_sentences=1)
+
+    monkeypatch.setattr(tuning, "decode_and_score", decode_and_score)
+    chosen, trials = tuning.choose(Options(), Development({}, {}), GRID, workers=1)
+    assert [options for options, _ in trials] == seen, "each set of options is tried once"
+    return chosen
+
+
+def test_choose_takes_the_best_value_of_each_option(monkeypatch):
+    chosen = choose(monkeypatch, lambda o: int(abs(o["a"] - 4) * 10 + (10 if o["b"] == 0 else 0)))
+    assert chosen == {"a": 4.0, "b": 1.0, "c": 3, "beam": 5}
+
+
+def test_choose_a_step_that_saves_nothing_is_not_taken(monkeypatch):
+    # Two steps to 4.0 would save one word: too dear.
+    assert choose(monkeypatch, lambda o: 20 - (o["a"] == 4.0))["a"] == 1.0
+    assert choose(monkeypatch, lambda o: 20 - 3 * (o["a"] == 4.0))["a"] == 4.0
+
+
+def test_choose_the_narrowest_beam_that_loses_nothing(monkeypatch):
+    assert choose(monkeypatch, lambda o: 7 if o["beam"] == 5 else 6)["beam"] == 10
+
+
+def test_decode_and_score_folds_and_counts_an_empty_result():
+    class Decoder:
+        def decode(self, matrix):
+            return type("Result", (), {"text": ["ao"] if matrix.sum() else []})
+
+    development = Development(
+        {"u1": np.ones((2, 3)), "u2": np.zeros((2, 3))}, {"u1": ["aa"], "u2": ["t"], "u3": ["k"]}, fold={"ao": "aa"}
+    )
+    score = tuning.decode_and_score(Decoder(), development, workers=2)
+    assert (score.hits, score.deletions, score.num_sentences) == (1, 1, 2)
+
+
+def test_the_choice_of_a_record_becomes_flags(tmp_path):
+    (tmp_path / "tune.json").write_text('{"chosen": {"acweight": 0.2, "sil_cost": 0.0}, "trials": []}')
+    assert search_flags(read_choice(tmp_path / "tune.json")) == ["-acweight", 0.2, "-sil_cost", 0.0]
