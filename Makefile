@@ -28,9 +28,10 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+AN4 ?= exp/an4
 bench: install  ## side by side with PyTorch, kaldi-native-fbank and kaldi-decoder
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(AN4)
 
 clean:
 	rm -rf .venv exp build *.egg-info
