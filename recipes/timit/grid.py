@@ -10,5 +10,6 @@ GRID = Grid(
         "word_penalty": (-1.0, 0.0, 1.0, 2.0),
     },
     beams=(10.0, 15.0),
-    fixed={"sil_cost": 0.0},  # silence is a phone like any other here
+    # Silence is a phone like any other here; and a third of the beam after each phone, the default, loses utterances.
+    fixed={"sil_cost": 0.0, "word_end_beam_frac": 1.0},
 )
