@@ -5,7 +5,7 @@ which order, in which thread, and where their values lie.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
 from acoustic.order import computed_operands, forward_order, need_gradient
 from acoustic.program import RUN, Program, Worker
+from acoustic.team import share_of
 from readers.errors import ModelError, ShapeError
 
 LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
@@ -203,7 +204,9 @@ class Engine:
 
         Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
         as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
-        while both are in the cache, and may use the gradient's memory.  Raises ModelError.
+        while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
+        columns)`, that may be called instead, by several threads at once, each with columns of its own.
+        Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -216,28 +219,47 @@ class Engine:
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
 
-        def finish(names: Sequence[str]) -> None:
+        def finish(names: Iterable[str]) -> None:
             for name in names:
                 node = self.network.nodes[name]
                 node.touch()  # the caller is about to change it
                 if on_gradient is not None:
                     on_gradient(node, self._gradients[name])
 
-        count = len(program.workers[0].backward)
+        first = program.workers[0]
+        count = len(first.backward)
         if program.split:
-            self._each_worker(program, partial(self._backward_part, program))
-            program.add_partial_gradients()
-            for step in program.steps[:count]:
-                if step.node.name in program.deferred:
-                    program.deferred[step.node.name].run(self._run, self._inputs)
-                finish(step.finished)
+            self._backward_split(program, finish, getattr(on_gradient, "part", None))
         else:
-            for bound, step in zip(program.workers[0].backward, program.steps):
+            for bound, step in zip(first.backward, program.steps):
                 bound.run(self._run, self._inputs)
                 finish(step.finished)
         for bound, step in zip(program.last, program.steps[count:]):
             bound.run(self._run, self._inputs)
             finish(step.finished)
+
+    def _backward_split(
+        self, program: Program, finish: Callable[[Iterable[str]], None], part: Callable[..., None] | None
+    ) -> None:
+        """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
+        self._each_worker(program, partial(self._backward_part, program))
+        program.add_partial_gradients()
+        self._each_worker(program, partial(self._deferred_part, program, part))
+        done = {name for step, _ in program.workers[0].deferred for name in step.finished_products}
+        for step in program.steps[: len(program.workers[0].backward)]:
+            for name in step.finished:
+                if part is not None and name in done:
+                    self.network.nodes[name].touch()
+                else:
+                    finish([name])
+
+    def _deferred_part(self, program: Program, part: Callable[..., None] | None, index: int) -> None:
+        for step, bound in program.workers[index].deferred:
+            bound.run(self._run, self._inputs)
+            for name in step.finished_products if part is not None else ():
+                gradient = self._gradients[name]
+                columns = share_of(index, len(program.workers), gradient.shape[1])
+                part(self.network.nodes[name], gradient[:, columns], columns)
 
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]
@@ -261,7 +283,7 @@ class Engine:
         if node.is_stored and node.value is not None:
             return node.value
         program = self._program
-        if program is not None and name in program.values and name in self._time and program.intact(self._owner, name):
+        if program is not None and name in self._time and program.holds(self._owner, name):
             return program.values[name]
         raise ModelError(f"{node.where}: its value is not kept; expected one of the roots {', '.join(self.roots)}")
 

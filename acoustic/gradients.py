@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acoustic.backend import Backend, matmul_into
-from acoustic.team import Team
+from acoustic.team import share_of
 
 
 class Into:
     """The gradients of one node's operands.
 
     targets: per operand its gradient buffer, or None when nobody needs it; fresh: per operand whether its buffer holds
-    nothing yet.  scratch(rows, cols) lends a buffer for a moment; team: threads to share products.
+    nothing yet.  scratch(rows, cols) lends a buffer for a moment; share:
+    (worker, workers) when several of them make each some columns of the products.
     """
 
     def __init__(
@@ -24,11 +25,11 @@ class Into:
         targets: Sequence[Any],
         fresh: Sequence[bool],
         scratch: Callable[[int, int], Any] | None = None,
-        team: Team | None = None,
+        share: tuple[int, int] | None = None,
     ) -> None:
         self.backend, self.xp = backend, backend.xp
         self.targets = targets
-        self.scratch, self.team = scratch or backend.empty, team
+        self.scratch, self.share = scratch or backend.empty, share
         # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
@@ -61,20 +62,26 @@ class Into:
         self.xp.add(target, buffer, out=target)
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
-        """Add the matrix product a b; a team's threads take some columns each."""
+        """Add the matrix product a b, or this worker's columns of it."""
+        target = self.targets[k]
+        if self.share is None or target is None:
+            self.add(k, lambda out: matmul_into(self.xp, a, b, out))
+            return
+        columns = self.columns(k)
+        if columns.start == columns.stop:
+            return
+        out = target[:, columns]
+        if self._take_fresh(k):
+            matmul_into(self.xp, a, b[:, columns], out)
+        else:
+            buffer = self.scratch(*out.shape)
+            matmul_into(self.xp, a, b[:, columns], buffer)
+            self.xp.add(out, buffer, out=out)
 
-        def write(out: Any) -> None:
-            if self.team is None:
-                matmul_into(self.xp, a, b, out)
-                return
-
-            def part(worker: int) -> None:
-                columns = self.team.share(worker, out.shape[1])
-                matmul_into(self.xp, a, b[:, columns], out[:, columns])
-
-            self.team.run(part)
-
-        self.add(k, write)
+    def columns(self, k: int) -> slice:
+        """This worker's columns of operand k's gradient."""
+        count = self.targets[k].shape[1]
+        return slice(0, count) if self.share is None else share_of(*self.share, count)
 
     def add_matrix(self, k: int, grad: Any) -> None:
         """Add a matrix of the operand's shape; free when it already lies in the operand's buffer."""

@@ -67,13 +67,15 @@ class BackwardStep:
     """One node's backward.
 
     wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
-    frames are there; finished: parameters that no later step reads or adds to.
+    frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
+    the deferred part finishes, and no deferred part of any step reads.
     """
 
     node: Node
     wanted: tuple[int, ...]
     deferred: tuple[int, ...]
     finished: tuple[str, ...] = ()
+    finished_products: tuple[str, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """What computing these operands' gradients reads."""
@@ -103,12 +105,19 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
         waits = node.frame_products if split and node.name in graph.from_input else ()
         deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
         steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
+    read_late: set[str] = set()
+    for step in steps:
+        operands = graph.operands[step.node.name]
+        read_late.update(operands[k].name for k in step.reads(step.deferred) if isinstance(k, int))
     last_user: dict[str, int] = {}
     for position, step in enumerate(steps):
         operands = graph.operands[step.node.name]
         last_user.update((operands[k].name, position) for k in (*step.wanted, *step.deferred) if operands[k].is_leaf)
     for position, step in enumerate(steps):
+        operands = graph.operands[step.node.name]
+        products = {operands[k].name for k in step.deferred}
         step.finished = tuple(name for name, last in last_user.items() if last == position)
+        step.finished_products = tuple(name for name in step.finished if name in products - read_late)
     return steps
 
 

@@ -2,19 +2,19 @@
 
 With several workers each has a run of the minibatch's columns and computes everything of them, forward and backward,
 without a word to the others: values and gradients are column slices of shared matrices, sums over frames have a part
-per worker.  Only the gradients of parameters need all frames: products are made when everybody is done, other
-contributions are added up.
+per worker.  Only the gradients of parameters need all frames: when everybody is done, other contributions are added up,
+and of the products each worker makes some columns.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Protocol
 
 from acoustic.backend import Backend
 from acoustic.gradients import Into
 from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
 from acoustic.node import VALUE, WORK, Node, Run, Shape
+from acoustic.team import share_of
 
 RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
 
@@ -80,9 +80,11 @@ class BoundBackward:
 class Worker:
     """One worker's share: its columns and its steps; inputs: its columns of what is fed, set for each pass."""
 
+    index: int
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
+    deferred: list[tuple[BackwardStep, BoundBackward]] = field(default_factory=list)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
@@ -100,9 +102,7 @@ class Program:
         self.slab_of = layout.plan.slab
         self._views: dict[tuple, Any] = {}
         self.one = self.backend.empty(1, 1)
-        count = columns or 0
-        bounds = [count * w // num_workers for w in range(num_workers + 1)]
-        self.workers = [Worker(slice(a, b)) for a, b in pairwise(bounds)]
+        self.workers = [Worker(w, share_of(w, num_workers, columns or 0)) for w in range(num_workers)]
         self.split = num_workers > 1
         self.values = {node.name: self._full(value_of(node.name), node.name) for node in layout.forward}
         self.parts = self._parts_of_sums() if self.split else {}
@@ -168,7 +168,7 @@ class Program:
 
     def _bind_forward(self, node: Node, worker: Worker | None) -> ForwardStep:
         if worker is not None and node.name in self.parts:
-            out = self.parts[node.name][self.workers.index(worker)]
+            out = self.parts[node.name][worker.index]
         else:
             out = self._part(value_of(node.name), node.name, worker)
         buffers = {"out": out}
@@ -221,15 +221,31 @@ class Program:
         for worker in self.workers:
             touched = set()
             worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in together]
-        self.deferred: dict[str, BoundBackward] = {}
-        for step in together:
-            if step.deferred:
-                self.deferred[step.node.name] = self._bind_backward(step, step.deferred, None, touched)
+        after = set(touched)
+        for worker in self.workers:
+            touched = set(after)
+            worker.deferred = [
+                (step, self._bind_backward(step, step.deferred, worker, touched, whole=True))
+                for step in together
+                if step.deferred
+            ]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in self.steps[len(together) :]]
 
     def _bind_backward(
-        self, step: BackwardStep, wanted: tuple[int, ...], worker: Worker | None, touched: set[str]
+        self,
+        step: BackwardStep,
+        wanted: tuple[int, ...],
+        worker: Worker | None,
+        touched: set[str],
+        whole: bool = False,
     ) -> BoundBackward:
+        """Bind what computes the gradients of the operands `wanted`.
+
+        worker: who does it, on its columns, or, with whole, its columns of the result from all frames; None: one for
+        all.
+        """
+        share = (worker.index, len(self.workers)) if whole else None
+        lender, worker = worker, None if whole else worker
         node, names = step.node, [operand.name for operand in self.graph.operands[step.node.name]]
         targets = [self._target(name, worker) if k in wanted else None for k, name in enumerate(names)]
         fresh = [name not in touched for name in names]
@@ -240,8 +256,7 @@ class Program:
         work = {}
         if node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes)) is not None:
             work["work"] = self._work(node, worker) if WORK in reads else None
-        team = self.backend.team if worker is None and self.split else None
-        into = Into(self.backend, targets, fresh, self._scratch(worker), team)
+        into = Into(self.backend, targets, fresh, self._scratch(lender), share)
         return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:
@@ -294,6 +309,11 @@ class Program:
     def writes(self, name: str) -> list[tuple[int, Key]]:
         """What lies in which slab once a node is computed."""
         return [(self.slab_of[key], key) for key in (value_of(name), work_of(name)) if key in self.slab_of]
+
+    def holds(self, owner: Mapping[int, Key], name: str) -> bool:
+        """Whether a node's value, as far as this layout places it, still lies there."""
+        slab = self.slab_of.get(value_of(name))
+        return name in self.values and (slab is None or owner.get(slab) == value_of(name))
 
     def intact(self, owner: Mapping[int, Key], name: str) -> bool:
         """Whether a computed value and its workspace still lie where this layout puts them."""

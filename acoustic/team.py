@@ -25,6 +25,11 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def share_of(worker: int, workers: int, count: int) -> slice:
+    """Worker's part of `count` things in a row, sizes as equal as can be."""
+    return slice(count * worker // workers, count * (worker + 1) // workers)
+
+
 class Team:
     """`size` threads, the caller's among them.  The others start with the first `run` and end with the process."""
 
@@ -58,8 +63,8 @@ class Team:
             self._busy.release()
 
     def share(self, worker: int, count: int) -> slice:
-        """Worker's part of `count` things in a row, sizes as equal as can be."""
-        return slice(count * worker // self.size, count * (worker + 1) // self.size)
+        """Worker's part of `count` things in a row."""
+        return share_of(worker, self.size, count)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
         if self._process != os.getpid():

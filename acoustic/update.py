@@ -4,6 +4,7 @@ Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from readers.errors import ModelError
@@ -14,7 +15,7 @@ from .training_options import TrainingOptions
 
 
 class Updater:
-    """Changes parameters in place; called with (node, gradient) as soon as a gradient is complete.
+    """Changes parameters in place; called with (node, gradient), or parts of them, as soon as a gradient is complete.
 
     A gradient is the sum over the frames of a minibatch, not their mean.  With learning rate l per frame, n frames
     and momentum m of this minibatch, in this order:
@@ -37,6 +38,7 @@ class Updater:
         self._kernels = network.backend.kernels
         plain = math.isinf(options.clipping_threshold) and not options.l2_weight and not options.l1_weight
         self._plain = plain and not options.nesterov
+        self._by_norm = options.clipping_threshold < math.inf and not options.clip_by_truncation
         self._rate = self._momentum = 0.0
         self._num_frames = 0
 
@@ -58,29 +60,38 @@ class Updater:
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter; the gradient's memory is used up."""
+        if self._by_norm:
+            limit = self.options.clipping_threshold * self._num_frames
+            norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
+            if norm > limit:
+                gradient *= limit / norm
+        self._step(node, node.value, gradient, self.velocities[node.name])
+
+    @property
+    def part(self) -> Callable[[Node, Any, slice], None] | None:
+        """Updates some columns of a parameter from their gradient; None when the rule needs the whole of it."""
+        return None if self._by_norm else self._part
+
+    def _part(self, node: Node, gradient: Any, columns: slice) -> None:
+        self._step(node, node.value[:, columns], gradient, self.velocities[node.name][:, columns])
+
+    def _step(self, node: Node, weight: Any, gradient: Any, velocity: Any) -> None:
         rate = self._rate * node.settings["learningRateMultiplier"]
-        matrices = node.value, gradient, self.velocities[node.name]
         if self._plain:
-            self._kernels.momentum_step(*matrices, rate, self._momentum)
+            self._kernels.momentum_step(weight, gradient, velocity, rate, self._momentum)
             return
-        limit = self.options.clipping_threshold * self._num_frames
-        if not self.options.clip_by_truncation:
-            self._clip_by_norm(gradient, limit)
-            limit = math.inf
+        options = self.options
         self._kernels.regularised_step(
-            *matrices,
+            weight,
+            gradient,
+            velocity,
             rate,
             self._momentum,
-            limit=limit,
-            l2=self.options.l2_weight * self._num_frames,
-            l1=self.options.l1_weight * self._num_frames,
-            nesterov=self.options.nesterov,
+            limit=math.inf if self._by_norm else options.clipping_threshold * self._num_frames,
+            l2=options.l2_weight * self._num_frames,
+            l1=options.l1_weight * self._num_frames,
+            nesterov=options.nesterov,
         )
-
-    def _clip_by_norm(self, gradient: Any, limit: float) -> None:
-        norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
-        if norm > limit:
-            gradient *= limit / norm
 
 
 def _zeros(network: Network, node: Node) -> Any:

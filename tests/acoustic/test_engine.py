@@ -1,4 +1,4 @@
-"""The engine: gradients through graphs, time stamps, memory, threads, faults."""
+"""The engine: values and gradients through graphs, in any number of threads, and what is computed again."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from acoustic.engine import MIN_COLUMNS, Engine
+from acoustic.engine import Engine
 from acoustic.fusion import BiasActivation
 from acoustic.gradient_check import check_gradients
 from acoustic.network import Network
@@ -367,6 +367,68 @@ def test_on_gradient_gets_every_parameter_once_when_it_may_be_changed(threads):
         np.testing.assert_allclose(got[name], gradient, rtol=1e-10, atol=1e-12)
 
 
+def recurring():
+    """One weight matrix in two products."""
+    network = Network("double", seed=4, threads=3)
+    network.add("Input", "x", rows=5)
+    network.add("Parameter", "W", rows=5, cols=5, initValueScale=10)
+    network.add("Parameter", "b", rows=5)
+    network.add("Tanh", "h", network.add("Plus", "p", network.add("Times", "t1", "W", "x"), "b"))
+    network.add("SquareError", "J", network.add("Times", "t2", "W", "h"), "x")
+    return network
+
+
+class Momentum:
+    """An update that may be done in parts; notes which columns of what it was given, in which thread."""
+
+    def __init__(self, network):
+        self.kernels = network.backend.kernels
+        self.smoothed = {node.name: np.zeros_like(node.value, order="F") for node in network.parameters()}
+        self.seen = []
+
+    def __call__(self, node, gradient):
+        self.update(node, gradient, slice(0, gradient.shape[1]))
+
+    def update(self, node, gradient, columns):
+        self.seen.append((node.name, columns.start, columns.stop, threading.get_ident()))
+        self.kernels.momentum_step(node.value[:, columns], gradient, self.smoothed[node.name][:, columns], 0.01, 0.9)
+
+
+class MomentumInParts(Momentum):
+    def part(self, node, gradient, columns):
+        self.update(node, gradient, columns)
+
+
+@pytest.mark.parametrize("make", [layered, recurring])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_updates_in_parts_are_those_of_the_whole(make, threads):
+    """The same numbers to the last bit; every column once; products in the threads that made them."""
+    weights = []
+    for kind in (Momentum, MomentumInParts):
+        network = make()
+        engine, update = Engine(network, network.criteria or ["J"], threads=threads), kind(network)
+        for step in range(3):
+            matrices = data(100, step)
+            engine.forward(matrices if make is layered else {"x": matrices["features"][:5]}, training=True)
+            engine.backward(on_gradient=update)
+        weights.append([node.value for node in network.parameters()])
+        for node in network.parameters():
+            given = [range(start, stop) for name, start, stop, _ in update.seen if name == node.name]
+            assert sorted(column for part in given for column in part) == sorted(3 * list(range(node.value.shape[1])))
+        in_parts = kind is MomentumInParts and threads > 1
+        assert len({thread for *_, thread in update.seen}) == (threads if in_parts else 1)
+    for first, other in zip(*weights):
+        np.testing.assert_array_equal(first, other)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_numeric_gradients_of_a_weight_used_twice(variant):
+    network = recurring()
+    engine = Engine(network, ["J"], **variant)
+    comparisons = check_gradients(network, "J", {"x": data(80, rows=5)["features"]}, engine=engine)
+    assert max(comparison.error for comparison in comparisons) < 1e-6, comparisons
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_two_trainings_are_equal_bit_for_bit(threads):
     weights = []
@@ -394,128 +456,3 @@ def test_importing_the_engine_compiles_and_loads_nothing_slow():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
-
-
-# ---- memory
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_sharing_saves_memory(threads):
-    network, matrices = layered((7, *[20] * 8, 4)), data(90)
-    sizes = {}
-    for share in (False, True):
-        engine = Engine(network, ["CE", "Err"], share_buffers=share, threads=threads)
-        engine.forward(matrices)
-        evaluation = engine.allocated()
-        engine.forward(matrices, training=True)
-        sizes[share] = evaluation, engine.allocated()
-    assert sizes[True][0] < sizes[False][0] / 3  # nothing is kept for gradients
-    assert sizes[True][1] < 0.8 * sizes[False][1]
-
-
-def test_a_smaller_minibatch_uses_the_memory_of_the_larger():
-    network = layered()
-    engine = Engine(network, ["CE"])
-    engine.forward(data(90), training=True)
-    engine.backward()
-    allocated, slab = engine.allocated(), engine.slab(0)
-    for num_frames in (90, 17, 90, 1, 64, 65, 66):
-        engine.forward(data(num_frames), training=True)
-        assert engine.value("CE")[0, 0] == pytest.approx(by_hand(network, data(num_frames))[0])
-        engine.backward()
-        np.testing.assert_allclose(engine.gradient("W0"), by_hand(network, data(num_frames))[2]["W0"], atol=1e-12)
-    assert engine.allocated() == allocated
-    assert engine.slab(0) is slab
-
-
-def test_matrices_of_the_right_kind_are_not_copied():
-    network = layered(precision="float")
-    engine = Engine(network, ["CE"])
-    matrices = data(8, dtype=np.float32)
-    engine.forward(matrices)
-    assert engine.value("features") is matrices["features"]
-    engine.forward(data(8, dtype=np.float64))
-    assert engine.value("features").dtype == np.float32
-
-
-def test_engines_of_one_network_run_in_several_threads():
-    network = layered(prior=True, threads=1)
-    expected, got = {}, {}
-    for k in range(4):
-        engine = Engine(network, ["ScaledLogLikelihood"], threads=1)
-        engine.forward({"features": data(60, seed=k)["features"]})
-        expected[k] = engine.value("ScaledLogLikelihood").copy()
-
-    def work(k):
-        engine = Engine(network, ["ScaledLogLikelihood"], threads=1)
-        for _ in range(20):
-            engine.forward({"features": data(60, seed=k)["features"]})
-        got[k] = engine.value("ScaledLogLikelihood").copy()
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for k, value in expected.items():
-        np.testing.assert_array_equal(got[k], value)
-
-
-# ---- faults
-
-
-def test_faults_of_what_is_fed():
-    engine = Engine(layered(), ["CE"])
-    with pytest.raises(ModelError, match=r"node 'features' \(InputValue\): has no value; fed: labels"):
-        engine.forward({"labels": data(5)["labels"]})
-    with pytest.raises(ShapeError, match=r"node 'features' \(InputValue\): fed a matrix of 6x5; expected 7x\*"):
-        engine.forward({**data(5), "features": np.zeros((6, 5))})
-    with pytest.raises(ShapeError, match="inputs: labels has 6, features has 5 columns; expected one number of frames"):
-        engine.forward({"features": data(5)["features"], "labels": data(6)["labels"]})
-    with pytest.raises(ShapeError, match="have 0 columns"):
-        engine.forward({"features": np.zeros((7, 0)), "labels": np.zeros((4, 0))})
-    with pytest.raises(ModelError, match="dropout rate 1; expected 0 <= rate < 1"):
-        engine.forward(data(5), dropout_rate=1)
-
-
-def test_faults_of_order():
-    network = layered(prior=True)
-    engine = Engine(network, ["CE", "ScaledLogLikelihood"])
-    with pytest.raises(ModelError, match="expected forward"):
-        engine.backward()
-    engine.forward(data(5))
-    with pytest.raises(ModelError, match=r"backward of 'CE': the last pass was laid out for None"):
-        engine.backward("CE")
-    engine.forward(data(5), training=True)
-    engine.backward()
-    with pytest.raises(ModelError, match="just before"):
-        engine.backward("CE")
-    with pytest.raises(ModelError, match=r"node 'T0' \(Times\): its value is not kept; expected one of the roots CE"):
-        engine.value("T0")
-    with pytest.raises(ModelError, match="none is a criterion"):
-        Engine(network, ["ScaledLogLikelihood"]).forward({"features": data(5)["features"]}, training=True)
-    with pytest.raises(ModelError, match=r"node 'HLast': not in the network; known|did you mean"):
-        Engine(network, ["HLast"])
-
-
-def test_statistics_must_be_computed_first():
-    network = layered(prior=True)
-    network["Prior"].value = None
-    with pytest.raises(ModelError, match=r"node 'Prior' \(Mean\): not computed yet; expected the precompute pass"):
-        Engine(network, ["ScaledLogLikelihood"]).forward({"features": data(5)["features"]})
-
-
-def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
-    network = layered()
-    engine = Engine(network, ["CE"], fusion=False)
-    assert engine.max_workers == 3
-
-    def broken(run, x, *, out):
-        raise FloatingPointError(f"column {run.first_column}")
-
-    monkeypatch.setattr(network["H1"], "forward", broken)
-    with pytest.raises(FloatingPointError, match="column"):
-        engine.forward(data(3 * MIN_COLUMNS))
-    monkeypatch.undo()
-    engine.forward(data(3 * MIN_COLUMNS))
-    assert engine.value("CE")[0, 0] == pytest.approx(by_hand(network, data(3 * MIN_COLUMNS))[0])
