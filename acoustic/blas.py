@@ -46,6 +46,11 @@ def controllable() -> bool:
     return _thread_calls() is not None
 
 
+def product_library() -> str:
+    """What float32 products on the CPU are made by, for reports."""
+    return "MKL" if mkl_sgemm() else "OpenBLAS" if controllable() else "numpy's BLAS"
+
+
 class _OneThread:
     """The context manager `one_thread`; counts its users, who may be in several threads."""
 
