@@ -1,0 +1,60 @@
+"""`argonaut score` as a user runs it: the table, what is missing, levels, outputs that cannot be written."""
+
+import pytest
+
+from readers.mlf import Label, write_mlf
+from recipes.cli.main import main
+
+
+@pytest.fixture
+def mlf(tmp_path, monkeypatch):
+    """Writes an MLF of the utterances' words into the current directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, **utterances: str) -> str:
+        entries = [
+            (f"*/{key}.lab", [Label(None, None, word) for word in words.split()]) for key, words in utterances.items()
+        ]
+        write_mlf(name, entries)
+        return name
+
+    return write
+
+
+def test_utterances_without_a_partner_are_named_and_change_the_exit_status(mlf, capsys):
+    reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X Y", c="Z")
+    assert main(["score", reference, hypothesis]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-2:] == ["utterances: 1 done, 1 skipped, 1 failed", "WER 33.3% (2 utterances, 3 words)"]
+    assert err.splitlines() == [
+        "failed: b: no hypothesis; its words count as deletions",
+        "skipped: c: no reference; its words do not count",
+    ]
+
+
+def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
+    assert main(["score", mlf("ref", a="X", b="X"), mlf("hyp", c="X")]) == 2
+    assert capsys.readouterr().err == (
+        "error: hyp: none of 3 utterances could be done; the first: a: no hypothesis; its words count as deletions\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--level", "-1"], "command line: --level -1; expected 0 or more"),
+        (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
+        (["--fold", "none.map"], "none.map: No such file or directory"),
+        (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
+        (["--picture", "ref/x.png"], "ref/x.png: cannot be written, ref is no directory; expected one there"),
+        (["--confusions", "."], ".: is a directory; expected a file to write"),
+        (["--report", "."], ".: is a directory; expected a file to write"),
+    ],
+)  # fmt: skip
+def test_faults_are_one_line_and_nothing_is_written(mlf, tmp_path, capsys, options, message):
+    reference, hypothesis = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
+    assert main(["score", reference, hypothesis, *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"ref", "hyp"}
