@@ -66,11 +66,14 @@ def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
 
 
 def _binary_kind(path: str, head: bytes) -> tuple[str, Callable] | None:
+    from decoder.image_file import MAGIC
     from readers.audio import SNDFILE_MAGIC, SPHERE_MAGIC
     from readers.htk import WAVEFORM, read_htk_header
 
     if head[:4] in SNDFILE_MAGIC or head[:4] == SPHERE_MAGIC:
         return "audio", _audio
+    if head.startswith(MAGIC):
+        return "compiled decoding graph", _graph
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= size:
         return "safetensors model", _model
@@ -82,7 +85,7 @@ def _binary_kind(path: str, head: bytes) -> tuple[str, Callable] | None:
         if head.startswith(b"\x1f\x8b"):
             return None
         raise FormatError(
-            f"{path}: binary file of no known format; expected HTK features, audio or a model ({fault})"
+            f"{path}: binary file of no known format; expected HTK features, audio, a model or a graph ({fault})"
         ) from fault
     return ("audio", _audio) if waveform else ("HTK parameter file", _features)
 
@@ -248,6 +251,22 @@ def _arpa(path: str) -> Figures:
     figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
     special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
     return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]
+
+
+def _graph(path: str) -> Figures:
+    import numpy as np
+
+    from decoder.image_file import load_graph
+
+    graph = load_graph(path)
+    final = int(np.isfinite(graph.arrays.final_cost).sum())
+    return [
+        ("states", f"{graph.num_states}, {final} of them final, start {graph.start}"),
+        ("arcs", f"{len(graph.arrays.emitting_cost)} of HMM states, {len(graph.arrays.word_cost)} of words"),
+        ("positions", f"{graph.num_positions} (an HMM state before the graph state it leads to)"),
+        ("labels", f"{len(graph.states)} HMM states of {len(graph.models)} models and {len(graph.words)} words"),
+        ("+models", " ".join(graph.models)),
+    ]
 
 
 def _acceptor(path: str) -> Figures:

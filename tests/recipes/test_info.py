@@ -6,6 +6,9 @@ import gzip
 import numpy as np
 import pytest
 
+from decoder.image import precompile
+from decoder.image_file import save_graph
+from readers.att import read_acceptor
 from readers.audio import write_sphere
 from readers.htk import parse_kind, write_htk
 from readers.slf import Lattice, write_slf
@@ -142,7 +145,7 @@ def test_a_model_cut_short(tmp_path):
         (b"", r"f: empty file; expected a file that the toolkit reads"),
         (b"Some text.\n\nMore of it here.\nlonely\n", r"f: 'Some text.' on the first line; expected a file that the"),
         (b"\n\n", r"f: '' on the first line; expected a file that the toolkit reads"),
-        (bytes(40), r"f: binary file of no known format; expected HTK features, audio or a model \("),
+        (bytes(40), r"f: binary file of no known format; expected HTK features, audio, a model or a graph \("),
     ],
 )
 def test_files_of_no_known_kind(tmp_path, content, message):
@@ -181,6 +184,19 @@ def test_arguments_are_files():
     parser = argparse.ArgumentParser()
     info.add_arguments(parser)
     assert parser.parse_args(["a", "b"]).files == ["a", "b"]
+
+
+def test_compiled_graphs(tmp_path):
+    acceptor = put(tmp_path / "graph.fsa", "0 1 [a_s2]\n1 2 A\n2 3 [b_s2]\n3 0.5\n")
+    save_graph(precompile(read_acceptor(acceptor)), tmp_path / "g.dg")
+    kind, figures = figures_of(tmp_path / "g.dg", verbose=1)
+    assert kind == "compiled decoding graph"
+    assert figures["arcs"] == "2 of HMM states, 1 of words"
+    assert figures["labels"] == "2 HMM states of 2 models and 1 words"
+    assert figures["models"] == "a b"
+    (tmp_path / "g.dg").write_bytes((tmp_path / "g.dg").read_bytes()[:-1])
+    with pytest.raises(info.FormatError, match="the file is damaged, compile it again"):
+        figures_of(tmp_path / "g.dg")
 
 
 def test_lattices_show_their_header(tmp_path):
