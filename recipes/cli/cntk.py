@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TextIO
 
 from readers.errors import ConfigError
+from readers.files import require_writable
 from recipes.cli.console import one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
@@ -91,9 +92,10 @@ def open_log(config, commands: list[str]) -> Iterator[Log]:
         yield Log(None)
         return
     path = Path(f"{prefix.replace(chr(92), '/')}_{'_'.join(commands)}.log")
+    require_writable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    print(f"log: {path}", file=sys.stderr)
     with path.open("w", encoding="utf-8") as file:
+        print(f"log: {path}", file=sys.stderr)
         try:
             yield Log(file)
         except Exception as fault:

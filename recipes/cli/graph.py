@@ -62,10 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     from readers import hmm_tables
     from readers.arpa import read_arpa
     from readers.dictionary import read_dictionary
+    from readers.files import require_writable
     from readers.mlf import read_state_list
 
     if not arguments.states and not arguments.state_list:
         raise ConfigError("command line: neither --states nor --state-list; expected one of them")
+    require_writable(Path(arguments.out) / "graph.dg")
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
     state_map = hmm_tables.read_state_map(arguments.states) if arguments.states else state_map_of(state_list)
     transitions = read_or_estimate_transitions(arguments, state_map)

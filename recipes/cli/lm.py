@@ -74,7 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
 def run_estimate(arguments: argparse.Namespace) -> int:
     from decoder.lm_estimate import estimate
     from readers.arpa import write_arpa
+    from readers.files import require_writable
 
+    require_writable(arguments.output)
     sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)
     if arguments.classes:
         from decoder.lm_mixture import estimate_with_classes
