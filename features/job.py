@@ -4,6 +4,8 @@ import contextlib
 import itertools
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -94,14 +96,16 @@ def run_tasks(
         yield from finished_tasks(executor, tasks, config)
     else:
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
+        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent) as pool:
             yield from finished_tasks(pool, tasks, config)
 
 
 def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureConfig) -> Iterator:
-    with one_blas_thread_per_process():
-        futures: dict[Future, list[Pair]] = {executor.submit(copy_files, task, config): task for task in tasks}
+    futures: dict[Future, list[Pair]] = {}
     try:
+        with one_blas_thread_per_process(), interrupts_held_back():
+            for task in tasks:
+                futures[executor.submit(copy_files, task, config)] = task
         for future in as_completed(futures):
             task = futures[future]
             fault = future.exception()
@@ -148,6 +152,33 @@ def one_blas_thread_per_process() -> Iterator[None]:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
+
+
+def end_with_parent() -> None:
+    """Make this process, a worker, end when the one that started it is gone, killed say; it would wait forever."""
+
+    def watch() -> None:
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """While this holds, processes that are started never see Ctrl-C, and in this thread it waits until the end.
+
+    A terminal sends it to all processes at once.  The one that started the others ends their work in order; a worker
+    that dies of it would only add its traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def available_cores() -> int:
