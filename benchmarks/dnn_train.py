@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 THREADS = 2
 LAYERS = (792, 512, 512, 512, 183)
@@ -91,7 +93,7 @@ def turn(step: Callable[[], float]) -> tuple[float, float]:
 def report(frames: int, loop: str, rounds: list) -> None:
     import numpy as np
 
-    pairs = list(zip(LAYERS, LAYERS[1:]))
+    pairs = list(pairwise(LAYERS))
     operations = frames * (6 * sum(a * b for a, b in pairs) - 2 * pairs[0][0] * pairs[0][1])
     peak = max(rate for *_, rate in rounds)
     for name, side in (("Argonaut", 0), (f"PyTorch ({loop})", 1)):
@@ -182,10 +184,9 @@ def matmul_rate(torch, frames: int) -> float:
 
     best = 0.0
     for m, k, n in ((512, 792, frames), (1024, 1024, 1024)):
-        a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
-        out = np.empty((m, n), np.float32)
-        ta, tb, tout = torch.from_numpy(a), torch.from_numpy(b), torch.from_numpy(out)
-        for multiply in (lambda: np.dot(a, b, out=out), lambda: torch.mm(ta, tb, out=tout)):
+        a, b, out = np.ones((m, k), np.float32), np.ones((k, n), np.float32), np.empty((m, n), np.float32)
+        tensors = [torch.from_numpy(matrix) for matrix in (a, b, out)]
+        for multiply in (partial(np.dot, a, b, out=out), partial(torch.mm, *tensors[:2], out=tensors[2])):
             for _ in range(12):
                 start = time.perf_counter()
                 multiply()
