@@ -1,0 +1,155 @@
+"""An HCLG as Kaldi's recipes build it, from what our own decoder searches: for the peer of a benchmark.
+
+G has a state per history and back-off arcs, read as #0 while L and G are composed.  L has a loop of words between two
+places, with and without silence before, and a symbol #k behind each pronunciation that others share or begin with.
+LG = minimised, determinised L o G with its costs pushed towards the start; then every phone becomes its HMM states,
+with self-loops.  Labels in: network output + 1; out: index of the word + 1.
+"""
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from decoder.fst import ArcArrays
+from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
+from decoder.graph.push import push_to_start
+
+START, WORD_END, AFTER_SILENCE = range(3)  # states of L
+
+
+def build_hclg(decoder, dictionary, state_map, transitions):
+    """A kaldifst.StdVectorFst equal to what the decoder searches, all its scales and costs included.
+
+    decoder: over a graph of `dictionary` with silence between words in any order of its states; state_map: phone -> its
+    states; transitions: state -> (ln self, ln forward).
+    """
+    import kaldifst
+
+    lexicon = lexicon_from_dictionary(dictionary, GraphOptions())
+    phones = {phone: i for i, phone in enumerate(state_map, start=1)}
+    lg = kaldifst.compose(_lexicon(lexicon, phones, decoder), _grammar(decoder))
+    kaldifst.connect(lg)
+    if kaldifst.determinize_star(lg):
+        raise RuntimeError("L o G is not determinised; expected disambiguation symbols to see to it")
+    kaldifst.minimize_encoded(lg)
+    lg = _pushed(lg, keep=len(phones))
+    kaldifst.arcsort(lg, "ilabel")
+    hclg = kaldifst.compose(_models(phones, state_map, transitions, lexicon.silence, decoder), lg)
+    kaldifst.connect(hclg)
+    return hclg
+
+
+class _Text:
+    """A transducer in text form; the source of the first line is its start."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+
+    def arc(self, source: int, target: int, label_in: int, label_out: int, cost: float) -> None:
+        if cost < math.inf:
+            self.lines.append(f"{source} {target} {label_in} {label_out} {cost:.7g}")
+
+    def final(self, state: int, cost: float = 0.0) -> None:
+        self.lines.append(f"{state} {cost:.7g}")
+
+    def compile(self, start: int, sort: str = ""):
+        import kaldifst
+
+        self.lines.sort(key=lambda line: line.split(maxsplit=1)[0] != str(start))
+        fst = kaldifst.compile("\n".join(self.lines) + "\n", acceptor=False)
+        if sort:
+            kaldifst.arcsort(fst, sort)
+        return fst
+
+
+def _grammar(decoder):
+    """G: </s> as final cost, back-off arcs that read #0, the number above the words."""
+    backoff_label = len(decoder.graph.words) + 1
+    lm, scale = decoder.lm.arrays, decoder.options.lm_scale
+    word_of = {decoder.lm.word_id(word): i for i, word in enumerate(decoder.graph.words, start=1)}
+    text = _Text()
+    for state in range(len(lm.backoff_state)):
+        for arc in range(lm.first_arc[state], lm.first_arc[state + 1]):
+            word, cost = int(lm.word[arc]), scale * float(lm.cost[arc])
+            if word == decoder.lm.end_id:
+                text.final(state, cost)
+            elif word in word_of:
+                text.arc(state, lm.next_state[arc], word_of[word], word_of[word], cost)
+        if state:
+            text.arc(state, lm.backoff_state[state], backoff_label, 0, scale * float(lm.backoff_cost[state]))
+    return text.compile(decoder.lm.start_state, sort="ilabel")
+
+
+def _lexicon(lexicon, phones: dict[str, int], decoder):
+    """L: phones, #0 and #k in (numbers above the phones), words and #0 out."""
+    options = decoder.options
+    word_of = {word: i for i, word in enumerate(decoder.graph.words, start=1)}
+    backoff_in, backoff_out = len(phones) + 1, len(decoder.graph.words) + 1
+    prefixes = {pronunciation[:n] for _, pronunciation, _ in lexicon.words for n in range(1, len(pronunciation))}
+    times = Counter(pronunciation for _, pronunciation, _ in lexicon.words)
+    seen: Counter = Counter()
+    text = _Text()
+    silence = phones[lexicon.silence]
+    text.arc(START, AFTER_SILENCE, silence, 0, options.sil_cost)
+    text.arc(WORD_END, AFTER_SILENCE, silence, 0, options.sil_cost)
+    text.final(AFTER_SILENCE)
+    num_states = 3
+    for place in (WORD_END, AFTER_SILENCE):
+        text.arc(place, place, backoff_in, backoff_out, 0.0)
+    for word, pronunciation, cost in lexicon.words:
+        labels = [phones[phone] for phone in pronunciation]
+        if times[pronunciation] > 1 or pronunciation in prefixes:
+            seen[pronunciation] += 1
+            labels.append(backoff_in + seen[pronunciation])
+        for place in (WORD_END, AFTER_SILENCE):
+            source, out, paid = place, word_of[word], cost + options.word_penalty
+            for n, label in enumerate(labels, start=1):
+                target = WORD_END if n == len(labels) else num_states
+                num_states += n < len(labels)
+                text.arc(source, target, label, out, paid)
+                source, out, paid = target, 0, 0.0
+    return text.compile(START, sort="olabel")
+
+
+def _models(phones: dict[str, int], state_map, transitions, silence: str, decoder):
+    """H: network outputs in, phones out; a phone's first state is entered from the loop's centre, its last leaves."""
+    row = dict(zip(decoder.graph.states, decoder.score_row))
+    text, centre, num_states = _Text(), 0, 1
+    text.final(centre)
+    for phone, label in phones.items():
+        names = state_map[phone]
+        if any(name not in row or row[name] < 0 for name in names):
+            continue
+        node = {name: num_states + i for i, name in enumerate(names)}
+        num_states += len(names)
+        text.arc(centre, node[names[0]], row[names[0]] + 1, label, 0.0)
+        for name in names:
+            stay, go = (-value for value in transitions[name])
+            text.arc(node[name], node[name], row[name] + 1, 0, stay)
+            for other in names:
+                follows = names.index(other) == names.index(name) + 1
+                if other != name and (phone == silence or follows):
+                    text.arc(node[name], node[other], row[other] + 1, 0, go)
+            if name == names[-1]:
+                text.arc(node[name], centre, 0, 0, go)
+    return text.compile(centre, sort="olabel")
+
+
+def _pushed(fst, keep: int):
+    """The same with every cost as early as it can be paid, and labels in above `keep` made epsilon."""
+    import kaldifst
+
+    rows, final_cost = [], np.full(fst.num_states, np.inf, np.float32)
+    for state in kaldifst.StateIterator(fst):
+        final_cost[state] = fst.final(state).value
+        rows += [(state, a.nextstate, a.ilabel, a.olabel, a.weight.value) for a in kaldifst.ArcIterator(fst, state)]
+    source, target, label_in, label_out, cost = map(np.array, zip(*rows))
+    arrays = push_to_start(ArcArrays(source, target, label_in, cost.astype(np.float32), final_cost, fst.start))
+    text = _Text()
+    for s, t, i, o, c in zip(source, target, label_in, label_out, arrays.cost.tolist()):
+        text.arc(s, t, i if i <= keep else 0, o, c)
+    for state, cost in enumerate(arrays.final_cost.tolist()):
+        if cost < math.inf:
+            text.final(state, cost)
+    return text.compile(fst.start)
