@@ -11,6 +11,7 @@ from readers.errors import ConfigError, ModelError
 from readers.files import atomic_write
 from readers.minibatch import HTKMLFWriter, Utterance, open_writer
 from readers.report import RunReport
+from readers.streams import describe
 
 from .actions import Action, Log, Machine, Progress, check_reader
 from .engine import Engine
@@ -58,7 +59,13 @@ class Write(Action):
             for utterance in reader.utterances():
                 matrices = {name: utterance.matrices[name] for name in engine.inputs}
                 values = forward_in_pieces(engine, matrices, names, self.minibatch_size)
-                put(utterance, values)
+                try:
+                    put(utterance, values)
+                except OSError as fault:
+                    if not self.has_writer:  # text of all utterances goes to one file
+                        raise
+                    report.fail(utterance.key, describe(fault))
+                    continue
                 report.done()
                 num_frames += next(iter(values.values())).shape[1]
                 if self.trace_level > 0:

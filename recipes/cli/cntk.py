@@ -30,7 +30,7 @@ from typing import TextIO
 
 from readers.errors import ConfigError
 from readers.files import require_writable
-from recipes.cli.console import one_line, progress_display, run_guarded
+from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
 
@@ -118,6 +118,8 @@ def run_action(log: Log, title: str, action) -> int:
     if report.num_done or report.lost:  # else there was nothing to do, and an earlier report stays
         path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
         report.write(path)
+        for line in loss_lines(report, path):
+            log.closing(line)
         where = f", named in {path}" if report.lost else ""
     log.closing(report.summary() + where)
     return report.exit_status

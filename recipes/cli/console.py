@@ -33,8 +33,8 @@ def one_line(fault: Exception) -> str:
     return " ".join(str(fault).split())
 
 
-def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
-    """Name on stderr what a run lost: the first few, or all when verbose; one line alone where nothing was done.
+def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
+    """What a run lost: the first few, or all when verbose; one line alone where nothing was done.
 
     path: the file that names all of them, None if there is none; where: what the run was about, such as its list.
     """
@@ -44,14 +44,17 @@ def show_losses(report: RunReport, path: object, verbose: int = 0, where: object
         if len(lines) > 1:
             text = f"none of {len(lines)} {report.what} could be done; the first: {text}"
             text = (f"{where}: " if where else "") + text + (f"; all are named in {path}" if path else "")
-        print(f"error: {text}", file=sys.stderr)
-        return
-    shown = len(lines) if verbose else SHOWN_LOSSES
-    for (_, outcome, _), line in list(zip(report.lost, lines))[:shown]:
-        print(f"{outcome}: {line}", file=sys.stderr)
-    if len(lines) > shown:
+        return [f"error: {text}"]
+    shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(report.lost, lines)]
+    if not verbose and len(shown) > SHOWN_LOSSES:
         more = f"named in {path}" if path else "shown with -v"
-        print(f"and {len(lines) - shown} more, {more}", file=sys.stderr)
+        shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]
+    return shown
+
+
+def show_losses(report: RunReport, path: object, verbose: int = 0, where: object = "") -> None:
+    for line in loss_lines(report, path, verbose, where):
+        print(line, file=sys.stderr)
 
 
 @contextlib.contextmanager
