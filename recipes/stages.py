@@ -34,12 +34,14 @@ def run_stages(
     settings: dict,
     first: str | None = None,
     last: str | None = None,
+    closing: Callable[[], None] = lambda: None,
 ) -> int:
     """Run the stages from `first` to `last` and return the exit status.
 
     A stage writes `out/stages/NAME.done` as its very last act: settings, seed and commit, seconds and losses.  Without
     `first`, stages that are marked done with the same settings are skipped, until one has to run; from there on all do.
     settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done.
+    closing: called when the last of the stages is done, to print what came out.
     """
     names = [stage.name for stage in stages]
     begin = _position(names, first, 0)
@@ -70,6 +72,8 @@ def run_stages(
         _write_mark(out, stage, settings, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
         lost_something |= lost
+    if end == len(stages) - 1:
+        closing()
     return int(lost_something)
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
 
 class Recipe:
@@ -167,17 +167,32 @@ class Recipe:
         return lost
 
     def score(self) -> int:
-        lost, lines = 0, []
-        for name, label in LMS.items():
-            reference = self.out / "labels" / "test.words.mlf"
+        lost = 0
+        for name in LMS:
             lost |= command(
-                "score", reference, self.hypotheses(name), "-k", "*-%%%%*-?",
-                "--picture", self.out / "decode" / name / "confusions.png",
-                "--report", self.out / "reports" / f"score.{name}",
+                "score", self.references, self.hypotheses(name), "-k", "*-%%%%*-?",
+                "--picture", self.picture(name), "--report", self.out / "reports" / f"score.{name}",
             )  # fmt: skip
-            lines.append(closing_line(reference, self.hypotheses(name), label))
-        print("\n".join(lines))
         return lost
+
+    def closing(self) -> None:
+        from decoder.scoring import score
+        from recipes.cli.score import read_words
+
+        print("pictures:", f"{self.model}.png", *(self.picture(name) for name in LMS))
+        for name, label in LMS.items():
+            total = score(read_words(self.references), read_words(self.hypotheses(name))).total
+            print(
+                f"WER {total.word_error_rate:.1f}% "
+                f"(test, {total.num_sentences} utterances, {total.num_words} words, {label})"
+            )
+
+    @property
+    def references(self) -> Path:
+        return self.out / "labels" / "test.words.mlf"
+
+    def picture(self, name: str) -> Path:
+        return self.out / "decode" / name / "confusions.png"
 
     @property
     def model(self) -> Path:
@@ -201,13 +216,3 @@ class Recipe:
         report.write(self.out / "reports" / name)
         print(report.summary())
         return report.exit_status
-
-
-def closing_line(reference: Path, hypothesis: Path, label: str) -> str:
-    from decoder.scoring import score
-    from recipes.cli.score import read_words
-
-    total = score(read_words(reference), read_words(hypothesis)).total
-    return (
-        f"WER {total.word_error_rate:.1f}% (test, {total.num_sentences} utterances, {total.num_words} words, {label})"
-    )

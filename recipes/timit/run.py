@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
 
 class Recipe:
@@ -144,17 +144,37 @@ class Recipe:
             "argon", "-graph", self.graph_image, "-lm", self.out / "lm.arpa", "-am", self.model,
             "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / "cntkmap",
             "-infiles", self.out / "lists" / "test.scp",
-            *search_flags(read_choice(self.tuned_file)), "-outmlf", self.out / "decode" / "test.mlf",
+            *search_flags(read_choice(self.tuned_file)), "-outmlf", self.hypotheses,
             "-lattice-prefix", self.out / "decode" / "lattices" / "test",
         )  # fmt: skip
 
     def score(self) -> int:
-        status = command(
-            "score", self.out / "labels" / "test.phones.mlf", self.out / "decode" / "test.mlf", "--fold", "timit39",
-            "--per", "--picture", self.out / "decode" / "confusions.png",
+        return command(
+            "score", self.references, self.hypotheses, "--fold", "timit39", "--per", "--picture", self.picture,
             "--report", self.out / "reports" / "score",
         )  # fmt: skip
-        return status
+
+    def closing(self) -> None:
+        from decoder.scoring import score
+        from readers.timit import read_phone_map
+        from recipes.cli.score import read_words
+        from recipes.timit.prepare import PHONE_MAP
+
+        total = score(read_words(self.references), read_words(self.hypotheses), fold=read_phone_map(PHONE_MAP)).total
+        print("pictures:", f"{self.model}.png", self.picture)
+        print(f"PER {total.word_error_rate:.1f}%")
+
+    @property
+    def references(self) -> Path:
+        return self.out / "labels" / "test.phones.mlf"
+
+    @property
+    def hypotheses(self) -> Path:
+        return self.out / "decode" / "test.mlf"
+
+    @property
+    def picture(self) -> Path:
+        return self.out / "decode" / "confusions.png"
 
     @property
     def graph_image(self) -> Path:

@@ -24,6 +24,16 @@ def test_run_stages_runs_each_once_and_skips_what_is_done(tmp_path):
     assert log == ["a", "b", "c"]
 
 
+def test_run_stages_closes_only_with_the_last_stage(tmp_path):
+    log = []
+    stages = recording_stages("ab", log)
+    run_stages(stages, tmp_path, {}, last="a", closing=lambda: log.append("closing"))
+    assert log == ["a"]
+    for _ in range(2):  # also when everything was done before
+        run_stages(stages, tmp_path, {}, closing=lambda: log.append("closing"))
+    assert log == ["a", "b", "closing", "closing"]
+
+
 def test_run_stages_other_settings_run_everything_again(tmp_path):
     log = []
     stages = recording_stages("ab", log)
