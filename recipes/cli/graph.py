@@ -20,7 +20,7 @@ A phone loop (each phone its own word, for TIMIT): leave --dict away and name th
 import argparse
 from pathlib import Path
 
-from readers.errors import ConfigError
+from readers.errors import ConfigError, GraphError
 from readers.report import RunReport
 
 
@@ -85,7 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
 
     print(f"reading {arguments.lm}", flush=True)
-    graph = build_monophone_graph(state_map, transitions, dictionary, read_arpa(arguments.lm), options, progress)
+    arpa = read_arpa(arguments.lm)
+    try:
+        graph = build_monophone_graph(state_map, transitions, dictionary, arpa, options, progress)
+    except GraphError as fault:  # about what some of these files have in common
+        files = (arguments.states or arguments.state_list, arguments.dict, arguments.lm)
+        raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, state_map, transitions, state_list)
     for word, reason in graph.dropped[: None if arguments.verbose else 5]:
         print(f"left out: {word}: {reason}")
