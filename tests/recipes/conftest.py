@@ -1,0 +1,24 @@
+"""The small system of tests/recipes/small_system.py, made once per session, and a user with a copy of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.small_system import User, copy_system, make_small_system
+
+
+@pytest.fixture(scope="session")
+def small_system(tmp_path_factory) -> Path:
+    """Where the small system lies; not to be written to."""
+    root = tmp_path_factory.mktemp("small_system")
+    make_small_system(root)
+    return root
+
+
+@pytest.fixture
+def user(small_system, tmp_path, monkeypatch, capsys) -> User:
+    """A user in a copy of the small system."""
+    root = tmp_path / "system"
+    copy_system(small_system, root)
+    monkeypatch.chdir(root)
+    return User(root, capsys)

@@ -1,0 +1,208 @@
+"""From audio to error rate by the commands a user runs: the TIMIT recipe, determinism, interrupts, audio in one go."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from acoustic.model_file import load_model
+from readers.mlf import read_mlf
+from readers.slf import read_slf
+from recipes.cli.main import main
+from recipes.timit import run as timit
+from tests.recipes.small_system import (
+    DECODE,
+    NUM_TEST,
+    NUM_TRAIN,
+    TICKS_PER_FRAME,
+    User,
+    listing,
+    make_small_system,
+    one_thread,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n"
+# The recipe's network and its 25 epochs are for more than 24 sentences.
+SHORTER = (
+    ("layerSizes = 792:512*3:183", "layerSizes = 792:96:183"),
+    ("minibatchSize = 256:1024", "minibatchSize = 32"),
+    ("learningRatesPerMB = 0.8:3.2*14:0.08", "learningRatesPerMB = 0.4"),
+    ("maxEpochs = 25", "maxEpochs = 10"),
+)
+
+
+def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("espeakng_loader", reason="the corpus is synthesised by the extra `demo`")
+    (tmp_path / "config").mkdir()
+    for path in timit.CONFIG.iterdir():
+        text = path.read_text()
+        for old, new in SHORTER if path.name == "timit.cntk" else ():
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "config" / path.name).write_text(text)
+    monkeypatch.setattr(timit, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(timit, "SIZES", ("tiny",))
+    out = tmp_path / "exp"
+    recipe = ["recipe", "timit", "--out", str(out), "--size", "tiny", "--workers", "1"]
+    with one_thread():
+        status = main(recipe)
+    shown = capsys.readouterr()
+    assert status in (0, 1), shown.err  # 1: the sentences have not all of the 61 phones
+
+    pictures = (out / "model" / "cntkSpeech.dnn.png", out / "decode" / "confusions.png")
+    closing = shown.out.splitlines()[-2:]
+    assert closing[0] == f"pictures: {pictures[0]} {pictures[1]}"
+    figure = re.fullmatch(r"PER (\d+\.\d)%", closing[1])[1]
+    assert re.search(rf"^PER {figure}% \(8 utterances, \d+ phones\)$", shown.out, re.M)  # from argonaut score
+    assert float(figure) < 40  # measured: 14; guessing the commonest phone gives 90
+    reference, hypothesis = read_mlf(out / "labels" / "test.phones.mlf"), read_mlf(out / "decode" / "test.mlf")
+    assert len(reference) == 8
+    assert set(hypothesis) == set(reference)
+    for labels in hypothesis.values():
+        assert all(before.end <= after.start for before, after in itertools.pairwise(labels))
+    for picture in pictures:
+        assert picture.read_bytes().startswith(PNG)
+    lattices = sorted((out / "decode" / "lattices").glob("*.lat"))
+    assert len(lattices) == 8
+    for path in lattices:
+        assert len(read_slf(path).word) > 0
+    assert not list(out.rglob("*.tmp"))
+
+    with one_thread():
+        assert main(recipe) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert len(again) == 11
+    assert all(line.endswith(": done before") for line in again[:9])
+    assert again[9:] == closing
+
+
+def test_the_small_system_makes_no_error(user):
+    outcome = user.decode()
+    assert outcome.status == 0
+    assert outcome.changed == {"hyp.mlf", "hyp.mlf.report"}
+    outcome = user.run("score", "words.mlf", "hyp.mlf")
+    assert (outcome.status, outcome.out[-1]) == (0, f"WER 0.0% ({NUM_TEST} utterances, 17 words)")
+
+
+def test_two_runs_with_one_seed_give_the_same_files(small_system, user, tmp_path):
+    second = tmp_path / "second"
+    second.mkdir()
+    make_small_system(second)
+    timed = {"model/net.history.jsonl"}  # holds seconds
+    made, again = listing(small_system), listing(second)
+    assert made.keys() == again.keys()
+    assert {name for name in made if made[name] != again[name]} <= timed
+    assert user.decode("-lattice-prefix", "lattices/1", "--threads", "2").status == 0
+    transcript = (user.root / "hyp.mlf").read_bytes()
+    assert user.decode("-am", second / "model" / "net", "-lattice-prefix", "lattices/2").status == 0
+    assert (user.root / "hyp.mlf").read_bytes() == transcript
+    for number in range(1, NUM_TEST + 1):
+        first, other = (user.root / "lattices" / f"{prefix}{number}.lat" for prefix in (1, 2))
+        assert first.read_bytes() == other.read_bytes()
+    # Another seed makes another model: the comparison above can fail.
+    assert user.run("cntk", "configFile=net.cntk", "modelPath=other/net", "randomSeed=1").status == 0
+    assert (user.root / "other" / "net").read_bytes() != (small_system / "model" / "net").read_bytes()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_decoding_straight_from_audio_equals_decoding_from_feature_files(user, threads):
+    names = [f"utt{number}" for number in range(NUM_TRAIN, NUM_TRAIN + NUM_TEST)]
+    user.write("named.audio", "".join(f"{name}=audio/{name}.wav\n" for name in names))
+    user.write("named.scp", "".join(f"{name}=feat/{name}.fb\n" for name in names))
+    results = []
+    for arguments in (["-infiles", "named.scp"], ["-infiles", "named.audio", "--features", "hcopy.config"]):
+        options = ("-outmlf", "hyp.mlf", "-lattice-prefix", "hyp", "-detailed-alignment", "--threads", threads)
+        outcome = user.run("argon", *DECODE, *arguments, *options)
+        assert outcome.status == 0, outcome.err
+        made = ["hyp.mlf", "hyp.index", *(f"hyp{number}.lat" for number in range(1, NUM_TEST + 1))]
+        results.append([(user.root / name).read_bytes() for name in made])
+    assert results[0] == results[1]
+    labels = read_mlf("hyp.mlf")
+    assert set(labels) == set(names)
+    assert {label.start % TICKS_PER_FRAME for entry in labels.values() for label in entry} == {0}
+
+
+def test_commands_run_from_another_directory(user, monkeypatch, tmp_path):
+    """Paths in lists are those of the current directory; `...` in an SCP is the directory of the SCP itself."""
+    user.replace("test.scp", "feat/", ".../feat/")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    root = Path("..") / "system"
+    absolute = [str(root / word) if word.startswith(("graph/", "model/", "lm.")) else word for word in DECODE]
+    outcome = user.run("argon", *absolute, "-infiles", root / "test.scp", "-outmlf", "new/hyp.mlf")
+    assert outcome.status == 0
+    assert outcome.changed == set()
+    assert {path.name for path in Path("new").iterdir()} == {"hyp.mlf", "hyp.mlf.report"}
+    assert user.run("score", root / "words.mlf", "new/hyp.mlf").out[-1].startswith("WER 0.0%")
+
+
+# --- Ctrl-C, which a terminal sends to all processes of a command at once
+
+
+def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.CompletedProcess:
+    """Run a command of its own process group and interrupt it when ready() is true."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    running = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=user.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with running:
+        try:
+            deadline = time.monotonic() + 60
+            while not ready():
+                assert running.poll() is None, running.stderr.read()
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            os.killpg(running.pid, signal.SIGINT)
+            out, err = running.communicate(timeout=60)
+        except BaseException:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(arguments, running.returncode, out, err)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
+def test_an_interrupted_training_leaves_whole_models(user):
+    done = interrupted(
+        user,
+        "recipes.cli.cntk",
+        *("configFile=net.cntk", "modelPath=new/net", "Train=[SGD=[maxEpochs=10000]]"),
+        ready=(user.root / "new" / "net.3").exists,
+    )
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in done.stderr
+    models = sorted((user.root / "new").glob("net.[0-9]*"))
+    assert len(models) >= 4
+    for path in models:
+        if path.suffix != ".ckp":
+            assert load_model(path).parameters()
+    assert not list((user.root / "new").glob(".*"))
+    assert not (user.root / "new" / "net").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
+def test_interrupted_feature_extraction_in_several_processes_leaves_whole_files_and_one_line(user):
+    source = (user.root / "audio" / "utt00.wav").read_bytes()
+    user.write("audio/a.wav", source)
+    user.write("list", "".join(f"audio/a.wav new/{number}.fb\n" for number in range(20000)))
+    done = interrupted(
+        user,
+        "recipes.cli.main",
+        *("hcopy", "-C", "hcopy.config", "-S", "list", "-j", "2"),
+        ready=(user.root / "new").exists,
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    expected = {(user.root / "feat" / "utt00.fb").read_bytes()}
+    assert {path.read_bytes() for path in (user.root / "new").iterdir()} == expected
