@@ -83,6 +83,7 @@ class Limits(NamedTuple):
     lm_start: int
     lm_end: int
     max_level: int
+    room: int  # for tokens, at first; tables grow as needed
 
 
 @njit(cache=True, nogil=True)
@@ -289,11 +290,11 @@ def search(graph, lm, limits, scores):
     After the last frame nothing is pruned, so that an ending is not lost for the LM cost of its last word; nor is
     anything before the first, where the start state itself may lead nowhere but over word arcs.
     """
-    num_frames, size = scores.shape[0], 1024
+    num_frames, size = scores.shape[0], limits.room
     table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
     old, new = np.empty(size, dtype=TOKEN), np.empty(size, dtype=TOKEN)
-    num_arrivals = 8192 if limits.lattice_beam >= 0 else 64
-    trace = Trace(np.empty(8192, dtype=STEP), np.empty(num_arrivals, dtype=ARRIVAL), np.zeros(2, dtype=np.int64))
+    num_arrivals = 8 * size if limits.lattice_beam >= 0 else 1
+    trace = Trace(np.empty(8 * size, dtype=STEP), np.empty(num_arrivals, dtype=ARRIVAL), np.zeros(2, dtype=np.int64))
     place = np.int64(graph.positions.shape[0] + limits.start)
     find_or_add(table, stamp, new, 0, place << 32 | np.int64(limits.lm_start))
     put(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))

@@ -58,9 +58,10 @@ def find_or_add(table, stamp, tokens, count, key):
 
 @njit(cache=True, nogil=True)
 def longer(array, size):
-    """A copy of `array` with room for `size` elements."""
+    """A copy of `array` with room for `size` elements.  (Assigning to a slice would take seconds to compile.)"""
     copy = np.empty(size, dtype=array.dtype)
-    copy[: array.shape[0]] = array
+    for i in range(array.shape[0]):
+        copy[i] = array[i]
     return copy
 
 

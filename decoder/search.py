@@ -40,6 +40,7 @@ from decoder.lattice import WordLattice, word_lattice
 from decoder.path import Path, WordTimes, trace_path, word_times
 from readers.errors import ConfigError, GraphError, ShapeError
 
+ROOM = 1024  # tokens that a search has room for at first, a power of two
 ROUNDING = 1e-6  # sums taken in another order differ by less
 NO_LM = LMArrays(  # one state without arcs; no word of a graph without a language model looks at it
     *(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32)),
@@ -174,6 +175,7 @@ class Decoder:
             lm_start=0 if lm is None else lm.start_state,
             lm_end=-1 if lm is None else lm.end_id,
             max_level=int(self.graph.arrays.word_level.max()),
+            room=ROOM,
         )
 
     @property

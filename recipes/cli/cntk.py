@@ -129,10 +129,13 @@ def read_machine(config):
     """Precision, device and seed from the top of the configuration.  Raises ConfigError."""
     from acoustic.actions import Machine
 
+    seed = config.int("randomSeed", 0)
+    if seed < 0:
+        raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")
     return Machine(
         precision=config.choice("precision", ("float", "double"), "float"),
         device=read_device(config),
-        seed=config.int("randomSeed", 0),
+        seed=seed,
         stdout=sys.stdout,
     )
 

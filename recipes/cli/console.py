@@ -21,6 +21,9 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)
         return 2
+    except MemoryError as fault:
+        print(f"error: out of memory: {one_line(fault) or 'no details'}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

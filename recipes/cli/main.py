@@ -54,7 +54,10 @@ def umbrella_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="argonaut",
         description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
-        epilog="commands:\n"
+        epilog="example:\n"
+        "  argonaut recipe timit --out exp/demo --size demo\n"
+        "synthesises a corpus, extracts features, trains, decodes and ends with the phone error rate\n\n"
+        "commands:\n"
         + "\n".join(f"  {name:8} {text}" for name, text in COMMANDS.items())
         + "\n\n`argonaut COMMAND --help` shows a command's options and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

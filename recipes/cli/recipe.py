@@ -11,6 +11,9 @@ import argparse
 import importlib
 from pathlib import Path
 
+from readers.errors import ConfigError
+from readers.files import require_writable
+
 RECIPES = {
     "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
     "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
@@ -34,4 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    for option, least in (("seed", 0), ("workers", 1)):
+        value = getattr(arguments, option)
+        if value is not None and value < least:
+            raise ConfigError(f"command line: --{option} {value}; expected at least {least}")
+    require_writable(arguments.out / "stages" / "any.done")
     return importlib.import_module(f"recipes.{arguments.recipe}.run").run(arguments)

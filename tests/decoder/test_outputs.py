@@ -69,6 +69,16 @@ def test_state_labels_tile_the_frames_and_carry_phones_and_words(tmp_path):
     assert (words["x"], words["Y"]) == (word_labels(result)[0].score, word_labels(result)[1].score)
 
 
+def test_silence_that_goes_back_and_forth_is_one_phone_and_a_phone_said_twice_is_two():
+    arcs = [(0, 1, "[sil_s2]", 0.0), (1, 2, "[sil_s4]", 0.0), (2, 1, "[sil_s2]", 0.0)]
+    arcs += [(2, 3, "[a_s2]", 0.0), (3, 4, "[a_s3]", 0.0), (4, 3, "[a_s2]", 0.0)]
+    decoder = Decoder(precompile(make_acceptor(arcs, {4: 0.0})), options=SearchOptions(**UNPRUNED))
+    spoken = "sil_s2 sil_s4 sil_s2 sil_s2 sil_s4 a_s2 a_s3 a_s2 a_s3".split()
+    rows = [[0.0 if state == s else -9.0 for s in spoken] for state in decoder.graph.states]
+    labels = state_labels(decoder.decode(np.array(rows, np.float32)), decoder)
+    assert [label.name for label in labels if label.aux] == ["sil_s2", "a_s2", "a_s2"]
+
+
 def test_word_that_shares_its_phone_with_another_is_not_lost():
     arcs = [(0, 1, "[a_s2]", 0.0), (1, 2, "x", 0.0), (2, 3, "y", 0.0), (3, 4, "[b_s2]", 0.0)]
     decoder = Decoder(precompile(make_acceptor(arcs, {4: 0.0})), options=SearchOptions(**UNPRUNED))

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from decoder._token_store import TOKEN, keep_best_tokens, smallest
+from decoder._token_store import TOKEN, find_or_add, keep_best_tokens, more_tokens, smallest
 from decoder.language_model import LanguageModel
-from decoder.search import Decoder, SearchOptions
+from decoder.search import ROOM, Decoder, SearchOptions
 from readers.errors import ConfigError, GraphError, ShapeError
 from tests.decoder import graphs
 from tests.decoder.test_search import UNPRUNED, path_words, random_case
@@ -97,6 +97,11 @@ def test_silence_cost_is_charged_once_on_entering_silence():
     back_again = [*through_a_word, (4, 5, "[sil_s2]", 0.0)]
     assert make_decoder(through_a_word, {4: 0.0}, sil_cost=2.5).decode(np.zeros((3, 8), np.float32)).cost == 2.5
     assert make_decoder(back_again, {5: 0.0}, sil_cost=2.5).decode(np.zeros((3, 8), np.float32)).cost == 5.0
+    from_the_start = make_decoder([(0, 0, "[sil_s2]", 0.0)], {0: 0.0}, sil_cost=2.5)
+    assert from_the_start.decode(np.zeros((1, 1), np.float32)).cost == 2.5
+    after_either = [(0, 1, "[a_s2]", 0.0), (0, 1, "[sil_s2]", 0.0), (1, 2, "[sil_s2]", 0.0)]
+    scores = scores_of([[0, -9], [-9, 0]])  # [a], then silence
+    assert make_decoder(after_either, {2: 0.0}, sil_cost=2.5).decode(scores).cost == 2.5
 
 
 def test_silence_models_are_those_of_the_sentence_start_or_as_named():
@@ -177,6 +182,47 @@ def test_word_end_beam_is_a_part_of_the_beam():
     scores = np.zeros((3, 4), np.float32, order="F")
     assert word_beam_decoder(word_end_beam_frac=0.4).decode(scores).text == ["x"]
     assert word_beam_decoder(word_end_beam_frac=0.399).decode(scores).reason == "no token reached a final state"
+
+
+def test_word_end_beam_holds_where_the_look_ahead_was_too_high_for_other_histories():
+    # x costs 5 after <s> and 1 after x, and the graph has charged 5: nothing is left to add here, 4 to give back there.
+    orders = [
+        {("<s>",): (-99, 0), ("</s>",): (-1, 0), ("x",): (-5 / math.log(10), 0)},
+        {("<s>", "x"): (-5 / math.log(10), 0), ("x", "x"): (-1 / math.log(10), 0)},
+    ]
+    lm = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "x"], orders))
+    arcs = [(0, 1, "[a]", 0.0), (1, 2, "x", 4.0), (2, 3, "[b]", 0.0), (1, 4, "[c]", 0.0), (3, 1, "[a]", 0.0)]
+    decoder = make_decoder(arcs, {3: 0.0}, None, {"x": 5.0}, lm, beam=10.0)
+    scores = np.zeros((3, 4), np.float32, order="F")
+    assert decoder.with_options(word_end_beam_frac=0.41).decode(scores).text == ["x"]
+    assert decoder.with_options(word_end_beam_frac=0.3).decode(scores).reason == "no token reached a final state"
+    twice = [(0, 1, "[a]", 0.0), (1, 2, "x", 0.0), (2, 3, "[b]", 0.0), (3, 4, "x", 4.0), (4, 5, "[c]", 0.0)]
+    decoder = make_decoder(twice, {5: 0.0}, None, {"x": 5.0}, lm, beam=10.0, word_end_beam_frac=0.05)
+    assert decoder.decode(np.zeros((3, 4), np.float32)).text == ["x", "x"]
+
+
+def test_of_equal_paths_the_first_stays():
+    arcs = [
+        (0, 1, "[a]", 0.0),
+        (1, 2, "y", 0.0),
+        (1, 2, "x", 0.0),
+        (2, 3, "[b]", 0.0),
+    ]  # arcs in order of symbols: y, x
+    assert make_decoder(arcs, {3: 0.0}).decode(np.zeros((2, 2), np.float32)).text == ["y"]
+    # Both ways reach [c] with the second frame and the same cost: over the arc first in order of its target.
+    arcs = [(0, 1, "[a]", 1.0), (0, 2, "[b]", 1.0), (1, 3, "[c]", 0.0), (2, 3, "[c]", 0.0)]
+    decoder = make_decoder(arcs, {3: 0.0})
+    assert decoder.graph.arrays.position_exit[decoder.decode(np.zeros((3, 2), np.float32)).path.label[0]] == 1
+    # Staying comes before entering anew.
+    arcs = [(0, 1, "[a]", 0.0), (1, 1, "[a]", 0.0)]
+    path = make_decoder(arcs, {1: 0.0}).decode(np.zeros((1, 3), np.float32)).path
+    assert path.label.tolist() == [0, -1]
+
+
+def test_after_the_last_frame_nothing_is_pruned():
+    arcs = [(0, 1, "[a]", 0.0), (1, 2, "x", 20.0), (0, 3, "[b]", 0.0)]
+    result = make_decoder(arcs, {2: 0.0}, beam=10.0, word_end_beam_frac=0.1).decode(np.zeros((2, 3), np.float32))
+    assert (result.reason, result.text, result.cost) == ("", ["x"], 20.0)
 
 
 def test_slack_saves_a_token_from_what_the_language_model_added():
@@ -332,25 +378,41 @@ def test_the_kept_tokens_are_the_best_and_of_equals_the_first():
     assert tokens["cost"].tolist() == [math.inf, 3, 4, math.inf, math.inf, 9]
 
 
-def test_results_do_not_depend_on_how_large_the_tables_have_become():
-    """More tokens and steps than the tables hold at first, in a graph of many alike states."""
+def test_tokens_are_found_after_their_tables_have_grown():
+    tokens, table, stamp = np.zeros(4, TOKEN), np.zeros(8, np.int64), np.int64(3)
+    keys = np.arange(4, dtype=np.int64) << 32 | 7
+    for i, key in enumerate(keys):
+        assert find_or_add(table, stamp, tokens, i, key) == i
+    tokens["cost"] = [1, 2, 3, 4]
+    tokens, table = more_tokens(tokens, 4, 5, table, stamp)
+    assert (tokens.shape, table.shape) == ((8,), (16,))
+    assert [find_or_add(table, stamp, tokens, 4, key) for key in keys] == [0, 1, 2, 3]
+    assert tokens["cost"][:4].tolist() == [1, 2, 3, 4]
+    assert find_or_add(table, stamp, tokens, 4, np.int64(99)) == 4
+
+
+@pytest.mark.parametrize("lattice_beam", [None, 1.0])
+def test_results_do_not_depend_on_the_first_size_of_the_tables(lattice_beam):
+    """More tokens, steps and arrivals than there is room for at first, in a graph where every state leads to all."""
     rng = np.random.default_rng(1)
     names = [f"m{i}_s2" for i in range(40)]
     arcs = [(0, i + 1, f"[{name}]", float(rng.random())) for i, name in enumerate(names)]
     arcs += [(i + 1, j + 1, f"[{b}]", float(rng.random())) for i in range(40) for j, b in enumerate(names) if i != j]
     arcs += [(i + 1, 41 + i % 7, f"w{i % 7}", float(rng.random())) for i in range(40)]
-    arcs += [(41 + i, 48, f"[{names[0]}]", 0.0) for i in range(7)] + [
-        (48, 1 + i, f"[{names[i]}]", 0.0) for i in range(40)
-    ]
-    words = [f"w{i}" for i in range(7)]
-    vocabulary, orders = graphs.random_orders(rng, words, 3)
+    arcs += [(41 + i, 48, f"[{names[0]}]", 0.0) for i in range(7)]
+    arcs += [(48, 1 + i, f"[{names[i]}]", 0.0) for i in range(40)]
+    vocabulary, orders = graphs.random_orders(rng, [f"w{i}" for i in range(7)], 3)
     lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
-    decoder = make_decoder(arcs, {48: 0.0}, lm=lm, lattice_beam=1.0)
+    decoder = make_decoder(arcs, {48: 0.0}, lm=lm, lattice_beam=lattice_beam)
     scores = np.asfortranarray(rng.normal(size=(40, 60)), dtype=np.float32)
     result = decoder.decode(scores)
-    assert result.tokens_per_frame > 1100
+    assert result.tokens_per_frame > ROOM
     assert result.path.cost.sum() == pytest.approx(result.cost, abs=1e-6)
-    assert result.lattice.best_path()[0] == pytest.approx(result.cost, abs=1e-6)
-    assert decoder.with_options(lattice_beam=None).decode(scores).cost == result.cost
-    again = decoder.decode(scores)
-    np.testing.assert_array_equal(again.path.label, result.path.label)
+    for room in (1, 16, 65536):
+        decoder._limits = decoder._limits._replace(room=room)
+        same = decoder.decode(scores)
+        assert (same.cost, same.tokens_per_frame) == (result.cost, result.tokens_per_frame)
+        np.testing.assert_array_equal(same.path.label, result.path.label)
+        if lattice_beam:
+            np.testing.assert_array_equal(same.lattice.cost, result.lattice.cost)
+            assert same.lattice.best_path()[0] == pytest.approx(result.cost, abs=1e-6)

@@ -1,10 +1,12 @@
 """What every command keeps: help with a worked example, a light start, one-line faults with exit status 2."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from readers.errors import FormatError
@@ -59,6 +61,14 @@ def test_run_guarded_prints_one_line_and_gives_status_2(capsys, tmp_path):
     assert capsys.readouterr().err == f"error: {missing}: No such file or directory\n"
 
 
+def test_run_guarded_says_when_memory_runs_out(capsys):
+    def fail():
+        return np.empty(1 << 60, np.uint8)
+
+    assert run_guarded(fail) == 2
+    assert re.fullmatch(r"error: out of memory: Unable to allocate .*\n", capsys.readouterr().err)
+
+
 def test_run_guarded_lets_bugs_through():
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda: 1 / 0)
@@ -66,6 +76,24 @@ def test_run_guarded_lets_bugs_through():
 
 def test_one_line_of_an_os_error_without_a_file():
     assert one_line(OSError("disk full")) == "disk full"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seed", "-1"], "command line: --seed -1; expected at least 0"),
+        (["--workers", "0"], "command line: --workers 0; expected at least 1"),
+        (["--out", "file"], "file/stages/any.done: cannot be written, file is no directory; expected one there"),
+        (["--data", "nowhere"], "nowhere: no TRAIN directory; expected TIMIT's TRAIN and TEST"),
+        (["--from", "train"], "stage train: stage corpus is not done; run with --from corpus"),
+    ],
+)
+def test_faults_of_a_recipe_are_one_line_and_nothing_is_written(tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert main(["recipe", "timit", "--out", "exp", *options]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def lost(num_done: int, *names: str) -> RunReport:

@@ -270,6 +270,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[reader=[readerType=UCIFastReader]]"], r"readerType UCIFastReader is not built yet; expected HTKMLF"),
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
         (["precision=half"], r"precision is 'half'; expected float or double"),
+        (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
         (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),
         (["deviceId=77"], r"deviceId is 77, but \d+ GPUs can be used; expected deviceId=-1"),
         (["Train=[reader=[features=[scpFile=none.scp]]]"], r"none\.scp"),
