@@ -54,15 +54,22 @@ class Network:
             node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
         return node
 
-    def add_node(self, type_name: str, name: str, operands: Sequence[Node | str], options: Mapping[str, Any]) -> Node:
-        """The same, the options in a mapping, and without a value as yet."""
+    def add_node(
+        self,
+        type_name: str,
+        name: str,
+        operands: Sequence[Node | str],
+        options: Mapping[str, Any],
+        origin: str = "",
+    ) -> Node:
+        """The same, the options in a mapping, and without a value as yet; origin: file and line, for messages."""
         if name in self.nodes:
             raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
         nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
         for operand in nodes:
             if self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
-        node = node_class(type_name)(name, nodes, dict(options))
+        node = node_class(type_name)(name, nodes, dict(options), origin)
         self.shapes[name] = self._checked_shape(node)
         self.nodes[name] = node
         self._tag(node)

@@ -90,6 +90,7 @@ class Node:
     type_name: ClassVar[str] = ""
     aliases: ClassVar[tuple[str, ...]] = ()
     operand_names: ClassVar[tuple[str, ...]] = ()
+    variadic: ClassVar[bool] = False  # the last operand may stand any number of times, at least once
     options: ClassVar[tuple[Option, ...]] = ()
     # Per operand what its gradient reads: operand indices, VALUE, WORK; None, or no entry: it has no gradient.
     backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
@@ -106,17 +107,27 @@ class Node:
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
 
-    def __init__(self, name: str, operands: Sequence["Node"] = (), settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        operands: Sequence["Node"] = (),
+        settings: dict[str, Any] | None = None,
+        origin: str = "",
+    ) -> None:
         self.name = name
+        self.origin = origin  # file and line of the description that made it, for messages; not saved
         self.operands = list(operands)
         self.settings = self._check_settings(settings or {})
-        if len(self.operands) != len(self.operand_names):
-            raise ModelError(
-                f"{self.where}: {len(self.operands)} operands; expected {len(self.operand_names)}"
-                f" ({', '.join(self.operand_names)})"
-            )
+        self._check_number_of_operands()
         self._value: Any = None
         self.stamp = 0  # rises whenever a stored value changes
+
+    def _check_number_of_operands(self) -> None:
+        count, names = len(self.operands), self.operand_names
+        if count == len(names) or (self.variadic and count > len(names)):
+            return
+        expected = f"at least {len(names)}" if self.variadic else f"{len(names)}"
+        raise ModelError(f"{self.where}: {count} operands; expected {expected} ({', '.join(names)})")
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
@@ -134,6 +145,10 @@ class Node:
 
     @property
     def where(self) -> str:
+        return f"{self.origin}: {self._label}" if self.origin else self._label
+
+    @property
+    def _label(self) -> str:
         return f"node {self.name!r} ({self.type_name})"
 
     @property
@@ -166,7 +181,8 @@ class Node:
 
     def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
         """The fault `node 'x' (Times): A is 2x3, B is 4x5; expected columns of A = rows of B`."""
-        found = ", ".join(f"{name} is {shape}" for name, shape in zip(self.operand_names, shapes))
+        names = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
+        found = ", ".join(f"{name} is {shape}" for name, shape in zip(names, shapes))
         return ShapeError(f"{self.where}: {found}; expected {expected}")
 
     def infer_shape(self, *shapes: Shape) -> Shape:

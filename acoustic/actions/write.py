@@ -6,18 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.engine import Engine
+from acoustic.evaluation import check_inputs
+from acoustic.model_file import load_model
+from acoustic.network import Network
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.files import atomic_write
 from readers.minibatch import HTKMLFWriter, Utterance, open_writer
 from readers.report import RunReport
 from readers.streams import describe
-
-from .actions import Action, Log, Machine, Progress, check_reader
-from .engine import Engine
-from .evaluation import check_inputs
-from .model_file import load_model
-from .network import Network
 
 # Takes an utterance and its matrices by node name, (rows, T).
 Put = Callable[[Utterance, dict[str, np.ndarray]], None]

@@ -2,15 +2,14 @@
 
 import math
 
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.engine import Engine
+from acoustic.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
+from acoustic.model_file import load_model
+from acoustic.training_log import figures_text
 from readers.config import Config
 from readers.minibatch import HTKMLFReader
 from readers.report import RunReport
-
-from .actions import Action, Log, Machine, Progress, check_reader, losses
-from .engine import Engine
-from .evaluation import Totals, check_inputs, evaluate, evaluation_nodes
-from .model_file import load_model
-from .training_log import figures_text
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy")
 

@@ -2,17 +2,16 @@
 
 import contextlib
 
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.checkpoint import TrainingFiles
+from acoustic.sgd import train
+from acoustic.simple_builder import build_simple_network, simple_network_options
+from acoustic.training_config import training_options
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError
 from readers.files import require_writable
 from readers.report import RunReport
-
-from .actions import Action, Log, Machine, Progress, check_reader, losses
-from .checkpoint import TrainingFiles
-from .sgd import train
-from .simple_builder import build_simple_network, simple_network_options
-from .training_config import training_options
 
 BUILDERS_NOT_BUILT = ("NDLNetworkBuilder", "BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 

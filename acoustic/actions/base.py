@@ -1,4 +1,4 @@
-"""What the toolkit's actions share, and the actions by name.
+"""What the toolkit's actions share.
 
 An action is made from its command block, which checks the block's options, and then run: so that the faults of every
 command of a configuration show before the first one starts.
@@ -18,10 +18,6 @@ from readers.minibatch import READERS, HTKMLFReader, open_reader
 from readers.report import RunReport
 
 READERS_NOT_BUILT = ("ucifastreader", "lmsequencereader", "lusequencereader", "binaryreader")
-NOT_BUILT = (
-    *("adapt", "edit", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
-    *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
-)
 
 Log = Callable[[str], None]
 Progress = Callable[..., None]
@@ -101,16 +97,3 @@ def losses(*readers: HTKMLFReader) -> RunReport:
         for name, reason in reader.skipped:
             report.skip(name, reason)
     return report
-
-
-def make_action(name: str, config: Config, machine: Machine) -> Action:
-    """The action of that name, in any case, on a command block.  Raises ConfigError."""
-    from .eval_action import Evaluate
-    from .train_action import Train
-    from .write_action import Write
-
-    actions = {"train": Train, "trainrnn": Train, "test": Evaluate, "eval": Evaluate, "write": Write}
-    if name.lower() not in actions:
-        fault = "is not built yet" if name.lower() in NOT_BUILT else "is unknown"
-        raise ConfigError(f"{config.where('action')}: action {name} {fault}; expected train, test, eval or write")
-    return actions[name.lower()](config, machine)

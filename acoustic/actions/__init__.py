@@ -1,0 +1,35 @@
+"""The toolkit's actions by name; each is a class in a module of its own (CNTK book, section 3.5)."""
+
+import importlib
+
+from acoustic.actions.base import Action, Machine
+from readers.config import Config
+from readers.config_values import did_you_mean
+from readers.errors import ConfigError
+
+__all__ = ["Action", "Machine", "make_action"]
+
+# Name in lower case: module and class; a module is imported when its action is asked for.
+ACTIONS = {
+    "train": "train:Train",
+    "trainrnn": "train:Train",
+    "test": "evaluate:Evaluate",
+    "eval": "evaluate:Evaluate",
+    "write": "write:Write",
+}
+NOT_BUILT = (
+    *("adapt", "edit", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
+    *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
+)
+
+
+def make_action(name: str, config: Config, machine: Machine) -> Action:
+    """The action of that name, in any case, on a command block.  Raises ConfigError."""
+    if name.lower() not in ACTIONS:
+        fault = "is not built yet" if name.lower() in NOT_BUILT else "is unknown"
+        raise ConfigError(
+            f"{config.where('action')}: action {name} {fault}; expected {', '.join(ACTIONS)}"
+            f"{did_you_mean(name, ACTIONS)}"
+        )
+    module, _, class_name = ACTIONS[name.lower()].partition(":")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), class_name)(config, machine)
