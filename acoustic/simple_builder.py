@@ -7,13 +7,12 @@ for model editing scripts and other people's configurations name these nodes.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acoustic.key_check import check_keys
+from acoustic.network import Network
+from acoustic.node import Node
+from acoustic.training.options import OptionFault
 from readers.config import Config
 from readers.errors import ConfigError
-
-from .key_check import check_keys
-from .network import Network
-from .node import Node
-from .training_options import OptionFault
 
 LAYER_TYPES = {
     "sigmoid": "Sigmoid",

@@ -123,8 +123,8 @@ def our_trainer(features, labels):
     """(one update, returning the loss; the weights as a list)."""
     from acoustic.engine import Engine
     from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-    from acoustic.training_options import TrainingOptions
-    from acoustic.update import Updater
+    from acoustic.training.options import TrainingOptions
+    from acoustic.training.update import Updater
 
     frames = features.shape[1]
     network = build_simple_network(SimpleNetworkOptions(layer_sizes=LAYERS, uniform_init=False))

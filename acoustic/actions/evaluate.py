@@ -4,9 +4,9 @@ import math
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.engine import Engine
-from acoustic.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
 from acoustic.model_file import load_model
-from acoustic.training_log import figures_text
+from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
+from acoustic.training.log import figures_text
 from readers.config import Config
 from readers.minibatch import HTKMLFReader
 from readers.report import RunReport

@@ -3,10 +3,10 @@
 import contextlib
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
-from acoustic.checkpoint import TrainingFiles
-from acoustic.sgd import train
 from acoustic.simple_builder import build_simple_network, simple_network_options
-from acoustic.training_config import training_options
+from acoustic.training.checkpoint import TrainingFiles
+from acoustic.training.configuration import training_options
+from acoustic.training.sgd import train
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError

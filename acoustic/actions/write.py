@@ -8,9 +8,9 @@ import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
 from acoustic.engine import Engine
-from acoustic.evaluation import check_inputs
 from acoustic.model_file import load_model
 from acoustic.network import Network
+from acoustic.training.evaluation import check_inputs
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.files import atomic_write

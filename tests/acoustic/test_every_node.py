@@ -374,7 +374,7 @@ def test_dropout_masks_follow_seed_and_node():
 @pytest.mark.parametrize(("type_name", "expected"), [("Mean", [2.5, 4.0]), ("InvStdDev", [1 / np.sqrt(1.25), 1e5])])
 def test_statistics_by_hand(type_name, expected):
     """Rows 1 2 3 4 and 4 4 4 4 in two parts; the second row's variance is 0, so its floor counts."""
-    from acoustic.precompute import precompute
+    from acoustic.training.precompute import precompute
 
     network = Network("double", threads=1)
     network.add("Input", "x", rows=2)

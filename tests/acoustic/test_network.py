@@ -6,7 +6,7 @@ import pytest
 from acoustic.backend import Backend
 from acoustic.network import Network
 from acoustic.node import Node, Shape, node_class, register_node
-from acoustic.precompute import precompute
+from acoustic.training.precompute import precompute
 from readers.errors import ConfigError, ModelError, ShapeError
 
 

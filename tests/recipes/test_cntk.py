@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from acoustic.model_file import load_model
-from acoustic.training_log import read_history
+from acoustic.training.log import read_history
 from readers.htk import parse_kind, read_htk, write_htk
 from recipes.cli import cntk
 

@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from acoustic.network import Network
+from acoustic.node import Node
+from acoustic.training.options import TrainingOptions
 from readers.errors import ModelError
-
-from .network import Network
-from .node import Node
-from .training_options import TrainingOptions
 
 
 class Updater:

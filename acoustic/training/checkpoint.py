@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from acoustic.model_file import load_model, load_tensors, save_model, save_tensors
+from acoustic.network import Network
 from readers.errors import ModelError
 from readers.files import atomic_write
-
-from .model_file import load_model, load_tensors, save_model, save_tensors
-from .network import Network
 
 FORMAT = "argonaut-checkpoint"
 VERSION = 1

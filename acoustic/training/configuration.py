@@ -1,10 +1,9 @@
 """The SGD block of a configuration, read into TrainingOptions.  Source: CNTK book, section 3.3.1."""
 
+from acoustic.key_check import check_keys
+from acoustic.training.options import OptionFault, TrainingOptions
 from readers.config import Config
 from readers.errors import ConfigError
-
-from .key_check import check_keys
-from .training_options import OptionFault, TrainingOptions
 
 # Field of TrainingOptions: (name in the configuration, how Config reads it).
 READ = {

@@ -5,9 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from acoustic.checkpoint import Checkpoint, TrainingFiles
 from acoustic.model_file import save_model
 from acoustic.network import Network
+from acoustic.training.checkpoint import Checkpoint, TrainingFiles
 from readers.errors import ModelError
 
 

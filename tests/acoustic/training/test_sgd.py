@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from acoustic import checkpoint
-from acoustic.checkpoint import TrainingFiles
 from acoustic.engine import Engine
-from acoustic.evaluation import check_inputs, evaluate, evaluation_nodes
 from acoustic.model_file import save_model
 from acoustic.network import Network
-from acoustic.sgd import train
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from acoustic.training_log import read_history
-from acoustic.training_options import TrainingOptions
+from acoustic.training import checkpoint
+from acoustic.training.checkpoint import TrainingFiles
+from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
+from acoustic.training.log import read_history
+from acoustic.training.options import TrainingOptions
+from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
 
 

@@ -13,15 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.errors import ModelError
-
-from .checkpoint import Checkpoint, TrainingFiles
-from .engine import Engine
-from .evaluation import Totals, check_inputs, evaluate, scalar
-from .network import Network
-from .plots import draw_history
-from .precompute import precompute
-from .training_log import (
+from acoustic.engine import Engine
+from acoustic.network import Network
+from acoustic.training.checkpoint import Checkpoint, TrainingFiles
+from acoustic.training.evaluation import Totals, check_inputs, evaluate, scalar
+from acoustic.training.log import (
     append_history,
     finished_line,
     minibatch_line,
@@ -29,8 +25,11 @@ from .training_log import (
     starting_line,
     validation_line,
 )
-from .training_options import EpochOptions, TrainingOptions
-from .update import Updater
+from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.plots import draw_history
+from acoustic.training.precompute import precompute
+from acoustic.training.update import Updater
+from readers.errors import ModelError
 
 PROGRESS_INTERVAL = 0.1  # seconds
 SWEEP_COLUMNS = 4096  # frames at a time where nothing is learned in between

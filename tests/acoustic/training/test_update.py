@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from acoustic.network import Network
-from acoustic.training_options import TrainingOptions
-from acoustic.update import Updater
+from acoustic.training.options import TrainingOptions
+from acoustic.training.update import Updater
 from readers.errors import ModelError
 
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from acoustic.engine import Engine
+from acoustic.network import Network
 from readers.errors import ModelError, ShapeError
-
-from .engine import Engine
-from .network import Network
 
 
 @dataclass

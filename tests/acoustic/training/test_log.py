@@ -2,8 +2,7 @@
 
 import pytest
 
-from acoustic.plots import draw_history
-from acoustic.training_log import (
+from acoustic.training.log import (
     append_history,
     figure_text,
     finished_line,
@@ -12,6 +11,7 @@ from acoustic.training_log import (
     starting_line,
     validation_line,
 )
+from acoustic.training.plots import draw_history
 from readers.errors import FormatError
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from acoustic.training_config import training_options
-from acoustic.training_options import TrainingOptions
+from acoustic.training.configuration import training_options
+from acoustic.training.options import TrainingOptions
 from readers.config import Config
 from readers.errors import ConfigError
 
