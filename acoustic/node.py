@@ -92,6 +92,9 @@ class Node:
     operand_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[bool] = False  # the last operand may stand any number of times, at least once
     options: ClassVar[tuple[Option, ...]] = ()
+    # The order of the positional arguments in the network description language, when it is another than operands, then
+    # positional options; names of operands and options.
+    arguments: ClassVar[tuple[str, ...]] = ()
     # Per operand what its gradient reads: operand indices, VALUE, WORK; None, or no entry: it has no gradient.
     backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
     # Operands whose buffer the value may overwrite, and whose gradient may be written over the node's own gradient
@@ -142,6 +145,14 @@ class Node:
             if checked.setdefault(option.name, option.default) is REQUIRED:
                 raise ModelError(f"{self.where}: option {option.name!r} is missing; expected {option.kind.__name__}")
         return checked
+
+    @classmethod
+    def positional_arguments(cls) -> tuple[str, ...]:
+        """Names of the operands and options in the order of a call by position, as in `RowSlice(startRow, numRows, X)`.
+
+        The last one of a variadic type stands for any number of operands.
+        """
+        return cls.arguments or (*cls.operand_names, *(option.name for option in cls.options if option.positional))
 
     @property
     def where(self) -> str:
@@ -244,14 +255,17 @@ def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]
 
 def node_class(name: str) -> type[Node]:
     """The node type of a name or alias, in any case.  Raises ModelError with the nearest known names."""
-    import acoustic.nodes  # noqa: F401  (fills the registry)
+    import acoustic.nodes  # fills the registry
 
     try:
         return _REGISTRY[name.lower()]
     except KeyError:
-        known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
-        hint = did_you_mean(name, known)
-        raise ModelError(f"unknown node type {name!r}; {hint}") from None
+        pass
+    for not_built, purpose in acoustic.nodes.NOT_BUILT.items():
+        if name.lower() == not_built.lower():
+            raise ModelError(f"node type {not_built}, for {purpose}, is not built yet; expected another type")
+    known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
+    raise ModelError(f"unknown node type {name!r}; {did_you_mean(name, known)}")
 
 
 def registered_nodes() -> Iterator[type[Node]]:

@@ -8,3 +8,15 @@ from acoustic.nodes import sums  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
+
+# Names that descriptions may use and that are refused by name, and what each is for.
+NOT_BUILT = (
+    dict.fromkeys(("PastValue", "Delay", "FutureValue", "TimeReverse"), "recurrent networks")
+    | dict.fromkeys(("PairNetwork", "StrideTimes", "LSTM"), "recurrent networks")
+    | dict.fromkeys(("CRF", "SequenceWithSoftmax", "SEWithSM"), "sequence training")
+    | dict.fromkeys(("ClassBasedCrossEntropyWithSoftmax", "CBCEWithSM"), "class-based language models")
+    | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
+    | dict.fromkeys(("SparseInputValue", "SparseInput", "SparseImageInput", "SparseImage"), "sparse inputs")
+    | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")
+    | {"ROIPooling": "object detection"}
+)
