@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import re
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -428,6 +429,29 @@ def test_corpus_is_the_same_for_any_number_of_processes(tmp_path, monkeypatch):
     assert len(first) == len(second) == 41
     for one, other in zip(first, second):
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_every_voice_sounds_the_same_in_another_process_at_another_time(tmp_path, monkeypatch):
+    """eSpeak seeds the noise of breathing voices with the time in seconds unless it is told otherwise."""
+    pytest.importorskip("espeakng_loader")
+    monkeypatch.setattr(synthesise_module, "SPEAKERS_PER_PROCESS", 26)
+    someone = plan_corpus("tiny", 0, VOICES, GRAMMAR)[0]
+    text = (("SX3", "she had your dark suit in greasy wash water"),)
+    speakers = [
+        dataclasses.replace(someone, name=f"S{i}", voice=accent + voice, sentences=text)
+        for i, ((voice, _), accent) in enumerate(zip(VOICES, itertools.cycle(("en-us+", "en-us-nyc+"))))
+    ]
+    monkeypatch.setattr(synthesise_module, "plan_corpus", lambda *_: speakers)
+    sound = []
+    for workers in (3, 1):
+        began = int(time.time())
+        assert synthesise(tmp_path / str(workers), "tiny", 0, workers).num_done == len(VOICES)
+        sound.append({path.parent.name: path.read_bytes() for path in (tmp_path / str(workers)).rglob("*.WAV")})
+        while int(time.time()) == began:
+            time.sleep(0.02)
+    different = [VOICES[int(name[1:])][0] for name in sound[0] if sound[0][name] != sound[1][name]]
+    assert len(sound[0]) == len(VOICES)
+    assert not different
 
 
 def test_synthesise_does_not_write_over_another_corpus(tmp_path):

@@ -4,7 +4,8 @@ The library and its data come in the wheel espeakng-loader.  eSpeak NG is GPL-3,
 and nothing but this module touches it.  Interface: eSpeak NG 1.52, src/include/espeak-ng/speak_lib.h.
 
 eSpeak keeps the phase of its oscillators and noise from one call to the next, beyond terminating and initialising, so
-equal sound needs equal history: whoever wants to reproduce speech must start a fresh process.
+equal sound needs equal history: whoever wants to reproduce speech must start a fresh process.  And it seeds its noise,
+which breathing voices contain, with the time of day, so the seed is set here.
 """
 
 import ctypes
@@ -20,6 +21,7 @@ CHARS_UTF8, POSITION_CHARACTER = 1, 1
 RATE, PITCH, RANGE = 1, 3, 4
 EVENT_END, EVENT_WORD, EVENT_PHONEME = 0, 1, 7
 STRESS_MARKS = "',%="
+NOISE_SEED = 1
 # How a word begins that eSpeak may merge with the one before it; New York drops the h of hj without leaving a mark.
 MERGED_ONSETS = {"the": ("D",), "been": ("b",), "of": ("V", "@", "0"), "a": ("a", "@", "eI")}
 MERGED_ONSETS |= dict.fromkeys(("hugh", "huge", "humid"), ("j",))
@@ -64,6 +66,7 @@ class ESpeak:
         self.sample_rate = self._library.espeak_Initialize(SYNCHRONOUS_RETRIEVAL, 0, data, PHONEME_EVENTS | DONT_EXIT)
         if self.sample_rate <= 0:
             raise ArgonautError(f"{loader.get_data_path()}: eSpeak NG does not start; expected its voices there")
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(NOISE_SEED))
         self._pieces: list[np.ndarray] = []
         self._events: list[tuple[int, int, int, str]] = []
         self._callback = _Callback(self._collect)  # held here: the library keeps only its address
