@@ -70,7 +70,7 @@ class Network:
             if self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
         node = node_class(type_name)(name, nodes, dict(options), origin)
-        self.shapes[name] = self._checked_shape(node)
+        self.shapes[name] = self.checked_shape(node)
         self.nodes[name] = node
         self._tag(node)
         return node
@@ -86,7 +86,8 @@ class Network:
             self._num_random += 1
         return np.random.default_rng((self.seed, self._num_random))
 
-    def _checked_shape(self, node: Node) -> Shape:
+    def checked_shape(self, node: Node) -> Shape:
+        """The shape that follows from the node's operands.  Raises ShapeError."""
         shape = node.infer_shape(*(self.shapes[operand.name] for operand in node.operands))
         if shape.rows < 1 or (shape.cols is not None and shape.cols < 1):
             raise ShapeError(f"{node.where}: shape {shape}; expected at least one row and one column")
@@ -123,14 +124,16 @@ class Network:
         return sum(node.value.size for node in self.parameters() if node.needs_gradient)
 
     def validate(self) -> None:
-        """Check the whole graph: no loop, shapes that fit, special nodes that exist and can play their part.
+        """Check the whole graph: every operand set, no loop, shapes that fit, special nodes that can play their part.
 
         Raises ModelError and ShapeError.
         """
+        for node in self.nodes.values():
+            node.check_connected()
         for node in forward_order(self.nodes.values(), children=lambda node: node.operands):
             if self.nodes.get(node.name) is not node:
                 raise ModelError(f"{node.where}: is an operand but not in the network")
-            self.shapes[node.name] = self._checked_shape(node)
+            self.shapes[node.name] = self.checked_shape(node)
         for list_name, names in self.special().items():
             for name in names:
                 node = self[name]
@@ -142,5 +145,5 @@ class Network:
     def describe(self) -> Iterable[str]:
         """One line a node, in CNTK's manner: `H1 = Sigmoid(W0*features+B0) [512x*]`."""
         for node in self.nodes.values():
-            operands = ", ".join(operand.name for operand in node.operands)
+            operands = ", ".join(operand.name if operand else "-" for operand in node.operands)
             yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"

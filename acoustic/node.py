@@ -132,6 +132,13 @@ class Node:
         expected = f"at least {len(names)}" if self.variadic else f"{len(names)}"
         raise ModelError(f"{self.where}: {count} operands; expected {expected} ({', '.join(names)})")
 
+    def check_connected(self) -> None:
+        """Raise ModelError when an operand is None, as editing leaves it where the node it stood for is gone."""
+        for k, operand in enumerate(self.operands):
+            if operand is None:
+                name = self.operand_names[min(k, len(self.operand_names) - 1)]
+                raise ModelError(f"{self.where}: input {k} ({name}) is not connected; expected a node there")
+
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         known = {name.lower(): option for option in self.options for name in (option.name, *option.aliases)}
         checked = {}
