@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from readers.context import pad_edges
-from readers.corpus import Corpus, Progress
+from readers.corpus import Corpus
 from readers.errors import FormatError
+from readers.minibatch import Progress
 from readers.streams import FeatureStream, describe
 
 

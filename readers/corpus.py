@@ -5,16 +5,16 @@ Source: CNTK book 3.4.2.  Which faults cost one utterance and which end the run 
 utterance and a range behind the end of its file cost only themselves here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from readers.errors import FormatError
+from readers.minibatch import Progress
 from readers.scp import ScpEntry
 from readers.streams import FeatureStream, LabelStream, describe
 
-Progress = Callable[..., None]
 MIN_FRAMES = 2
 
 

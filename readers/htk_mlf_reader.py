@@ -17,41 +17,16 @@ import numpy as np
 from readers.chunks import ChunkLoader, PageFile, page_out
 from readers.config import Config
 from readers.context import splice, windows
-from readers.corpus import Corpus, Progress, build_corpus, check_same_length, utterance_frames
+from readers.corpus import Corpus, build_corpus, check_same_length, utterance_frames
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk_mlf_options import ReaderOptions, find_streams
+from readers.minibatch import Minibatch, Progress, Reader, Utterance
 from readers.paging import ChunkCache
 from readers.randomize import Plan, Sweep, divide
 from readers.streams import FeatureStream, describe
 
 CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
 PAGE_CHUNK_FRAMES = 10000  # a piece of a page file is read in one go, so pieces may be small, and mix better
-
-
-@dataclass(frozen=True, eq=False)
-class Minibatch:
-    """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's; classes[stream] (N,): the
-    class numbers behind the label matrices."""
-
-    matrices: dict[str, np.ndarray]
-    classes: dict[str, np.ndarray]
-    num_frames: int
-
-
-@dataclass(frozen=True, eq=False)
-class Utterance:
-    """A whole utterance; unpacks to key, matrices.
-
-    matrices[stream] (dim, T) float32, Fortran order; line: its place in the SCP, from 0; period: 100 ns per frame.
-    """
-
-    key: str
-    matrices: dict[str, np.ndarray]
-    line: int
-    period: int
-
-    def __iter__(self) -> Iterator:
-        return iter((self.key, self.matrices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +44,7 @@ class _Block:
     rows: list[np.ndarray]
 
 
-class HTKMLFReader:
+class HTKMLFReader(Reader):
     """Opens and checks everything that the block of a reader names.
 
     config: the reader's block; rng_seed: the order of frames follows from it and the number of the sweep alone.
@@ -82,9 +57,10 @@ class HTKMLFReader:
     """
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        super().__init__()
         self.options = ReaderOptions.from_config(config)
+        self.partial = self.options.partial
         self.features, self.labels, self.warnings = find_streams(config, write)
-        self.skipped: list[tuple[str, str]] = []
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
@@ -160,33 +136,9 @@ class HTKMLFReader:
         """100 ns ticks per frame."""
         return self.features[0].period
 
-    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
-        """How many minibatches an epoch has."""
-        whole, rest = divmod(epoch_size or self.num_frames, minibatch_size)
-        return whole + bool(rest and self.options.partial)
-
     # Training and test
 
-    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """The minibatches of an epoch, counted from 0.
-
-        Epoch e holds the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless row of sweeps, and may
-        thus cross from one sweep to the next; epoch_size 0 is one sweep.  Only the last minibatch of an epoch can be
-        short; minibatchMode=full leaves it out.
-        """
-        if epoch < 0 or minibatch_size < 1 or epoch_size < 0:
-            raise ValueError(f"epoch {epoch}, minibatch size {minibatch_size}, epoch size {epoch_size}")
-        total = self.num_frames
-        epoch_size = epoch_size or total
-        position, end = epoch * epoch_size, (epoch + 1) * epoch_size
-        while position < end:
-            size = min(minibatch_size, end - position)
-            if size < minibatch_size and not self.options.partial:
-                return
-            yield self._assemble(position, size)
-            position += size
-
-    def _assemble(self, position: int, size: int) -> Minibatch:
+    def assemble(self, position: int, size: int) -> Minibatch:
         """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be."""
         pieces: list[tuple[list[np.ndarray], np.ndarray]] = []
         while size:
@@ -272,12 +224,6 @@ class HTKMLFReader:
             for page in self._pages or ():
                 page.close()
             self._corpus = None
-
-    def __enter__(self) -> "HTKMLFReader":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.close()
 
     def _training_corpus(self) -> Corpus:
         if self._corpus is None:

@@ -12,6 +12,7 @@ from readers.config import Config
 from readers.config_values import did_you_mean
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk import USER, write_htk
+from readers.minibatch import Utterance, Writer
 from readers.scp import read_list
 from readers.streams import naming
 
@@ -30,7 +31,7 @@ class NodeOutput:
     list_file: str
 
 
-class HTKMLFWriter:
+class HTKMLFWriter(Writer):
     """Opens the lists that the block of a writer names; its sub-blocks are named as the nodes to write.
 
     outputs: a NodeOutput for each node, by name.  warnings: names in the configuration that mean nothing here.
@@ -38,6 +39,7 @@ class HTKMLFWriter:
     """
 
     def __init__(self, config: Config):
+        super().__init__()
         blocks = dict(config.blocks())
         if not blocks:
             raise ConfigError(
@@ -75,24 +77,24 @@ class HTKMLFWriter:
                     "expected a path for every line of the reader's SCP"
                 )
 
-    def write(self, line: int, matrices: dict[str, np.ndarray], period: int = 100000) -> dict[str, int]:
-        """Write one utterance: matrices[node] (dim, T) of any float type, to the path on line `line` (from 0).
+    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
+        """Write values[node] (dim, T) of any float type to the path on the utterance's line of the node's list.
 
-        period: 100 ns ticks per frame.  Every file appears whole or not at all.
+        Every file appears whole or not at all.
         Returns how many values of each node are infinite or no number, of those that have any: they are written as
         they are.
         Raises ShapeError for a matrix that does not fit.
         """
         odd: dict[str, int] = {}
         for name, output in self.outputs.items():
-            matrix = matrices[name]
-            path = output.paths[line]
+            matrix = values[name]
+            path = output.paths[utterance.line]
             if matrix.ndim != 2 or matrix.shape[0] != output.dim:
                 raise ShapeError(f"{path}: node {name} gave shape {matrix.shape}; expected ({output.dim}, frames)")
             count = matrix.size - int(np.isfinite(matrix).sum())
             if count:
                 odd[name] = count
-            write_htk(path, matrix, USER, period)
+            write_htk(path, matrix, USER, utterance.period)
         return odd
 
     def _refuse_same_paths(self) -> None:

@@ -1,34 +1,222 @@
-"""Where minibatches come from and network outputs go, by the names that configurations use for them."""
+"""Where minibatches come from and outputs go: what a reader and a writer are, and how a configuration names one.
+
+A reader is a class made from its block of the configuration, `Type(config, rng_seed, write, progress)`; a writer is one
+made as `Type(config)`.  `readerType` and `writerType` name them: by a name of the tables below, by a name that another
+installed package declares as an entry point (groups argonaut.readers and argonaut.writers), or as `module:Class`, for
+one in a file of the user's own.
+Source: CNTK book, section 5.1 (IDataReader, IDataWriter); there a name is that of a DLL.
+"""
+
+import importlib
+import importlib.metadata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from readers.config import Config
 from readers.config_values import did_you_mean
-from readers.corpus import Progress
 from readers.errors import ConfigError
-from readers.htk_mlf_reader import HTKMLFReader, Minibatch, Utterance
-from readers.htk_mlf_writer import HTKMLFWriter
 
-__all__ = ["HTKMLFReader", "HTKMLFWriter", "Minibatch", "Utterance", "open_reader", "open_writer"]
+__all__ = ["Minibatch", "Progress", "Reader", "Utterance", "Writer", "open_reader", "open_writer", "reader_class"]
 
-READERS = {"HTKMLFReader": HTKMLFReader}
-WRITERS = {"HTKMLFWriter": HTKMLFWriter}
+Progress = Callable[..., None]
+
+# Name: module and class; a module is imported when its reader is asked for.  The first is the default.
+READERS = {
+    "HTKMLFReader": "readers.htk_mlf_reader:HTKMLFReader",
+}
+WRITERS = {
+    "HTKMLFWriter": "readers.htk_mlf_writer:HTKMLFWriter",
+}
+NOT_BUILT = ("LMSequenceReader", "LUSequenceReader", "LMSequenceWriter", "LUSequenceWriter", "SequenceReader")
 
 
-def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
-    """The reader that a reader block's readerType names (default HTKMLFReader)."""
-    return _pick(config, "readerType", READERS)(config, rng_seed, write, progress)
+@dataclass(frozen=True, eq=False)
+class Minibatch:
+    """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's; classes[stream] (N,): the
+    class numbers behind the label matrices."""
+
+    matrices: dict[str, np.ndarray]
+    classes: dict[str, np.ndarray]
+    num_frames: int
 
 
-def open_writer(config: Config):
+@dataclass(frozen=True, eq=False)
+class Utterance:
+    """A whole utterance; unpacks to key, matrices.
+
+    matrices[stream] (dim, T) float32, Fortran order; line: its place in the data, from 0; period: 100 ns per frame.
+    """
+
+    key: str
+    matrices: dict[str, np.ndarray]
+    line: int
+    period: int = 100000
+
+    def __iter__(self) -> Iterator:
+        return iter((self.key, self.matrices))
+
+
+class Reader(ABC):
+    """What training, evaluation and writing ask of a reader.
+
+    A reader need not derive from this class, but one that does has only to define `dims`, `num_frames`, `assemble` and,
+    if action write shall work with it, `utterances`.
+
+    warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
+    of what cannot be used; unit: what `num_utterances` and `skipped` count, in the plural; partial: whether the last,
+    short minibatch of an epoch is given.
+    """
+
+    unit: ClassVar[str] = "utterances"
+    partial: bool = True
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
+
+    @abstractmethod
+    def dims(self) -> dict[str, int]:
+        """Rows of the matrix of each stream; the names of streams are those of input nodes."""
+
+    @property
+    @abstractmethod
+    def num_frames(self) -> int:
+        """Frames of one sweep over the data."""
+
+    @abstractmethod
+    def assemble(self, position: int, size: int) -> Minibatch:
+        """`size` frames from a position of an endless row of sweeps, each in an order of its own.
+
+        It may depend on nothing but the position and the seed, so that training can be resumed at any epoch.
+        """
+
+    def utterances(self) -> Iterator[Utterance]:
+        """Whole utterances in their own order, for action write; what goes wrong with one is put into `skipped`."""
+        raise ConfigError(f"{type(self).__name__}: gives minibatches only; expected a reader that action write can use")
+
+    @property
+    def num_utterances(self) -> int:
+        """How many `utterances` gives, those included that it may have to skip."""
+        return self.num_frames
+
+    def places(self) -> dict[str, str]:
+        """file:line of the dimension of each stream, for messages; streams may be missing."""
+        return {}
+
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        """The minibatches of an epoch, counted from 0.
+
+        Epoch e holds the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless row of sweeps, and may
+        thus cross from one sweep to the next; epoch_size 0 is one sweep.  Only the last minibatch of an epoch can be
+        short; minibatchMode=full leaves it out.
+        """
+        if epoch < 0 or minibatch_size < 1 or epoch_size < 0:
+            raise ValueError(f"epoch {epoch}, minibatch size {minibatch_size}, epoch size {epoch_size}")
+        epoch_size = epoch_size or self.num_frames
+        position, end = epoch * epoch_size, (epoch + 1) * epoch_size
+        while position < end:
+            size = min(minibatch_size, end - position)
+            if size < minibatch_size and not self.partial:
+                return
+            yield self.assemble(position, size)
+            position += size
+
+    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
+        """How many minibatches an epoch has."""
+        whole, rest = divmod(epoch_size or self.num_frames, minibatch_size)
+        return whole + bool(rest and self.partial)
+
+    def close(self) -> None:  # noqa: B027
+        """Give back memory, threads and files."""
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+
+class Writer(ABC):
+    """What action write asks of a writer.  warnings: as a reader's."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    @abstractmethod
+    def check(self, dims: dict[str, int], num_utterances: int) -> None:
+        """Before work starts: raise ShapeError or ConfigError unless `dims` (rows of each node) can be written."""
+
+    @abstractmethod
+    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
+        """Write values[node] (rows, T) of an utterance.
+
+        Returns how many values of each node are infinite or no number, of those that have any: they are written as
+        they are.
+        """
+
+    def close(self, failed: bool = False) -> None:  # noqa: B027
+        """Finish what is written; failed: the run ends early, and files that hold all utterances are to be left out."""
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, fault_type, *rest) -> None:
+        self.close(failed=fault_type is not None)
+
+
+def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None) -> Reader:
+    """The reader that a reader block's readerType names (default HTKMLFReader).
+
+    rng_seed: the order of the frames follows from it; write: for action write, which needs no labels; progress(done,
+    total): called while the data are checked.
+    """
+    return reader_class(config)(config, rng_seed, write, progress)
+
+
+def open_writer(config: Config) -> Writer:
     """The writer that a writer block's writerType names (default HTKMLFWriter)."""
-    return _pick(config, "writerType", WRITERS)(config)
+    return writer_class(config)(config)
 
 
-def _pick(config: Config, key: str, types: dict[str, type]) -> type:
-    name = config.text(key, next(iter(types)))
-    by_lower = {known.lower(): value for known, value in types.items()}
-    if name.lower() not in by_lower:
-        raise ConfigError(
-            f"{config.where(key)}: {config.full_name(key)} is {name!r}; expected {' or '.join(types)}"
-            f"{did_you_mean(name, types)}"
-        )
-    return by_lower[name.lower()]
+def reader_class(config: Config) -> type:
+    """The class that readerType names.  Raises ConfigError for one that is not there."""
+    return _pick(config, "readerType", READERS, "argonaut.readers")
+
+
+def writer_class(config: Config) -> type:
+    """The class that writerType names.  Raises ConfigError for one that is not there."""
+    return _pick(config, "writerType", WRITERS, "argonaut.writers")
+
+
+def _pick(config: Config, key: str, known: dict[str, str], group: str) -> type:
+    name = config.text(key, next(iter(known)))
+    by_lower = {one.lower(): target for one, target in known.items()}
+    if name.lower() in by_lower:
+        return _load(by_lower[name.lower()])
+    where = f"{config.where(key)}: {key} {name}"
+    added = {point.name: point for point in importlib.metadata.entry_points(group=group)}
+    for point in added.values():
+        if point.name.lower() == name.lower():
+            try:
+                return point.load()
+            except (ImportError, AttributeError) as fault:
+                raise ConfigError(f"{where}: {point.value} of another package cannot be loaded ({fault})") from fault
+    if ":" in name:
+        try:
+            return _load(name)
+        except (ImportError, AttributeError, ValueError) as fault:
+            raise ConfigError(
+                f"{where}: {fault}; expected module:Class of a module on the path; set PYTHONPATH to its directory"
+            ) from fault
+    fault = "is not built yet" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
+    names = [*known, *added]
+    raise ConfigError(f"{where} {fault}; expected {' or '.join(names)}{did_you_mean(name, names)}")
+
+
+def _load(target: str) -> type:
+    module, _, class_name = target.partition(":")
+    return getattr(importlib.import_module(module), class_name)

@@ -13,11 +13,8 @@ from typing import ClassVar, TextIO
 from readers.config import Config
 from readers.config_syntax import Source
 from readers.config_values import nearest
-from readers.errors import ConfigError
-from readers.minibatch import READERS, HTKMLFReader, open_reader
+from readers.minibatch import Reader, open_reader, reader_class
 from readers.report import RunReport
-
-READERS_NOT_BUILT = ("ucifastreader", "lmsequencereader", "lusequencereader", "binaryreader")
 
 Log = Callable[[str], None]
 Progress = Callable[..., None]
@@ -64,7 +61,7 @@ class Action:
 
     def open_reader(
         self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False
-    ) -> HTKMLFReader:
+    ) -> Reader:
         """The reader of a block; order: value of `randomize` where the block itself sets none; write: features only."""
         block = self.config.block(name)
         if order is not None and not block.has_own("randomize"):
@@ -80,18 +77,13 @@ class Action:
 
 
 def check_reader(config: Config, name: str) -> None:
-    """Raise ConfigError unless there is a reader block of that name, of a type that is built."""
-    block = config.block(name)
-    kind = block.text("readerType", "HTKMLFReader")
-    if kind.lower() not in (known.lower() for known in READERS):
-        fault = "is not built yet" if kind.lower() in READERS_NOT_BUILT else "is unknown"
-        expected = " or ".join(READERS)
-        raise ConfigError(f"{block.where('readerType')}: readerType {kind} {fault}; expected {expected}")
+    """Raise ConfigError unless there is a reader block of that name, of a type that is there."""
+    reader_class(config.block(name))
 
 
-def losses(*readers: HTKMLFReader) -> RunReport:
-    """What became of the utterances of some readers."""
-    report = RunReport("utterances")
+def losses(*readers: Reader) -> RunReport:
+    """What became of the utterances, or records, of some readers."""
+    report = RunReport(readers[0].unit)
     for reader in readers:
         report.done(reader.num_utterances)
         for name, reason in reader.skipped:

@@ -8,7 +8,7 @@ from acoustic.model_file import load_model
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.log import figures_text
 from readers.config import Config
-from readers.minibatch import HTKMLFReader
+from readers.minibatch import Reader
 from readers.report import RunReport
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy")
@@ -35,7 +35,7 @@ class Evaluate(Action):
             self._evaluate(engine, reader, names, log, progress)
             return losses(reader)
 
-    def _evaluate(self, engine: Engine, reader: HTKMLFReader, names: list[str], log: Log, progress: Progress) -> None:
+    def _evaluate(self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress) -> None:
         perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]
         totals, window = Totals(names), Totals(names)
 

@@ -14,7 +14,7 @@ from acoustic.training.evaluation import check_inputs
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.files import atomic_write
-from readers.minibatch import HTKMLFWriter, Utterance, open_writer
+from readers.minibatch import Utterance, Writer, open_writer
 from readers.report import RunReport
 from readers.streams import describe
 
@@ -101,9 +101,9 @@ class Write(Action):
                 yield put
 
 
-def _put_to(writer: HTKMLFWriter, log: Log) -> Put:
+def _put_to(writer: Writer, log: Log) -> Put:
     def put(utterance: Utterance, values: dict[str, np.ndarray]) -> None:
-        for name, count in writer.write(utterance.line, values, utterance.period).items():
+        for name, count in writer.write(utterance, values).items():
             log(f"warning: {utterance.key}: {count} values of {name} are not finite")
 
     return put

@@ -40,8 +40,8 @@ def scalar(engine: Engine, name: str) -> float:
 def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     """Raise ShapeError unless the reader's streams feed every input below the engine's roots.
 
-    title: what the message calls the reader; if the reader has a method `places`, as HTKMLFReader, it begins with the
-    stream's place in the configuration.
+    title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
+    begins with the stream's place in the configuration.
     """
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}

@@ -75,7 +75,7 @@ def train(
         result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
 
     reader, cv_reader: sources with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`, such
-    as readers.minibatch.HTKMLFReader; cv_reader is evaluated after every epoch.  Statistics that the network wants
+    as readers.minibatch.Reader; cv_reader is evaluated after every epoch.  Statistics that the network wants
     (Mean, InvStdDev) are computed first.
     model_path: where models, checkpoints, history and picture go; None keeps everything in memory.
     make_mode: continue after the newest model of model_path; otherwise the models of that training are removed, as

@@ -5,7 +5,8 @@ import pytest
 
 from readers.errors import ConfigError
 from readers.htk import FBANK, write_htk
-from readers.minibatch import HTKMLFReader, open_reader
+from readers.htk_mlf_reader import HTKMLFReader
+from readers.minibatch import open_reader
 
 METHODS = ["readMethod=blockRandomize", "readMethod=rollingWindow"]
 LENGTHS = (5, 2, 9, 4, 7)
@@ -324,5 +325,5 @@ def test_file_unlike_the_others_is_passed_over_when_writing(tiny):
 def test_open_reader_goes_by_reader_type(tiny):
     corpus = tiny()
     assert isinstance(open_reader(corpus.config("readerType=htkmlfreader")), HTKMLFReader)
-    with pytest.raises(ConfigError, match=r"r.cntk:2: reader.readerType is 'HTKMLReader'; .*did you mean HTKMLFReader"):
+    with pytest.raises(ConfigError, match=r"r.cntk:2: readerType HTKMLReader is unknown; .*did you mean HTKMLFReader"):
         open_reader(corpus.config("readerType=HTKMLReader"))

@@ -7,7 +7,7 @@ import pytest
 
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk import FBANK, HAS_C, USER, write_htk
-from readers.minibatch import HTKMLFReader
+from readers.htk_mlf_reader import HTKMLFReader
 
 METHODS = ["readMethod=blockRandomize", "readMethod=rollingWindow"]
 

@@ -6,7 +6,9 @@ import pytest
 from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.htk import USER, read_htk
-from readers.minibatch import HTKMLFReader, HTKMLFWriter, open_writer
+from readers.htk_mlf_reader import HTKMLFReader
+from readers.htk_mlf_writer import HTKMLFWriter
+from readers.minibatch import Utterance, open_writer
 
 
 def writer_config(directory, text="", count=3) -> Config:
@@ -19,13 +21,17 @@ def writer_config(directory, text="", count=3) -> Config:
     return Config.from_text(f"writer=[\nwriterType=HTKMLFWriter\n{text}\n]", "w.cntk").block("writer")
 
 
+def utterance(line: int, period: int = 100000) -> Utterance:
+    return Utterance(f"u{line}", {}, line, period)
+
+
 def test_values_come_back_as_user_kind(tmp_path):
     writer = open_writer(writer_config(tmp_path))
     assert writer.nodes == ["ScaledLogLikelihood", "L2.BFF.FF.P"]
     assert writer.warnings == []
     rng = np.random.default_rng(0)
     values = {name: rng.standard_normal((dim, 5)) for name, dim in zip(writer.nodes, (2, 3))}
-    assert writer.write(1, values) == {}
+    assert writer.write(utterance(1), values) == {}
     for name, suffix in zip(writer.nodes, ("llk", "h")):
         back = read_htk(tmp_path / "deep" / f"u1.{suffix}")
         assert (back.kind, back.period) == (USER, 100000)
@@ -40,8 +46,8 @@ def test_reader_and_writer_stay_in_step_over_a_bad_utterance(tiny):
     writer = HTKMLFWriter(config)
     reader = HTKMLFReader(corpus.config(), write=True)
     writer.check({"out": 15}, reader.num_utterances)
-    for utterance in reader.utterances():
-        writer.write(utterance.line, {"out": utterance.matrices["features"]}, utterance.period)
+    for spoken in reader.utterances():
+        writer.write(spoken, {"out": spoken.matrices["features"]})
     written = {path.name: read_htk(path).frames for path in (corpus.directory / "deep").iterdir()}
     assert sorted(written) == ["u0.llk", "u2.llk"]
     assert written["u2.llk"][:, 1].tolist() == corpus.column("features", 2, 1, 2, 2)
@@ -50,20 +56,20 @@ def test_reader_and_writer_stay_in_step_over_a_bad_utterance(tiny):
 def test_values_that_are_no_number_are_counted_and_written(tmp_path):
     writer = HTKMLFWriter(writer_config(tmp_path, f"out=[dim=2;scpFile={tmp_path}/out.scp]"))
     values = np.array([[0, np.nan, 1], [np.inf, 2, -np.inf]])
-    assert writer.write(0, {"out": values}) == {"out": 3}
+    assert writer.write(utterance(0), {"out": values}) == {"out": 3}
     np.testing.assert_array_equal(read_htk(tmp_path / "deep" / "u0.llk").frames, values)
 
 
 def test_wrong_shape_writes_nothing(tmp_path):
     writer = HTKMLFWriter(writer_config(tmp_path, f"out=[dim=2;scpFile={tmp_path}/out.scp]"))
     with pytest.raises(ShapeError, match=r"u0.llk: node out gave shape \(3, 4\); expected \(2, frames\)"):
-        writer.write(0, {"out": np.zeros((3, 4))})
+        writer.write(utterance(0), {"out": np.zeros((3, 4))})
     assert not (tmp_path / "deep").exists()
 
 
 def test_period_is_the_readers(tmp_path):
     writer = HTKMLFWriter(writer_config(tmp_path, f"out=[dim=2;scpFile={tmp_path}/out.scp]"))
-    writer.write(0, {"out": np.zeros((2, 1))}, 50000)
+    writer.write(utterance(0, 50000), {"out": np.zeros((2, 1))})
     assert read_htk(tmp_path / "deep" / "u0.llk").period == 50000
 
 
