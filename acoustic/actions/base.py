@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TextIO
 
+from acoustic.model_file import load_model
+from acoustic.network import Network
 from readers.config import Config
 from readers.config_syntax import Source
 from readers.config_values import nearest
@@ -48,6 +50,14 @@ class Action:
         Returns what became of the utterances.  Raises ArgonautError and OSError.
         """
         raise NotImplementedError
+
+    def network(self) -> Network:
+        """The network that the action works on; no data are touched.  Raises ArgonautError and OSError."""
+        return load_model(self.model_path, self.machine.precision, self.machine.device)
+
+    def roots(self, network: Network) -> list[str]:
+        """Names of the nodes that the action computes.  Raises ModelError."""
+        return [*network.criteria, *network.evaluations]
 
     def misspelled(self) -> list[str]:
         """Warnings for blocks that nobody reads and that are named much like one that is read (`cvRader=[...]`)."""

@@ -4,7 +4,7 @@ import math
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.engine import Engine
-from acoustic.model_file import load_model
+from acoustic.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.log import figures_text
 from readers.config import Config
@@ -27,13 +27,16 @@ class Evaluate(Action):
         check_reader(config, "reader")
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        network = load_model(self.model_path, self.machine.precision, self.machine.device)
-        names = evaluation_nodes(network, self.names)
+        network = self.network()
+        names = self.roots(network)
         engine = Engine(network, names)
         with self.open_reader("reader", log, progress, order="None") as reader:
             check_inputs(engine, reader)
             self._evaluate(engine, reader, names, log, progress)
             return losses(reader)
+
+    def roots(self, network: Network) -> list[str]:
+        return evaluation_nodes(network, self.names)
 
     def _evaluate(self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress) -> None:
         perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]

@@ -3,6 +3,7 @@
 import contextlib
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.network import Network
 from acoustic.simple_builder import build_simple_network, simple_network_options
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.configuration import training_options
@@ -37,8 +38,7 @@ class Train(Action):
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
             log(f"{self.model_path} is there: no further training is necessary.")
             return RunReport("utterances")
-        machine = self.machine
-        network = build_simple_network(self.network_options, machine.precision, machine.device, machine.seed)
+        network = self.network()
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self.open_reader(name, log, progress)) for name in self.readers]
             train(
@@ -49,11 +49,16 @@ class Train(Action):
                 model_path=self.model_path,
                 make_mode=self.make_mode,
                 description=render(self.config),
-                seed=machine.seed,
+                seed=self.machine.seed,
                 log=log,
                 progress=progress,
             )
             return losses(*readers)
+
+    def network(self) -> Network:
+        """The network of the description, with its initial values."""
+        machine = self.machine
+        return build_simple_network(self.network_options, machine.precision, machine.device, machine.seed)
 
 
 def _builder(config: Config) -> Config:

@@ -8,7 +8,6 @@ import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
 from acoustic.engine import Engine
-from acoustic.model_file import load_model
 from acoustic.network import Network
 from acoustic.training.evaluation import check_inputs
 from readers.config import Config
@@ -39,17 +38,20 @@ class Write(Action):
         if not self.has_writer and not self.output_path:
             raise ConfigError(f"{config.where()}: {config.full_name()} has no writer; expected one, or outputPath=...")
 
-    def run(self, log: Log, progress: Progress) -> RunReport:
-        network = load_model(self.model_path, self.machine.precision, self.machine.device)
+    def roots(self, network: Network) -> list[str]:
         names = self.names or network.outputs
         if not names:
             raise ModelError(f"{self.model_path}: no output nodes; expected outputNodeNames=...")
-        engine = Engine(network, names)
         for name in names:
+            node = network[name]
             if network.shapes[name].cols is not None:
-                raise ModelError(
-                    f"{network[name].where}: {network.shapes[name]}; expected a node with a column per frame"
-                )
+                raise ModelError(f"{node.where}: {network.shapes[name]}; expected a node with a column per frame")
+        return names
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = self.network()
+        names = self.roots(network)
+        engine = Engine(network, names)
         reader = self.open_reader("reader", log, progress, write=True)
         check_inputs(engine, reader)
         report = RunReport("utterances")
