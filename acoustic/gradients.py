@@ -16,7 +16,8 @@ class Into:
 
     targets: per operand its gradient buffer, or None when nobody needs it; fresh: per operand whether its buffer holds
     nothing yet.  scratch(rows, cols) lends a buffer for a moment; share:
-    (worker, workers) when several of them make each some columns of the products.
+    (worker, workers) when several of them make each some columns of the products; rows: of every operand, whether its
+    gradient is needed or not (default: every operand has a target).
     """
 
     def __init__(
@@ -26,9 +27,11 @@ class Into:
         fresh: Sequence[bool],
         scratch: Callable[[int, int], Any] | None = None,
         share: tuple[int, int] | None = None,
+        rows: Sequence[int] | None = None,
     ) -> None:
         self.backend, self.xp = backend, backend.xp
         self.targets = targets
+        self.rows = rows or [target.shape[0] for target in targets if target is not None]
         self.scratch, self.share = scratch or backend.empty, share
         # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]

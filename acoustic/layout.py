@@ -28,7 +28,7 @@ class Graph:
 
     order: tuple[Node, ...]
     operands: dict[str, tuple[Node, ...]]
-    shapes: dict[str, Shape]  # cols is None where there is one per frame
+    shapes: dict[str, Shape]  # cols is no number where it follows from that of the frames
     from_input: frozenset[str]  # the nodes that depend on an input
     needed: frozenset[str]  # the nodes that need a gradient
 
@@ -39,8 +39,8 @@ class Graph:
         return [(shapes or self.shapes)[operand.name] for operand in self.operands[node.name]]
 
     def has_frames(self, name: str) -> bool:
-        """Whether the value has one column per frame."""
-        return self.shapes[name].cols is None
+        """Whether the value has columns for the frames: as many as a minibatch has frames, or in proportion."""
+        return self.shapes[name].has_frames
 
     @property
     def computed(self) -> list[Node]:
@@ -56,7 +56,7 @@ class Graph:
                 operand.name in self.from_input and not self.has_frames(operand.name)
                 for operand in self.operands[node.name]
             )
-            one_kind = node.sums_frames != self.has_frames(node.name)
+            one_kind = node.sums_frames != (self.shapes[node.name].cols is None)
             if sums_below or not one_kind or not node.splits_frames(*self.operand_shapes(node)):
                 return False
         return True
@@ -79,7 +79,7 @@ class BackwardStep:
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """What computing these operands' gradients reads."""
-        return frozenset(read for k in operands for read in self.node.backward_reads[k])
+        return frozenset(read for k in operands for read in self.node.gradient_reads(k))
 
 
 @dataclass

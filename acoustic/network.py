@@ -89,7 +89,7 @@ class Network:
     def checked_shape(self, node: Node) -> Shape:
         """The shape that follows from the node's operands.  Raises ShapeError."""
         shape = node.infer_shape(*(self.shapes[operand.name] for operand in node.operands))
-        if shape.rows < 1 or (shape.cols is not None and shape.cols < 1):
+        if shape.rows < 1 or (not shape.has_frames and shape.cols < 1):
             raise ShapeError(f"{node.where}: shape {shape}; expected at least one row and one column")
         return shape
 

@@ -8,27 +8,15 @@ what `backward` reads, so that the engine may recycle everything else.  Nothing 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from acoustic.backend import Backend
+from acoustic.shape import Shape
 from readers.errors import ModelError, ShapeError
 
 REQUIRED: Any = object()
 VALUE = "value"  # in `backward_reads`: the node's own value
 WORK = "work"  # in `backward_reads`: the node's own workspace
-
-
-class Shape(NamedTuple):
-    """Rows and columns of a matrix.  cols is None while it is one column per frame and the number is not known."""
-
-    rows: int
-    cols: int | None
-
-    def __str__(self) -> str:
-        return f"{self.rows}x{'*' if self.cols is None else self.cols}"
-
-    def with_columns(self, num_columns: int) -> "Shape":
-        return self if self.cols is not None else Shape(self.rows, num_columns)
 
 
 @dataclass(frozen=True)
@@ -84,7 +72,7 @@ class Node:
     """Base of every node type.
 
     Operands are matrices (rows, cols) in Fortran order.  A subclass sets the class attributes it needs and defines
-    `infer_shape`, `forward` and, when it can be differentiated, `backward`.
+    `infer_shape`, `forward` and, when it can be differentiated, `backward` and, to check it, `tangent`.
     """
 
     type_name: ClassVar[str] = ""
@@ -176,7 +164,13 @@ class Node:
 
     def has_gradient(self, k: int) -> bool:
         """Whether the value can be differentiated with respect to operand k."""
-        return k < len(self.backward_reads) and self.backward_reads[k] is not None
+        return self.gradient_reads(k) is not None
+
+    def gradient_reads(self, k: int) -> tuple[int | str, ...] | None:
+        """The entry of `backward_reads` for operand k; of a variadic type the last entry stands for all that follow."""
+        if self.variadic:
+            k = min(k, len(self.backward_reads) - 1)
+        return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
 
     @property
     def is_leaf(self) -> bool:
@@ -231,6 +225,23 @@ class Node:
         does not name them.  into: see acoustic.gradients.Into.
         """
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The derivative of the value along one direction: how fast it changes while every operand moves.
+
+        inputs: the operands' values; tangents: of each the direction in which it moves, a matrix of its shape.  It
+        checks `backward`, so it follows from the formula of the value and from `inputs` alone.
+        """
+        raise ModelError(f"{self.where}: has no derivative; expected a differentiable node above the parameters")
+
+
+class LinearNode(Node):
+    """Base of the types whose value is linear in all operands together: the derivative is the value of the direction."""
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        out = run.backend.empty(*self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents)))
+        self.forward(run, *tangents, out=out)
+        return out
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -256,7 +256,8 @@ class Program:
         work = {}
         if node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes)) is not None:
             work["work"] = self._work(node, worker) if WORK in reads else None
-        into = Into(self.backend, targets, fresh, self._scratch(lender), share)
+        rows = [shape.rows for shape in self.graph.operand_shapes(node, self.layout.shapes)]
+        into = Into(self.backend, targets, fresh, self._scratch(lender), share, rows)
         return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:

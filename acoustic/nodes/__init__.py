@@ -4,10 +4,15 @@ from acoustic.nodes import leaves  # noqa: F401  isort: skip
 from acoustic.nodes import elementwise  # noqa: F401  isort: skip
 from acoustic.nodes import softmax  # noqa: F401  isort: skip
 from acoustic.nodes import products  # noqa: F401  isort: skip
+from acoustic.nodes import element_products  # noqa: F401  isort: skip
+from acoustic.nodes import rows  # noqa: F401  isort: skip
 from acoustic.nodes import sums  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
+from acoustic.nodes import convolution  # noqa: F401  isort: skip
+from acoustic.nodes import pooling  # noqa: F401  isort: skip
+from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
 
 # Names that descriptions may use and that are refused by name, and what each is for.
 NOT_BUILT = (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.array_kernels import LOG_FLOOR
+from acoustic.array_kernels import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.node import WORK, Node, Run, Shape, register_node
 
 
@@ -16,6 +16,11 @@ class CriterionNode(Node):
         if x != y:
             raise self.shape_error((x, y), "equal shapes")
         return Shape(1, 1)
+
+
+def scalar(terms: Any) -> Any:
+    """The sum of a matrix as a matrix (1, 1)."""
+    return terms.sum().reshape(1, 1)
 
 
 @register_node("SquareError", "SE")
@@ -38,6 +43,9 @@ class SquareError(CriterionNode):
 
         into.add(0, lambda out: write(x, y, out))
         into.add(1, lambda out: write(y, x, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return scalar((inputs[0] - inputs[1]) * (tangents[0] - tangents[1]))
 
 
 @register_node("CrossEntropy")
@@ -71,6 +79,12 @@ class CrossEntropy(CriterionNode):
         into.add(0, write_labels)
         into.add(1, write_p)
 
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        (labels, p), (dlabels, dp), xp = inputs, tangents, run.xp
+        low = p < LOG_FLOOR
+        logarithm = xp.where(low, LOG_OF_FLOOR, xp.log(xp.where(low, 1, p)))
+        return -scalar(dlabels * logarithm + labels * xp.where(low, 0, dp / xp.where(low, 1, p)))
+
 
 @register_node("CrossEntropyWithSoftmax", "CEWithSM")
 class CrossEntropyWithSoftmax(CriterionNode):
@@ -96,6 +110,59 @@ class CrossEntropyWithSoftmax(CriterionNode):
 
         into.add(0, write_labels)
         into.add(1, lambda out: run.xp.multiply(work, grad, out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """ln softmax(z) = z - ln s; so -sum of dlabels (z - ln s) + labels (dz - ds / s)."""
+        (labels, z), (dlabels, dz) = inputs, tangents
+        z = z - z.max(axis=0)
+        s = run.xp.exp(z).sum(axis=0)
+        ds = (run.xp.exp(z) * dz).sum(axis=0)
+        return -scalar(dlabels * (z - run.xp.log(s)) + labels * (dz - ds / s))
+
+
+@register_node("Logistic")
+class Logistic(CriterionNode):
+    """v = -sum of labels * ln p + (1 - labels) * ln(1 - p); dJ/dlabels = G (ln(1 - p) - ln p),
+    dJ/dp = -G (labels / p - (1 - labels) / (1 - p)).
+
+    p holds probabilities, labels 0 or 1, or shares between them; the logarithms have Log's floor.
+    [not in the book; 2016's Logistic, without its weights]
+    """
+
+    operand_names = ("labels", "p")
+    backward_reads = ((1,), (0, 1))
+
+    def forward(self, run: Run, labels: Any, p: Any, *, out: Any) -> None:
+        yes, no = self._logarithms(run, p)
+        out[...] = -(labels * yes + (1 - labels) * no).sum()
+
+    def _logarithms(self, run: Run, p: Any) -> tuple[Any, Any]:
+        yes, no = run.xp.empty_like(p), run.xp.empty_like(p)
+        run.kernels.log(p, yes)
+        run.kernels.log(1 - p, no)
+        return yes, no
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        labels, p = inputs
+
+        def write_labels(out: Any) -> None:
+            yes, no = self._logarithms(run, p)
+            run.xp.subtract(no, yes, out=out)
+            run.xp.multiply(out, grad, out=out)
+
+        def write_p(out: Any) -> None:
+            low, high = p < LOG_FLOOR, 1 - p < LOG_FLOOR
+            out[...] = run.xp.where(high, 0, (1 - labels) / run.xp.where(high, 1, 1 - p))
+            out -= run.xp.where(low, 0, labels / run.xp.where(low, 1, p))
+            run.xp.multiply(out, grad, out=out)
+
+        into.add(0, write_labels)
+        into.add(1, write_p)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Both terms are those of a cross-entropy; of labels and p, and of what they lack of 1."""
+        terms = ((inputs, tangents), ([1 - x for x in inputs], [-x for x in tangents]))
+        return sum(CrossEntropy.tangent(self, run, *term) for term in terms)
 
 
 @register_node("ErrorPrediction", "ClassificationError")

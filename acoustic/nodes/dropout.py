@@ -6,12 +6,12 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.node import Run, register_node
+from acoustic.node import LinearNode, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 
 @register_node("Dropout")
-class Dropout(ElementwiseNode):
+class Dropout(LinearNode, ElementwiseNode):
     """V = M X, m_ij = 0 with probability p, else 1 / (1 - p); V = X in evaluation; dJ/dX = M G.  [eq. 2.95 to 2.97]
 
     The mask is a function of (seed of the run, name of the node, element), so `backward` makes it again instead of

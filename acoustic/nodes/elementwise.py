@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.array_kernels import LOG_FLOOR
-from acoustic.node import VALUE, Node, Run, Shape, register_node
+from acoustic.node import VALUE, LinearNode, Node, Option, Run, Shape, register_node
+from readers.errors import ModelError
 
 
 class ElementwiseNode(Node):
-    """Base: the shape rule, and leave to compute in the operand's memory."""
+    """Base: the shape rule, leave to compute in the operand's memory, and the chain rule for one operand.
+
+    A subclass defines `derivative`, or `tangent` where an element depends on others.
+    """
 
     operand_names = ("X",)
     value_in_place = (0,)
@@ -17,9 +21,16 @@ class ElementwiseNode(Node):
     def infer_shape(self, x: Shape) -> Shape:
         return x
 
+    def derivative(self, xp: Any, x: Any) -> Any:
+        """f'(x), element by element, from the formula of the function."""
+        raise NotImplementedError
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return self.derivative(run.xp, inputs[0]) * tangents[0]
+
 
 @register_node("Negate")
-class Negate(ElementwiseNode):
+class Negate(LinearNode, ElementwiseNode):
     """V = -X; dJ/dX = -G.  [eq. 2.7, 2.8]"""
 
     backward_reads = ((),)
@@ -43,6 +54,10 @@ class Sigmoid(ElementwiseNode):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.kernels.sigmoid_gradient(grad, value, out))
 
+    def derivative(self, xp: Any, x: Any) -> Any:
+        decay = xp.exp(-xp.abs(x))
+        return decay / (1 + decay) ** 2
+
 
 @register_node("Tanh")
 class Tanh(ElementwiseNode):
@@ -55,6 +70,10 @@ class Tanh(ElementwiseNode):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.kernels.tanh_gradient(grad, value, out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        decay = xp.exp(-2 * xp.abs(x))
+        return 4 * decay / (1 + decay) ** 2  # 1 / cosh^2 x
 
 
 @register_node("RectifiedLinear", "ReLU")
@@ -69,13 +88,15 @@ class RectifiedLinear(ElementwiseNode):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.kernels.relu_gradient(grad, value, out))
 
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return x > 0
+
 
 @register_node("Log")
 class Log(ElementwiseNode):
     """V = ln X, -85.1 where X < 1e-37; dJ/dX = G / X, 0 where V is that constant.  [eq. 2.23, 2.24]"""
 
     backward_reads = ((0,),)
-    value_in_place = (0,)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.log(x, out)
@@ -87,6 +108,9 @@ class Log(ElementwiseNode):
             out[low] = 0
 
         into.add(0, write)
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.where(x < LOG_FLOOR, 0, 1 / xp.maximum(x, LOG_FLOOR))
 
 
 @register_node("Exp")
@@ -100,3 +124,139 @@ class Exp(ElementwiseNode):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.multiply(grad, value, out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.exp(x)
+
+
+@register_node("Sqrt")
+class Sqrt(ElementwiseNode):
+    """V = sqrt X, 0 where X < 0; dJ/dX = G / 2 V, 0 where V = 0.  [not in the book]"""
+
+    backward_reads = ((VALUE,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.maximum(x, 0, out=out)
+        run.xp.sqrt(out, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        def write(out: Any) -> None:
+            flat = value == 0
+            run.xp.divide(grad, run.xp.where(flat, 1, 2 * value), out=out)
+            out[flat] = 0
+
+        into.add(0, write)
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.where(x > 0, 0.5 * xp.where(x > 0, x, 1) ** -0.5, 0)
+
+
+@register_node("Abs")
+class Abs(ElementwiseNode):
+    """V = |X|; dJ/dX = G sign X.  [not in the book]"""
+
+    backward_reads = ((0,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.absolute(x, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(grad, run.xp.sign(inputs[0]), out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.where(x > 0, 1, xp.where(x < 0, -1, 0))
+
+
+@register_node("Reciprocal")
+class Reciprocal(ElementwiseNode):
+    """V = 1 / X; dJ/dX = -G V^2.  [not in the book]"""
+
+    backward_reads = ((VALUE,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.divide(1, x, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(grad, -value * value, out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return -1 / x**2
+
+
+@register_node("Floor")
+class Floor(ElementwiseNode):
+    """V = the largest whole number <= X; dJ/dX = 0, as it is wherever V is continuous.  [not in the book]"""
+
+    backward_reads = ((),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.floor(x, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: out.fill(0))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.zeros_like(x)
+
+
+@register_node("Sin")
+class Sin(ElementwiseNode):
+    """V = sin X; dJ/dX = G cos X.  [not in the book]"""
+
+    backward_reads = ((0,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.sin(x, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(grad, run.xp.cos(inputs[0]), out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return xp.cos(x)
+
+
+@register_node("Cosine", "Cos")
+class Cosine(ElementwiseNode):
+    """V = cos X; dJ/dX = -G sin X.  [not in the book, whose Cos is CosDistance]"""
+
+    backward_reads = ((0,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.cos(x, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(grad, -run.xp.sin(inputs[0]), out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        return -xp.sin(x)
+
+
+@register_node("Clip")
+class Clip(ElementwiseNode):
+    """V = X, but at least `minValue` and at most `maxValue`; dJ/dX = G strictly between them, else 0.
+
+    Raises ModelError when minValue > maxValue.  [not in the book]
+    """
+
+    options = (Option("minValue", float, positional=True), Option("maxValue", float, positional=True))
+    arguments = ("minValue", "maxValue", "X")
+    backward_reads = ((0,),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        low, high = self._limits()
+        if not low <= high:
+            raise ModelError(f"{self.where}: minValue={low}, maxValue={high}; expected minValue <= maxValue")
+        return x
+
+    def _limits(self) -> tuple[float, float]:
+        return self.settings["minValue"], self.settings["maxValue"]
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.clip(x, *self._limits(), out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(grad, self.derivative(run.xp, inputs[0]), out=out))
+
+    def derivative(self, xp: Any, x: Any) -> Any:
+        low, high = self._limits()
+        return (x > low) & (x < high)

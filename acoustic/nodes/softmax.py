@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, column by column: each column is a frame (book 2.4, one operand)."""
+"""Softmax, its logarithm and its limit, column by column: each column is a frame (book 2.4, one operand)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +24,12 @@ class Softmax(ElementwiseNode):
 
         into.add(0, write)
 
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The quotient rule: d(e / s) = (s de - e ds) / s^2."""
+        e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
+        s, change = e.sum(axis=0), e * tangents[0]
+        return (s * change - e * change.sum(axis=0)) / s**2
+
 
 @register_node("LogSoftmax")
 class LogSoftmax(ElementwiseNode):
@@ -40,3 +46,23 @@ class LogSoftmax(ElementwiseNode):
             run.xp.subtract(grad, spread, out=out)
 
         into.add(0, write)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """d(x - ln s) = dx - ds / s."""
+        e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
+        return tangents[0] - (e * tangents[0]).sum(axis=0) / e.sum(axis=0)
+
+
+@register_node("Hardmax")
+class Hardmax(ElementwiseNode):
+    """v_ij = 1 in the row of column j's largest element, of equals the first, else 0.  Has no gradient.
+
+    [not in the book]
+    """
+
+    gradient_in_place = ()
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        largest = x.argmax(axis=0)
+        out.fill(0)
+        out[largest, run.xp.arange(x.shape[1])] = 1

@@ -55,12 +55,8 @@ class InvStdDev(StatisticNode):
         return 1 / xp.sqrt(xp.maximum(variance, VARIANCE_FLOOR))
 
 
-@register_node("PerDimMeanVarNormalization", "PerDimMVNorm")
-class PerDimMeanVarNormalization(Node):
-    """V = (X - mean) * invStdDev, the columns (rows, 1) repeated; dJ/dX = G * invStdDev.  [eq. 2.161]
-
-    The statistics are no parameters: they have no gradient.
-    """
+class NormalisationNode(Node):
+    """Base of the two below: their operands.  The statistics are no parameters: they have no gradient."""
 
     operand_names = ("X", "mean", "invStdDev")
     backward_reads = ((2,), None, None)
@@ -72,9 +68,32 @@ class PerDimMeanVarNormalization(Node):
             raise self.shape_error((x, mean, inv_std), f"mean and invStdDev to be {x.rows}x1")
         return x
 
+
+@register_node("PerDimMeanVarNormalization", "PerDimMVNorm")
+class PerDimMeanVarNormalization(NormalisationNode):
+    """V = (X - mean) * invStdDev, the columns (rows, 1) repeated; dJ/dX = G * invStdDev.  [eq. 2.161]"""
+
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.xp.subtract(x, mean, out=out)
         run.xp.multiply(out, inv_std, out=out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return tangents[0] * inputs[2]
+
+
+@register_node("PerDimMeanVarDeNormalization", "PerDimMVDeNorm")
+class PerDimMeanVarDeNormalization(NormalisationNode):
+    """V = X / invStdDev + mean, the columns (rows, 1) repeated; dJ/dX = G / invStdDev.  [book 4.1.4.32]"""
+
+    def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
+        run.xp.divide(x, inv_std, out=out)
+        run.xp.add(out, mean, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.divide(grad, inputs[2], out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return tangents[0] / inputs[2]

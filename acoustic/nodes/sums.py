@@ -1,26 +1,12 @@
-"""Sums and differences of two operands with the broadcasts of book 2.4.3, and the sum over a matrix."""
+"""Sums and differences of two operands with the broadcasts of book 2.4.3, and sums over a matrix."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.node import Node, Run, Shape, register_node
+from acoustic.node import VALUE, LinearNode, Node, Run, Shape, register_node
+from acoustic.shape import broadcast_shape
 
-
-def broadcast_shape(x: Shape, y: Shape) -> Shape | None:
-    """The shape that both operands are expanded to, None when they do not fit.
-
-    Rows are equal or 1 in one of them; columns are equal, or the larger number is a multiple of the smaller.  A column
-    per frame (None) is taken as a multiple of any number until the number of frames is known.
-    """
-    if x.rows != y.rows and 1 not in (x.rows, y.rows):
-        return None
-    rows = max(x.rows, y.rows)
-    if x.cols is None or y.cols is None:
-        return Shape(rows, None)
-    cols = max(x.cols, y.cols)
-    if min(x.cols, y.cols) == 0 or cols % min(x.cols, y.cols):
-        return None
-    return Shape(rows, cols)
+BROADCASTS = "rows equal or 1, and the columns of one a multiple of the other's"
 
 
 def combine(operation: Callable[..., Any], x: Any, y: Any, out: Any) -> None:
@@ -38,19 +24,24 @@ def combine(operation: Callable[..., Any], x: Any, y: Any, out: Any) -> None:
     operation(fold(x), fold(y), out=fold(out))
 
 
-class SumNode(Node):
-    """Base of Plus and Minus."""
+class BroadcastNode(Node):
+    """Base of the functions of two operands, element by element, the smaller one repeated to the size of the other."""
 
     operand_names = ("X", "Y")
-    backward_reads = ((), ())
     value_in_place = (0, 1)
-    gradient_in_place = (0,)  # passed on unchanged
 
     def infer_shape(self, x: Shape, y: Shape) -> Shape:
         shape = broadcast_shape(x, y)
         if shape is None:
-            raise self.shape_error((x, y), "rows equal or 1, and the columns of one a multiple of the other's")
+            raise self.shape_error((x, y), BROADCASTS)
         return shape
+
+
+class SumNode(LinearNode, BroadcastNode):
+    """Base of Plus and Minus."""
+
+    backward_reads = ((), ())
+    gradient_in_place = (0,)  # passed on unchanged
 
 
 @register_node("Plus")
@@ -78,8 +69,39 @@ class Minus(SumNode):
         into.add_reduced(0, grad)
 
 
+@register_node("LogPlus")
+class LogPlus(BroadcastNode):
+    """V = ln(exp X + exp Y), the smaller repeated; dJ/dX = G exp(X - V), dJ/dY = G exp(Y - V).  [not in the book]"""
+
+    backward_reads = ((0, VALUE), (1, VALUE))
+
+    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+        combine(run.xp.logaddexp, x, y, out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        for k, operand in enumerate(inputs):
+            if into.needs(k):
+                share = run.backend.empty(*grad.shape)
+                combine(run.xp.subtract, operand, value, share)
+                run.xp.exp(share, out=share)
+                into.add_reduced(k, run.xp.multiply(share, grad, out=share))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with x and y less their larger one."""
+        x, y, dx, dy = widened(run, (*inputs, *tangents))
+        larger = run.xp.maximum(x, y)
+        x, y = run.xp.exp(x - larger), run.xp.exp(y - larger)
+        return (x * dx + y * dy) / (x + y)
+
+
+def widened(run: Run, matrices: Sequence[Any]) -> list[Any]:
+    """Matrices repeated to the largest number of rows and columns among them, as new matrices."""
+    rows, cols = max(matrix.shape[0] for matrix in matrices), max(matrix.shape[1] for matrix in matrices)
+    return [run.xp.tile(matrix, (rows // matrix.shape[0], cols // matrix.shape[1])) for matrix in matrices]
+
+
 @register_node("SumElements")
-class SumElements(Node):
+class SumElements(LinearNode):
     """v (1, 1) = the sum of all elements of X; dJ/dX = G everywhere.  [eq. 2.45, 2.46]"""
 
     operand_names = ("X",)
@@ -91,6 +113,23 @@ class SumElements(Node):
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         x.sum(keepdims=True, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.copyto(out, grad))
+
+
+@register_node("SumColumnElements")
+class SumColumnElements(LinearNode):
+    """V (1, cols) = the sum of each column of X; dJ/dX = G in every row.  [book 4.1.4.9]"""
+
+    operand_names = ("X",)
+    backward_reads = ((),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        return Shape(1, x.cols)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        x.sum(axis=0, keepdims=True, out=out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.copyto(out, grad))

@@ -142,7 +142,7 @@ EXAMPLES = [
 # Operand shapes that a type must refuse; None stands for a column per frame.
 BAD_SHAPES = {
     "Times": [((3, 4), (5, 2)), ((3, None), (3, 4))],
-    "ElementTimes": [((3, 4), (3, 5)), ((3, 4), (2, 4)), ((3, None), (3, 4))],
+    "ElementTimes": [((3, 4), (3, 5)), ((3, 4), (2, 4)), ((2, None), (3, 4))],
     "Scale": [((2, 1), (3, 4)), ((1, None), (3, None))],
     "Plus": [((3, 4), (2, 4)), ((3, 4), (3, 3)), ((2, 1), (3, None))],
     "Minus": [((3, 4), (2, 4)), ((3, 4), (3, 3)), ((2, 1), (3, None))],

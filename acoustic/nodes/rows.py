@@ -1,0 +1,144 @@
+"""Nodes that arrange elements anew: rows taken, stacked, repeated, reshaped, transposed (book 4.1.4.11 to 4.1.4.13)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import LinearNode, Option, Run, Shape, register_node
+
+
+@register_node("Reshape")
+class Reshape(LinearNode):
+    """The elements of X, column by column, in columns of `numRows`; dJ/dX = G likewise.  [book 4.1.4.11]
+
+    Of a matrix with frames the number of columns changes in proportion: 12 rows a frame become two columns of 6 a
+    frame.  imageWidth, imageHeight, imageChannels say what image a column of V is; they change no value.
+    """
+
+    operand_names = ("X",)
+    options = (
+        Option("numRows", int, positional=True),
+        Option("imageWidth", int, 0),
+        Option("imageHeight", int, 0),
+        Option("imageChannels", int, 0),
+    )
+    backward_reads = ((),)
+    value_in_place = (0,)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        rows = self.settings["numRows"]
+        shape = x.with_rows(rows)
+        if shape is None:
+            raise self.shape_error((x,), f"a number of elements that is a multiple of numRows={rows}")
+        image = [self.settings[name] for name in ("imageWidth", "imageHeight", "imageChannels")]
+        if any(image) and image[0] * image[1] * image[2] != rows:
+            sizes = "x".join(map(str, image))
+            raise self.shape_error((x,), f"imageWidth x imageHeight x imageChannels = {sizes} to be numRows={rows}")
+        return shape
+
+    def splits_frames(self, x: Shape) -> bool:
+        return x.cols is None and x.rows == self.settings["numRows"]
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.copyto(out, x.reshape(out.shape, order="F"))
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.copyto(out, grad.reshape(out.shape, order="F")))
+
+
+@register_node("RowSlice")
+class RowSlice(LinearNode):
+    """`numRows` rows of X from row `startRow` on, counted from 0; dJ/dX = G in those rows, else 0.  [book 4.1.4.12]"""
+
+    operand_names = ("X",)
+    options = (Option("startRow", int, positional=True), Option("numRows", int, positional=True))
+    arguments = ("startRow", "numRows", "X")
+    backward_reads = ((),)
+
+    def _rows(self) -> slice:
+        start = self.settings["startRow"]
+        return slice(start, start + self.settings["numRows"])
+
+    def infer_shape(self, x: Shape) -> Shape:
+        rows = self._rows()
+        if not 0 <= rows.start < rows.stop <= x.rows:
+            wanted = f"startRow={rows.start}, numRows={self.settings['numRows']}"
+            raise self.shape_error((x,), f"rows in it, counted from 0, for {wanted}")
+        return Shape(self.settings["numRows"], x.cols)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.copyto(out, x[self._rows()])
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        def write(out: Any) -> None:
+            out.fill(0)
+            out[self._rows()] = grad
+
+        into.add(0, write)
+
+
+@register_node("RowStack")
+class RowStack(LinearNode):
+    """The operands on top of each other, the first on top; dJ/dXk = the rows of G that are Xk's.  [book 4.1.4.13]"""
+
+    operand_names = ("X",)
+    variadic = True
+    backward_reads = ((),)
+
+    def infer_shape(self, *shapes: Shape) -> Shape:
+        if any(shape.cols != shapes[0].cols for shape in shapes):
+            raise self.shape_error(shapes, "equal numbers of columns")
+        return Shape(sum(shape.rows for shape in shapes), shapes[0].cols)
+
+    def forward(self, run: Run, *operands: Any, out: Any) -> None:
+        run.xp.concatenate(operands, axis=0, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        start = 0
+        for k, rows in enumerate(into.rows):
+            into.add_matrix(k, grad[start : start + rows])
+            start += rows
+
+
+@register_node("RowRepeat")
+class RowRepeat(LinearNode):
+    """X `numRepeats` times on top of itself; dJ/dX = the sum of those parts of G.  [not in the book]"""
+
+    operand_names = ("X",)
+    options = (Option("numRepeats", int, positional=True),)
+    backward_reads = ((),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        count = self.settings["numRepeats"]
+        if count < 1:
+            raise self.shape_error((x,), f"numRepeats={count} to be at least 1")
+        return Shape(x.rows * count, x.cols)
+
+    def _cube(self, v: Any) -> Any:
+        """A value as (rows, repetitions, cols)."""
+        count = self.settings["numRepeats"]
+        return v.reshape((v.shape[0] // count, count, v.shape[1]), order="F")
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.copyto(self._cube(out), x[:, None, :])
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: self._cube(grad).sum(axis=1, out=out))
+
+
+@register_node("Transpose")
+class Transpose(LinearNode):
+    """V = X' of a matrix without frames; dJ/dX = G'.  [not in the book]"""
+
+    operand_names = ("X",)
+    backward_reads = ((),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        if x.has_frames:
+            raise self.shape_error((x,), "a fixed number of columns: they become rows")
+        return Shape(x.cols, x.rows)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.copyto(out, x.T)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.copyto(out, grad.T))

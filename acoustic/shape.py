@@ -1,0 +1,75 @@
+"""Rows and columns of a matrix, where the number of columns may follow from the number of frames in a minibatch."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class PerFrame:
+    """`columns` columns for every `frames` frames, in lowest terms and not 1 for 1: what reshaping makes of frames."""
+
+    columns: int
+    frames: int
+
+    def __str__(self) -> str:
+        return f"{self.columns if self.columns > 1 else ''}*{f'/{self.frames}' if self.frames > 1 else ''}"
+
+
+Columns = int | None | PerFrame
+
+
+class Shape(NamedTuple):
+    """Rows and columns of a matrix.  cols is None for one column per frame while the number of frames is not known."""
+
+    rows: int
+    cols: Columns
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{'*' if self.cols is None else self.cols}"
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether the number of columns follows from the number of frames."""
+        return not isinstance(self.cols, int)
+
+    def with_columns(self, num_columns: int) -> "Shape":
+        return self if self.cols is not None else Shape(self.rows, num_columns)
+
+    def with_rows(self, num_rows: int) -> "Shape | None":
+        """The shape with so many rows and as many elements; None when they do not divide."""
+        if num_rows < 1:
+            return None
+        if isinstance(self.cols, int):
+            return None if self.rows * self.cols % num_rows else Shape(num_rows, self.rows * self.cols // num_rows)
+        ratio = _ratio(self.cols) * Fraction(self.rows, num_rows)
+        one = ratio == 1
+        return Shape(num_rows, None if one else PerFrame(ratio.numerator, ratio.denominator))
+
+
+def _ratio(cols: Columns) -> Fraction:
+    """Columns per frame, or fixed columns."""
+    if isinstance(cols, PerFrame):
+        return Fraction(cols.columns, cols.frames)
+    return Fraction(1 if cols is None else cols)
+
+
+def is_multiple(cols: Columns, of: Columns) -> bool:
+    """Whether one number of columns is a multiple of another, as far as one can tell without the number of frames."""
+    if isinstance(cols, int) != isinstance(of, int):
+        return isinstance(of, int)
+    return _ratio(of) > 0 and (_ratio(cols) / _ratio(of)).denominator == 1
+
+
+def broadcast_shape(x: Shape, y: Shape) -> Shape | None:
+    """The shape that both operands are expanded to, None when they do not fit (book 2.4.3, Plus).
+
+    Rows are equal or 1 in one of them; columns are equal, or the larger number is a multiple of the smaller.  Frames
+    are taken for a multiple of any fixed number until it is known how many they are.
+    """
+    if x.rows != y.rows and 1 not in (x.rows, y.rows):
+        return None
+    rows = max(x.rows, y.rows)
+    if is_multiple(x.cols, y.cols):
+        return Shape(rows, x.cols)
+    return Shape(rows, y.cols) if is_multiple(y.cols, x.cols) else None
