@@ -7,11 +7,13 @@ Every function fills buffers it is given: (rows, cols), Fortran order.
 import math
 from typing import Any
 
+from acoustic.array_image_kernels import ArrayImageKernels
+
 LOG_FLOOR = 1e-37  # below this the logarithm is the constant LOG_OF_FLOOR
 LOG_OF_FLOOR = -85.1
 
 
-class ArrayKernels:
+class ArrayKernels(ArrayImageKernels):
     """Elementwise operations on arrays of the module `xp` (numpy or cupy)."""
 
     def __init__(self, xp: Any) -> None:

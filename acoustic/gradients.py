@@ -100,7 +100,7 @@ class Into:
         """Add a matrix of the value's shape to an operand that was broadcast to it.
 
         A row or column of one element is summed over; an operand of c columns repeated over a multiple of c is summed
-        over the repetitions (book 2.4.3, Plus).
+        over the repetitions (book 2.4.3, Plus), and so is a column repeated downwards.
         """
         target = self.targets[k]
         if target is None:
@@ -111,6 +111,8 @@ class Into:
             return
         if rows == 1 and rows != grad.shape[0]:
             grad = grad.sum(axis=0, keepdims=True)
+        elif rows != grad.shape[0]:
+            grad = grad.reshape((rows, -1), order="F")
         if cols == grad.shape[1]:
             self.add_matrix(k, grad)
         elif cols == 1:

@@ -12,6 +12,7 @@ import numpy as np
 
 from acoustic import _kernels
 from acoustic.array_kernels import ArrayKernels
+from acoustic.image_kernels import CompiledImageKernels
 from acoustic.team import Team
 
 SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
@@ -36,7 +37,7 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-class CompiledKernels(ArrayKernels):
+class CompiledKernels(CompiledImageKernels, ArrayKernels):
     """The operations of ArrayKernels, which says what each does; team: threads that share long updates."""
 
     def __init__(self, team: Team | None = None) -> None:

@@ -64,12 +64,14 @@ def is_multiple(cols: Columns, of: Columns) -> bool:
 def broadcast_shape(x: Shape, y: Shape) -> Shape | None:
     """The shape that both operands are expanded to, None when they do not fit (book 2.4.3, Plus).
 
-    Rows are equal or 1 in one of them; columns are equal, or the larger number is a multiple of the smaller.  Frames
-    are taken for a multiple of any fixed number until it is known how many they are.
+    Rows are equal or 1 in one of them, or a multiple of those of a single column, which is repeated downwards: one
+    number per channel of an image.  Columns are equal, or the larger number is a multiple of the smaller.  Frames are
+    taken for a multiple of any fixed number until it is known how many they are.
     """
-    if x.rows != y.rows and 1 not in (x.rows, y.rows):
+    fewer, more = sorted((x, y), key=lambda shape: shape.rows)
+    rows = more.rows
+    if fewer.rows not in (1, rows) and (fewer.cols != 1 or rows % fewer.rows):
         return None
-    rows = max(x.rows, y.rows)
     if is_multiple(x.cols, y.cols):
         return Shape(rows, x.cols)
     return Shape(rows, y.cols) if is_multiple(y.cols, x.cols) else None

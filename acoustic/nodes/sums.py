@@ -3,14 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from acoustic.images import keep_image
 from acoustic.node import VALUE, LinearNode, Node, Run, Shape, register_node
 from acoustic.shape import broadcast_shape
 
-BROADCASTS = "rows equal or 1, and the columns of one a multiple of the other's"
+BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
 
 
 def combine(operation: Callable[..., Any], x: Any, y: Any, out: Any) -> None:
     """out = operation(x, y), the operand with fewer columns repeated side by side."""
+    rows = min(x.shape[0], y.shape[0])
+    if rows not in (1, out.shape[0]):  # a column repeated downwards: fold the other one to its height
+        x, y, out = (matrix.reshape((rows, -1), order="F") for matrix in (x, y, out))
     cols = out.shape[1]
     fewest = min(x.shape[1], y.shape[1])
     if fewest in (1, cols):
@@ -34,7 +38,7 @@ class BroadcastNode(Node):
         shape = broadcast_shape(x, y)
         if shape is None:
             raise self.shape_error((x, y), BROADCASTS)
-        return shape
+        return keep_image(shape, x, y)
 
 
 class SumNode(LinearNode, BroadcastNode):

@@ -1,0 +1,157 @@
+"""Images as inputs, and convolutions: of images, and over time within a context window (book 2.5, 4.1.4.34)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from acoustic.backend import matmul_into
+from acoustic.images import Image, ImageShape, Windows, image_of, spread
+from acoustic.node import Node, Option, Run, Shape, register_node
+from acoustic.nodes.leaves import InputValue
+
+IMAGE_LAYOUT = Option("imageLayout", str, "HWC", choices=("HWC",))
+
+
+@register_node("ImageInput", "Image")
+class ImageInput(InputValue):
+    """Images: (width * height * channels, T), one image per frame, fed by the caller; acoustic.images has the order."""
+
+    options = (
+        Option("width", int, positional=True),
+        Option("height", int, positional=True),
+        Option("channels", int, positional=True),
+        Option("numImages", int, 1, positional=True),  # the minibatch decides; kept for the language
+        Option("tag", str, ""),
+        IMAGE_LAYOUT,
+    )
+
+    def infer_shape(self) -> Shape:
+        return ImageShape(Image(*(self.settings[name] for name in ("width", "height", "channels"))), None)
+
+
+class WindowProduct(Node):
+    """Base of the nodes that multiply every window of an image by one matrix: V = W X, X = Pack(Y).
+
+    W (m, k), k elements of a window; Y (rows, T), an image per column; V (m places, T): the image of the m products
+    of every window, again channel fastest.  With G = dJ/dV as (m, places T): dJ/dW = G X', dJ/dY = Unpack(W' G).
+    Packing is done for some images at a time, and again for the gradient: X is many times as large as Y.
+    [eq. 2.165 to 2.169]
+    """
+
+    operand_names = ("w", "image")
+    backward_reads = ((1,), (0,))
+    windows: Windows  # known once the shape is
+
+    def splits_frames(self, w: Shape, image: Shape) -> bool:
+        return w.cols is not None
+
+    def images_at_a_time(self, run: Run) -> int:
+        """How many images one thread packs together."""
+        return max(1, run.kernels.packed_elements // (self.windows.size * self.windows.count))
+
+    def infer_product(self, w: Shape, image: Shape) -> Shape:
+        """The shape of the value, once `windows` is set.  Raises ShapeError when the weights do not fit a window."""
+        if w.cols != self.windows.size:
+            raise self.shape_error((w, image), f"w to have {self.windows.size} columns, the elements of a window")
+        return ImageShape(self.windows.output(w.rows), image.cols)
+
+    def forward(self, run: Run, w: Any, image: Any, *, out: Any) -> None:
+        product = out.reshape((w.shape[0], -1), order="F")
+        for images, places, packed in self._blocks(run, image.shape[1]):
+            run.kernels.pack(self.windows, image[:, images], packed)
+            matmul_into(run.xp, w, packed, product[:, places])
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        w, image = inputs
+        if into.needs(0):
+            into.add(0, lambda out: self._weight_gradient(run, grad, image, out))
+        if into.needs(1):
+            into.add(1, lambda out: self._image_gradient(run, grad, w, out))
+
+    def _weight_gradient(self, run: Run, grad: Any, image: Any, out: Any) -> None:
+        products = grad.reshape((out.shape[0], -1), order="F")
+        part = run.backend.empty(*out.shape)
+        for images, places, packed in self._blocks(run, image.shape[1]):
+            run.kernels.pack(self.windows, image[:, images], packed)
+            if images.start == 0:
+                matmul_into(run.xp, products[:, places], packed.T, out)
+            else:
+                matmul_into(run.xp, products[:, places], packed.T, part)
+                run.xp.add(out, part, out=out)
+
+    def _image_gradient(self, run: Run, grad: Any, w: Any, out: Any) -> None:
+        products = grad.reshape((w.shape[0], -1), order="F")
+        for images, places, packed in self._blocks(run, out.shape[1]):
+            matmul_into(run.xp, w.T, products[:, places], packed)
+            run.kernels.unpack(self.windows, packed, out[:, images])
+
+    def _blocks(self, run: Run, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
+        """(images of a block, their windows among all, memory to pack them in)."""
+        size, count = self.windows.size, self.windows.count
+        step = min(num_images, self.images_at_a_time(run))
+        memory = run.backend.empty(size, count * step)
+        for start in range(0, num_images, step):
+            images = slice(start, min(start + step, num_images))
+            yield images, slice(count * start, count * images.stop), memory[:, : count * (images.stop - start)]
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The value is linear in each operand."""
+        (w, image), (w_step, image_step) = inputs, tangents
+        parts = [run.backend.empty(w.shape[0] * self.windows.count, image.shape[1]) for _ in range(2)]
+        self.forward(run, w_step, image, out=parts[0])
+        self.forward(run, w, image_step, out=parts[1])
+        return run.xp.add(*parts, out=parts[0])
+
+
+@register_node("Convolution", "Convolve")
+class Convolution(WindowProduct):
+    """Every window of an image times the kernels: V = W Pack(Y).  [eq. 2.162 to 2.169]
+
+    W (outputChannels, kernelWidth * kernelHeight * channels of the image), a row the kernels of one output channel in
+    the order of an image.  Y an image per column; V too, of outputChannels channels.  With zeroPadding the windows may
+    reach over the sides, where they find zeros.  horizontalSubsample, verticalSubsample: steps of the window.
+    maxTempMemSizeInSamples: how many images may be packed at a time; 0: as many as is fastest.
+    """
+
+    options = (
+        Option("kernelWidth", int, positional=True),
+        Option("kernelHeight", int, positional=True),
+        Option("outputChannels", int, positional=True),
+        Option("horizontalSubsample", int, positional=True),
+        Option("verticalSubsample", int, positional=True),
+        Option("zeroPadding", bool, False),
+        Option("maxTempMemSizeInSamples", int, 0),
+        IMAGE_LAYOUT,
+    )
+
+    def images_at_a_time(self, run: Run) -> int:
+        fastest, limit = super().images_at_a_time(run), self.settings["maxTempMemSizeInSamples"]
+        return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest
+
+    def infer_shape(self, w: Shape, image: Shape) -> Shape:
+        names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample")
+        sides = [self.settings[name] for name in names]
+        self.windows = sliding_windows(self, (w, image), image_of(image), *sides, self.settings["zeroPadding"])
+        if w.rows != self.settings["outputChannels"]:
+            raise self.shape_error((w, image), f"w to have {self.settings['outputChannels']} rows, outputChannels")
+        return self.infer_product(w, image)
+
+
+def sliding_windows(
+    node: Node,
+    shapes: Sequence[Shape],
+    image: Image | None,
+    width: int,
+    height: int,
+    step_right: int,
+    step_down: int,
+    padded: bool = False,
+) -> Windows:
+    """Windows of a size over an image in steps.  Raises ShapeError, naming the node and its operands' shapes."""
+    if image is None:
+        raise node.shape_error(shapes, "an image, which comes from ImageInput or Reshape with imageWidth and so on")
+    if min(width, height, step_right, step_down) < 1:
+        raise node.shape_error(shapes, f"window {width}x{height} and steps {step_right}, {step_down} to be at least 1")
+    rows, cols = spread(image.height, height, step_down, padded), spread(image.width, width, step_right, padded)
+    if not rows or not cols:
+        raise node.shape_error(shapes, f"a window of at most {image.width}x{image.height}, not {width}x{height}")
+    return Windows(image, rows, cols, height, tuple(range(width)))

@@ -1,0 +1,79 @@
+"""The largest or the mean of every window of an image, channel by channel (book 2.5, 4.1.4.35)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.images import ImageShape, Windows, image_of
+from acoustic.node import WORK, Node, Option, Run, Shape, register_node
+from acoustic.nodes.convolution import IMAGE_LAYOUT, sliding_windows
+
+
+class Pooling(Node):
+    """Base of the two: X an image per column, V the image of one number per window and channel."""
+
+    operand_names = ("m",)
+    options = (
+        Option("windowWidth", int, positional=True),
+        Option("windowHeight", int, positional=True),
+        Option("stepW", int, positional=True, aliases=("horizontalSubsample",)),
+        Option("stepH", int, positional=True, aliases=("verticalSubsample",)),
+        IMAGE_LAYOUT,
+    )
+    windows: Windows  # known once the shape is
+
+    def splits_frames(self, m: Shape) -> bool:
+        return True
+
+    def infer_shape(self, m: Shape) -> Shape:
+        sides = [self.settings[name] for name in ("windowWidth", "windowHeight", "stepW", "stepH")]
+        self.windows = sliding_windows(self, (m,), image_of(m), *sides)
+        return ImageShape(self.windows.output(self.windows.image.channels), m.cols)
+
+
+@register_node("MaxPooling")
+class MaxPooling(Pooling):
+    """v = the largest x of a window; G goes to it, of equals to the first.  [eq. 2.170, 2.171]
+
+    The workspace holds the row of each largest element.
+    """
+
+    backward_reads = ((WORK,),)
+
+    def infer_shape(self, m: Shape) -> Shape:
+        if m.rows > 1 << 24:  # whole numbers beyond it are not all float32
+            raise self.shape_error((m,), f"at most {1 << 24} rows")
+        return super().infer_shape(m)
+
+    def work_shape(self, m: Shape) -> Shape:
+        return Shape(self.windows.count * self.windows.image.channels, m.cols)
+
+    def forward(self, run: Run, m: Any, *, out: Any, work: Any = None) -> None:
+        run.kernels.max_pool(self.windows, m, out, run.backend.empty(*out.shape) if work is None else work)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
+        into.add(0, lambda out: run.kernels.max_pool_gradient(grad, work, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        rows, frames = self.windows.count * self.windows.image.channels, inputs[0].shape[1]
+        out, winner = run.backend.empty(rows, frames), run.backend.empty(rows, frames)
+        run.kernels.max_pool(self.windows, inputs[0], out, winner)
+        out[...] = run.xp.take_along_axis(tangents[0], winner.astype(int), axis=0)
+        return out
+
+
+@register_node("AveragePooling")
+class AveragePooling(Pooling):
+    """v = the mean of a window; G is shared out evenly.  [eq. 2.172, 2.173]"""
+
+    backward_reads = ((),)
+
+    def forward(self, run: Run, m: Any, *, out: Any) -> None:
+        run.kernels.average_pool(self.windows, m, out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.kernels.average_pool_gradient(self.windows, grad, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        out = run.backend.empty(self.windows.count * self.windows.image.channels, inputs[0].shape[1])
+        run.kernels.average_pool(self.windows, tangents[0], out)
+        return out

@@ -1,0 +1,50 @@
+"""One matrix applied to several places of a context window: the layer of a time-delay neural network."""
+
+from acoustic.images import Image, Windows
+from acoustic.node import Option, Shape, register_node
+from acoustic.nodes.convolution import WindowProduct
+from readers.errors import ModelError
+
+
+@register_node("TimeConvolution", "TDNN")
+class TimeConvolution(WindowProduct):
+    """V = W [x(t + o1); x(t + o2); ...] for every time t of a window at which all of them lie in it.
+
+    X (n d, T): a column is a window of n frames x of d numbers each, frame after frame.  W (m, k d) for k offsets, in
+    frames, `-2:0:2` for instance; d follows from it.  V (m p, T): the p results of a window one after the other, so
+    that the next layer takes them as a window of p frames of m numbers.  step: frames from one t to the next.
+
+        features = Input(440)                                      # 11 frames of 40
+        W1 = Parameter(64, 200)                                    # 5 offsets of 40
+        h1 = RectifiedLinear(Plus(TimeConvolution(W1, features, -2:-1:0:1:2), B1))    # 7 frames of 64, B1 is 64x1
+        h2 = TimeConvolution(W2, h1, -3:0:3)                       # W2 is m x 192; 1 frame of m
+
+    Source: Waibel et al., Phoneme recognition using time-delay neural networks (1989); the offsets of Peddinti, Povey
+    and Khudanpur, A time delay neural network architecture (2015).
+    """
+
+    operand_names = ("w", "X")
+    options = (Option("offsets", str, positional=True), Option("step", int, 1))
+
+    def infer_shape(self, w: Shape, x: Shape) -> Shape:
+        offsets, step = self._offsets(), self.settings["step"]
+        if not isinstance(w.cols, int) or w.cols % len(offsets) or x.rows % (w.cols // len(offsets) or 1):
+            raise self.shape_error((w, x), f"w to have {len(offsets)} d columns and X n d rows, d numbers a frame")
+        dim = w.cols // len(offsets)
+        frames, span = x.rows // dim, max(offsets) - min(offsets) + 1
+        if step < 1 or span > frames:
+            raise self.shape_error((w, x), f"offsets that span at most {frames} frames, not {span}, and step >= 1")
+        places = tuple(range(0, frames - span + 1, step))
+        first = min(offsets)
+        self.windows = Windows(Image(frames, dim, 1), (0,), places, dim, tuple(o - first for o in offsets))
+        return self.infer_product(w, x)
+
+    def _offsets(self) -> list[int]:
+        text = self.settings["offsets"]
+        try:
+            offsets = [int(part) for part in text.split(":")]
+        except ValueError:
+            raise ModelError(f"{self.where}: offsets={text!r}; expected whole numbers such as -2:0:2") from None
+        if len(set(offsets)) < len(offsets):
+            raise ModelError(f"{self.where}: offsets={text!r}; expected each number once")
+        return offsets

@@ -1,0 +1,472 @@
+"""Image nodes against direct loops over pixels, their gradients, and what they say of operands that do not fit."""
+
+import numpy as np
+import pytest
+
+from acoustic.engine import Engine
+from acoustic.gradient_check import check_gradients
+from acoustic.images import Image, ImageShape, Windows, image_of, keep_image, spread
+from acoustic.model_file import load_model, save_model
+from acoustic.network import Network
+from acoustic.node import Shape
+from readers.errors import ModelError, ShapeError
+
+TOLERANCE = 1e-6
+
+
+def pixels(column, image):
+    """{(channel, row, column): value} of one image in a column, by the picture in acoustic/images.py."""
+    count = iter(range(image.size))
+    return {
+        (c, r, q): column[next(count)]
+        for q in range(image.width)
+        for r in range(image.height)
+        for c in range(image.channels)
+    }
+
+
+def convolution(w, y, image, kernel, steps, padded):
+    """Eq. 2.162 pixel by pixel; (m places, T)."""
+    (k_cols, k_rows), (s_cols, s_rows) = kernel, steps
+
+    def starts(size, window, step):
+        if padded:
+            return [i * step - window // 2 for i in range((size - window % 2) // step + 1)]
+        return [i * step for i in range((size - window) // step + 1)]
+
+    results = []
+    for t in range(y.shape[1]):
+        pixel = pixels(y[:, t], image)
+        column = []
+        for q in starts(image.width, k_cols, s_cols):
+            for r in starts(image.height, k_rows, s_rows):
+                for m in range(w.shape[0]):
+                    weight = pixels(w[m], Image(k_cols, k_rows, image.channels))
+                    total = sum(x * pixel.get((c, r + i, q + j), 0.0) for (c, i, j), x in weight.items())
+                    column.append(total)
+        results.append(column)
+    return np.array(results).T
+
+
+def pooled(y, image, window, steps, function):
+    (k_cols, k_rows), (s_cols, s_rows) = window, steps
+    results = []
+    for t in range(y.shape[1]):
+        pixel = pixels(y[:, t], image)
+        results.append(
+            [
+                function([pixel[c, r + i, q + j] for j in range(k_cols) for i in range(k_rows)])
+                for q in range(0, image.width - k_cols + 1, s_cols)
+                for r in range(0, image.height - k_rows + 1, s_rows)
+                for c in range(image.channels)
+            ]
+        )
+    return np.array(results).T
+
+
+CONVOLUTIONS = [
+    # image, kernel (width, height), steps, zero padding
+    (Image(3, 4, 2), (2, 3), (1, 1), False),
+    (Image(5, 4, 1), (3, 2), (2, 1), False),
+    (Image(5, 6, 3), (3, 3), (2, 3), True),
+    (Image(4, 5, 2), (2, 4), (1, 2), True),
+    (Image(2, 3, 2), (5, 7), (1, 1), True),  # the kernel is larger than the image
+    (Image(3, 3, 1), (3, 3), (1, 1), False),
+    (Image(1, 1, 4), (1, 1), (1, 1), False),
+    (Image(6, 2, 1), (1, 1), (4, 3), False),  # steps leave pixels out
+]
+POOLINGS = [
+    (Image(4, 6, 2), (1, 3), (1, 3)),
+    (Image(5, 5, 1), (2, 3), (2, 2)),
+    (Image(4, 4, 3), (3, 2), (1, 1)),  # windows overlap
+    (Image(2, 2, 2), (2, 2), (2, 2)),
+    (Image(7, 3, 1), (2, 1), (3, 2)),  # pixels are left out
+]
+
+
+def network_over(image, frames, rng, precision="double"):
+    """features (an image) + x (a parameter) = y, an image that learns."""
+    network = Network(precision, threads=1)
+    network.add("ImageInput", "features", width=image.width, height=image.height, channels=image.channels)
+    network.add("Parameter", "x", rows=image.size, cols=frames)
+    network.set_value("x", rng.standard_normal((image.size, frames)))
+    network.add("Plus", "y", "features", "x")
+    return network, {"features": np.asfortranarray(rng.standard_normal((image.size, frames)))}
+
+
+def add_criterion(network, name, rng, matrices):
+    """J: a node's square distance from random numbers."""
+    rows, frames = network.shapes[name].rows, matrices["features"].shape[1]
+    network.add("Input", "numbers", rows=rows)
+    matrices["numbers"] = np.asfortranarray(rng.standard_normal((rows, frames)))
+    network.add("SquareError", "J", name, "numbers")
+    return "J"
+
+
+def values_of(network, matrices, names):
+    engine = Engine(network, names)
+    engine.forward(matrices)
+    return [engine.value(name).copy() for name in names]
+
+
+@pytest.mark.parametrize(("image", "kernel", "steps", "padded"), CONVOLUTIONS, ids=str)
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_convolution_is_the_sum_over_each_window(image, kernel, steps, padded, precision):
+    rng = np.random.default_rng(1)
+    network, matrices = network_over(image, 3, rng, precision)
+    network.add("Parameter", "w", rows=2, cols=kernel[0] * kernel[1] * image.channels, initValueScale=20)
+    network.add("Convolution", "v", "w", "y", **convolution_options(2, kernel, steps, padded))
+    y, v = values_of(network, matrices, ["y", "v"])
+    expected = convolution(network["w"].value, y, image, kernel, steps, padded)
+    np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-12 if precision == "double" else 1e-5)
+    assert image_of(network.shapes["v"]).channels == 2
+    assert network.shapes["v"].rows == expected.shape[0]
+
+
+def convolution_options(maps, kernel, steps, padded):
+    names = ("kernelWidth", "kernelHeight", "outputChannels", "horizontalSubsample", "verticalSubsample", "zeroPadding")
+    return dict(zip(names, (*kernel, maps, *steps, padded)))
+
+
+@pytest.mark.parametrize(("image", "kernel", "steps", "padded"), CONVOLUTIONS, ids=str)
+def test_gradients_of_convolution(image, kernel, steps, padded):
+    rng = np.random.default_rng(2)
+    network, matrices = network_over(image, 3, rng)
+    network.add("Parameter", "w", rows=2, cols=kernel[0] * kernel[1] * image.channels, initValueScale=20)
+    network.add("Convolution", "v", "w", "y", **convolution_options(2, kernel, steps, padded))
+    comparisons = check_gradients(network, add_criterion(network, "v", rng, matrices), matrices)
+    assert {comparison.parameter for comparison in comparisons} == {"w", "x"}
+    for comparison in comparisons:
+        assert comparison.error < TOLERANCE, comparison
+
+
+@pytest.mark.parametrize(("image", "window", "steps"), POOLINGS, ids=str)
+@pytest.mark.parametrize(("type_name", "function"), [("MaxPooling", max), ("AveragePooling", np.mean)])
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_pooling_takes_each_window_and_channel(type_name, function, image, window, steps, precision):
+    rng = np.random.default_rng(3)
+    network, matrices = network_over(image, 4, rng, precision)
+    network.add(type_name, "v", "y", **pooling_options(window, steps))
+    y, v = values_of(network, matrices, ["y", "v"])
+    expected = pooled(y, image, window, steps, function)
+    np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-6)
+    assert image_of(network.shapes["v"]).channels == image.channels
+
+
+def pooling_options(window, steps):
+    return dict(zip(("windowWidth", "windowHeight", "stepW", "stepH"), (*window, *steps)))
+
+
+@pytest.mark.parametrize(("image", "window", "steps"), POOLINGS, ids=str)
+@pytest.mark.parametrize("type_name", ["MaxPooling", "AveragePooling"])
+def test_gradients_of_pooling(type_name, image, window, steps):
+    rng = np.random.default_rng(4)
+    network, matrices = network_over(image, 4, rng)
+    network.add(type_name, "v", "y", **pooling_options(window, steps))
+    (comparison,) = check_gradients(network, add_criterion(network, "v", rng, matrices), matrices)
+    assert comparison.error < TOLERANCE, comparison
+
+
+def test_of_equals_the_first_gets_the_gradient_of_max_pooling():
+    network = Network("double", threads=1)
+    network.add("ImageInput", "features", width=2, height=2, channels=1)
+    network.add("Parameter", "x", rows=4, init="fixedValue", value=3)
+    network.add("Plus", "y", "features", "x")
+    network.add("MaxPooling", "v", "y", windowWidth=2, windowHeight=2, stepW=2, stepH=2)
+    network.add("SumElements", "J", "v")
+    engine = Engine(network, ["J"])
+    engine.forward({"features": np.zeros((4, 1))}, training=True)
+    engine.backward()
+    np.testing.assert_array_equal(engine.gradient("x"), [[1], [0], [0], [0]])
+
+
+def test_not_a_number_is_not_pooled_away():
+    network = Network("float", threads=1)
+    network.add("ImageInput", "features", width=1, height=3, channels=1)
+    network.add("MaxPooling", "v", "features", windowWidth=1, windowHeight=3, stepW=1, stepH=1)
+    for place in range(3):
+        image = np.ones((3, 1))
+        image[place] = np.nan
+        assert np.isnan(values_of(network, {"features": image}, ["v"])[0]).all()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_packing_fewer_images_at_a_time_changes_nothing(limit, monkeypatch):
+    def gradients(samples):
+        rng = np.random.default_rng(5)
+        network, matrices = network_over(Image(4, 5, 2), 13, rng)
+        network.add("Parameter", "w", rows=3, cols=12, initValueScale=20)
+        options = convolution_options(3, (2, 3), (1, 1), False)
+        network.add("Convolution", "v", "w", "y", maxTempMemSizeInSamples=samples, **options)
+        engine = Engine(network, [add_criterion(network, "v", rng, matrices)])
+        packed: list[int] = []
+        pack = network.backend.kernels.pack
+        monkeypatch.setattr(
+            network.backend.kernels, "pack", lambda w, x, out: (packed.append(x.shape[1]), pack(w, x, out))
+        )
+        engine.forward(matrices, training=True)
+        engine.backward()
+        assert max(packed) <= (limit if samples else 13)
+        return engine.gradient("w").copy(), engine.gradient("x").copy()
+
+    for first, second in zip(gradients(0), gradients(limit)):
+        np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+def image_stack(frames):
+    """(network of two convolutions, two poolings and an output layer, criterion ce; matrices)."""
+    rng = np.random.default_rng(6)
+    network = Network("double")
+    network.add("ImageInput", "features", width=5, height=8, channels=1)
+    network.add("Input", "labels", rows=3)
+    for name, rows, cols in (("w1", 4, 9), ("w2", 3, 16), ("w3", 3, 6)):
+        network.add("Parameter", name, rows=rows, cols=cols, initValueScale=10)
+        network.set_value(name, rng.standard_normal((rows, cols)) / 3)
+    network.add("Convolution", "c1", "w1", "features", **convolution_options(4, (3, 3), (1, 1), False))  # 3x6x4
+    network.add("Parameter", "b1", rows=4, initValueScale=10)
+    network.add("RectifiedLinear", "r1", network.add("Plus", "a1", "c1", "b1"))
+    network.add("MaxPooling", "p1", "r1", windowWidth=1, windowHeight=2, stepW=1, stepH=2)  # 3x3x4
+    network.add("Convolution", "c2", "w2", "p1", **convolution_options(3, (2, 2), (1, 1), False))  # 2x2x3
+    network.add("Sigmoid", "s2", "c2")
+    network.add("AveragePooling", "p2", "s2", windowWidth=2, windowHeight=1, stepW=1, stepH=1)  # 1x2x3
+    network.add("Times", "z", "w3", "p2")
+    network.add("CrossEntropyWithSoftmax", "ce", "labels", "z")
+    network.criteria.append("ce")
+    labels = np.zeros((3, frames), order="F")
+    labels[rng.integers(0, 3, frames), np.arange(frames)] = 1
+    matrices = {"features": np.asfortranarray(rng.standard_normal((40, frames))), "labels": labels}
+    return network, matrices
+
+
+def test_gradients_of_a_stack_of_image_nodes():
+    network, matrices = image_stack(5)
+    for comparison in check_gradients(network, "ce", matrices, epsilon=1e-6):
+        assert comparison.error < TOLERANCE, comparison
+
+
+def test_a_stack_of_image_nodes_shares_its_frames_out():
+    """The same criterion and gradients with and without threads, shared buffers and fusion."""
+    network, matrices = image_stack(160)
+    network.backend.__dict__["team"] = type(network.backend.team)(3)
+    results = []
+    for settings in ({"threads": 1, "share_buffers": False, "fusion": False}, {"threads": 1}, {"threads": 3}):
+        engine = Engine(network, ["ce"], **settings)
+        assert engine.max_workers == settings["threads"]
+        for _ in range(2):
+            engine.forward(matrices, training=True)
+            loss = engine.value("ce").copy()
+            engine.backward()
+        results.append([loss, *(engine.gradient(name).copy() for name in ("w1", "b1", "w2", "w3"))])
+    for other in results[1:]:
+        for first, second in zip(results[0], other):
+            np.testing.assert_allclose(first, second, rtol=1e-10)
+
+
+OFFSETS = [("0:1:2", 1, (0, 1, 2)), ("-2:0:2", 1, (-2, 0, 2)), ("-1:3", 2, (-1, 3)), ("0", 3, (0,)), ("2:0", 1, (2, 0))]
+
+
+@pytest.mark.parametrize(("text", "step", "offsets"), OFFSETS)
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_time_convolution_applies_one_matrix_to_each_time(text, step, offsets, precision):
+    rng = np.random.default_rng(7)
+    dim, frames, m = 3, 7, 2
+    network, matrices = network_over(Image(frames, dim, 1), 4, rng, precision)
+    network.add("Parameter", "w", rows=m, cols=dim * len(offsets), initValueScale=20)
+    network.add("TimeConvolution", "v", "w", "y", offsets=text, step=step)
+    y, v = values_of(network, matrices, ["y", "v"])
+    expected = []
+    for column in y.T:
+        window = column.reshape(frames, dim)
+        times = [t for t in range(-9, 20) if all(0 <= t + o < frames for o in offsets)][::step]
+        expected.append([network["w"].value @ np.concatenate([window[t + o] for o in offsets]) for t in times])
+    expected = np.array(expected).reshape(4, -1).T
+    np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-12 if precision == "double" else 1e-5)
+
+
+@pytest.mark.parametrize(("text", "step", "offsets"), OFFSETS)
+def test_gradients_of_time_convolution(text, step, offsets):
+    rng = np.random.default_rng(8)
+    network, matrices = network_over(Image(7, 3, 1), 4, rng)
+    network.add("Parameter", "w", rows=2, cols=3 * len(offsets), initValueScale=20)
+    network.add("TDNN", "v", "w", "y", offsets=text, step=step)
+    for comparison in check_gradients(network, add_criterion(network, "v", rng, matrices), matrices):
+        assert comparison.error < TOLERANCE, comparison
+
+
+def test_stacked_time_convolutions_see_the_frames_between_them():
+    """Offsets -1:0:1, then -1:1: a network that sees 5 frames."""
+    network = Network("double", threads=1)
+    network.add("Input", "x", rows=5)
+    network.add("Constant", "w1", value=1, rows=1, cols=3)
+    network.add("Constant", "w2", value=1, rows=1, cols=2)
+    network.add("TimeConvolution", "h", "w1", "x", offsets="-1:0:1")
+    network.add("TimeConvolution", "v", "w2", "h", offsets="-1:1")
+    assert [network.shapes[name].rows for name in "hv"] == [3, 1]
+    (value,) = values_of(network, {"x": np.array([[1.0], [10], [100], [1000], [10000]])}, ["v"])
+    assert value[0, 0] == 111 + 11100
+
+
+def test_images_pass_through_nodes_that_keep_the_shape():
+    network = Network(threads=1)
+    network.add("Image", "x", width=3, height=2, channels=2, tag="feature")
+    network.add("Sigmoid", "y", "x")
+    network.add("Dropout", "z", "y")
+    network.add("ElementTimes", "e", "z", "x")
+    assert network.features == ["x"]
+    assert image_of(network.shapes["e"]) == Image(3, 2, 2)
+    assert network.shapes["e"] == Shape(12, None)
+    assert str(network.shapes["e"]) == "12x* (image 3x2x2)"
+    assert image_of(network.shapes["e"].with_columns(5)) == Image(3, 2, 2)
+    assert image_of(keep_image(Shape(11, None), network.shapes["e"])) is None
+    assert keep_image(Shape(12, None), Shape(12, 1), network.shapes["e"]) == ImageShape(Image(3, 2, 2), None)
+
+
+def test_an_image_network_is_saved_and_loaded(tmp_path):
+    rng = np.random.default_rng(9)
+    network, matrices = network_over(Image(4, 5, 2), 3, rng)
+    network.add("Parameter", "w", rows=3, cols=12, initValueScale=20)
+    network.add("Convolution", "c", "w", "y", **convolution_options(3, (2, 3), (1, 1), False))
+    network.add("MaxPooling", "m", "c", windowWidth=2, windowHeight=1, stepW=1, stepH=1)
+    network.add("AveragePooling", "a", "m", windowWidth=1, windowHeight=3, stepW=1, stepH=1)
+    network.add("Parameter", "wt", rows=2, cols=2, initValueScale=20)
+    network.add("TimeConvolution", "t", "wt", "a", offsets="0:2")
+    save_model(network, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.shapes == network.shapes
+    for first, second in zip(values_of(network, matrices, ["t"]), values_of(loaded, matrices, ["t"])):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "w", "options", "message"),
+    [
+        ("Convolution", (3, 11), {}, r"w is 3x11, image is 40x\* \(image 4x5x2\); expected w to have 12 columns"),
+        ("Convolution", (2, 12), {}, r"w is 2x12.*expected w to have 3 rows, outputChannels"),
+        ("Convolution", (3, 12), {"kernelWidth": 5}, r"expected a window of at most 4x5, not 5x3"),
+        ("Convolution", (3, 12), {"verticalSubsample": 0}, r"expected window 2x3 and steps 1, 0 to be at least 1"),
+        ("Convolution", (3, 12), {"imageLayout": "CHW"}, r"imageLayout='CHW'; expected one of HWC"),
+        ("TimeConvolution", (3, 12), {"offsets": "0:1:x"}, r"offsets='0:1:x'; expected whole numbers such as -2:0:2"),
+        ("TimeConvolution", (3, 12), {"offsets": "0:0"}, r"offsets='0:0'; expected each number once"),
+        ("TimeConvolution", (3, 20), {"offsets": "0:5"}, r"expected offsets that span at most 4 frames, not 6"),
+        ("TimeConvolution", (3, 21), {"offsets": "0:5"}, r"w is 3x21.*expected w to have 2 d columns"),
+    ],
+)
+def test_what_does_not_fit_is_named(type_name, w, options, message):
+    network, _ = network_over(Image(4, 5, 2), 1, np.random.default_rng(0))
+    network.add("Parameter", "w", rows=w[0], cols=w[1])
+    given = convolution_options(3, (2, 3), (1, 1), False) if type_name == "Convolution" else {}
+    with pytest.raises((ModelError, ShapeError), match=rf"node 'v' \({type_name}\): .*{message}"):
+        network.add(type_name, "v", "w", "y", **{**given, **options})
+
+
+def test_a_column_that_is_no_image_is_refused():
+    network = Network(threads=1)
+    network.add("Input", "x", rows=12)
+    options = {"windowWidth": 1, "windowHeight": 1, "stepW": 1, "stepH": 1}
+    with pytest.raises(
+        ShapeError, match=r"'v' \(MaxPooling\): m is 12x\*; expected an image, which comes from ImageInp"
+    ):
+        network.add("MaxPooling", "v", "x", **options)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_packing_compiled_and_plain(seed):
+    """Any windows at all: forward and back, the compiled kernels, their plain-Python twins and the array operations."""
+    from acoustic import _image_kernels
+    from acoustic.array_kernels import ArrayKernels
+    from acoustic.kernels import CompiledKernels
+
+    rng = np.random.default_rng(seed)
+    image = Image(*(int(n) for n in rng.integers(1, 6, 3)))
+    rows = tuple(int(n) for n in rng.integers(-3, 6, 3))
+    cols = tuple(int(n) for n in rng.integers(-3, 6, 2))
+    windows = Windows(image, rows, cols, int(rng.integers(1, 5)), tuple(int(n) for n in rng.integers(-2, 4, 3)))
+    x = np.asfortranarray(rng.standard_normal((image.size, 4)).astype(np.float32))
+    packed = [np.empty((windows.size, windows.count * 4), np.float32, order="F") for _ in range(3)]
+    plain = {
+        name: getattr(getattr(_image_kernels, name), "py_func", getattr(_image_kernels, name))
+        for name in ("pack", "unpack")
+    }
+    places = (np.array(rows), np.array(cols), windows.height, np.array(windows.offsets))
+    ArrayKernels(np).pack(windows, x, packed[0])
+    CompiledKernels().pack(windows, x, packed[1])
+    plain["pack"](x.T, *places, *image, packed[2].T)
+    np.testing.assert_array_equal(packed[0], packed[1])
+    np.testing.assert_array_equal(packed[0], packed[2])
+    back = [np.empty_like(x) for _ in range(3)]
+    ArrayKernels(np).unpack(windows, packed[0], back[0])
+    CompiledKernels().unpack(windows, packed[0], back[1])
+    plain["unpack"](packed[0].T, *places, *image, back[2].T)
+    np.testing.assert_allclose(back[0], back[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(back[1], back[2], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("image", "window", "steps"), POOLINGS, ids=str)
+def test_pooling_compiled_and_plain(image, window, steps):
+    from acoustic import _image_kernels
+    from acoustic.array_kernels import ArrayKernels
+    from acoustic.kernels import CompiledKernels
+
+    rng = np.random.default_rng(10)
+    rows, cols = spread(image.height, window[1], steps[1]), spread(image.width, window[0], steps[0])
+    windows = Windows(image, rows, cols, window[1], tuple(range(window[0])))
+    places = (np.array(rows), np.array(cols), windows.height, np.array(windows.offsets), image.height, image.channels)
+    x = np.asfortranarray(rng.integers(-2, 3, (image.size, 5)).astype(np.float32))  # with equals
+    size = windows.count * image.channels
+    grad = np.asfortranarray(rng.standard_normal((size, 5)).astype(np.float32))
+
+    def results(kernels):
+        out, winner, mean = (np.empty((size, 5), np.float32, order="F") for _ in range(3))
+        first, second = np.empty_like(x), np.empty_like(x)
+        if kernels is None:
+            twin = {
+                name: getattr(getattr(_image_kernels, name), "py_func", getattr(_image_kernels, name))
+                for name in ("max_pool", "max_pool_gradient", "average_pool", "average_pool_gradient")
+            }
+            twin["max_pool"](x.T, *places, out.T, winner.T)
+            twin["max_pool_gradient"](grad.T, winner.T, first.T)
+            twin["average_pool"](x.T, *places, mean.T)
+            twin["average_pool_gradient"](grad.T, *places, second.T)
+        else:
+            kernels.max_pool(windows, x, out, winner)
+            kernels.max_pool_gradient(grad, winner, first)
+            kernels.average_pool(windows, x, mean)
+            kernels.average_pool_gradient(windows, grad, second)
+        return out, winner, mean, first, second
+
+    expected = results(ArrayKernels(np))
+    for found in (results(CompiledKernels()), results(None)):
+        for a, b in zip(expected, found):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "window", "step", "padded"), [(5, 3, 1, False), (6, 4, 2, True), (5, 3, 2, True)])
+def test_spread_counts_as_the_book(size, window, step, padded):
+    expected = (size - window % 2) // step + 1 if padded else (size - window) // step + 1
+    assert len(spread(size, window, step, padded)) == expected
+
+
+@pytest.mark.parametrize("type_name", ["Plus", "Minus"])
+@pytest.mark.parametrize("bias_first", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_column_with_a_number_per_channel_is_repeated_over_the_image(type_name, bias_first, threads):
+    rng = np.random.default_rng(11)
+    network, matrices = network_over(Image(2, 3, 4), 70, rng)
+    network.backend.__dict__["team"] = type(network.backend.team)(threads)
+    network.add("Parameter", "bias", rows=4, initValueScale=20)
+    network.add(type_name, "v", *(("bias", "y") if bias_first else ("y", "bias")))
+    assert image_of(network.shapes["v"]) == Image(2, 3, 4)
+    y, v = values_of(network, matrices, ["y", "v"])
+    bias, sign = np.tile(network["bias"].value, (6, 1)), -1 if type_name == "Minus" else 1
+    np.testing.assert_allclose(v, bias + sign * y if bias_first else y + sign * bias)
+    network.add("SumElements", "J", network.add("Sigmoid", "s", "v"))
+    for comparison in check_gradients(network, "J", matrices):
+        assert comparison.error < TOLERANCE, comparison
+
+
+def test_a_matrix_is_not_repeated_downwards():
+    network = Network(threads=1)
+    for name, rows in (("a", 2), ("b", 4)):
+        network.add("Parameter", name, rows=rows, cols=2)
+    with pytest.raises(ShapeError, match="X is 2x2, Y is 4x2; expected rows equal"):
+        network.add("Plus", "c", "a", "b")
