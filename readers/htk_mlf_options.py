@@ -9,6 +9,7 @@ from pathlib import Path
 from readers.config import Config
 from readers.config_values import did_you_mean
 from readers.errors import ConfigError
+from readers.records import parse_randomize
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
 
 METHODS = ("blockRandomize", "rollingWindow")
@@ -48,7 +49,7 @@ class ReaderOptions:
     def from_config(cls, config: Config) -> "ReaderOptions":
         method = config.choice("readMethod", METHODS, METHODS[0])
         _refuse_sequences(config)
-        shuffle, window = _parse_randomize(config)
+        shuffle, window = parse_randomize(config)
         max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
         max_skipped = config.float("maxSkippedFraction", 0.5)
         max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
@@ -108,23 +109,6 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
             "expected one with frames of its own before it"
         )
     return features, labels, warnings
-
-
-def _parse_randomize(config: Config) -> tuple[bool, int | None]:
-    """(shuffle, window)."""
-    text = config.text("randomize", "auto")
-    if text.lower() in ("auto", "none"):
-        return text.lower() == "auto", None
-    try:
-        window = config.int("randomize")
-    except ConfigError:
-        window = 0
-    if window < 1:
-        raise ConfigError(
-            f"{config.where('randomize')}: {config.full_name('randomize')} is {text!r}; "
-            "expected auto, none or a number of frames"
-        )
-    return True, window
 
 
 def _refuse_sequences(config: Config) -> None:

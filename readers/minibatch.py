@@ -10,7 +10,7 @@ Source: CNTK book, section 5.1 (IDataReader, IDataWriter); there a name is that 
 import importlib
 import importlib.metadata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ Progress = Callable[..., None]
 # Name: module and class; a module is imported when its reader is asked for.  The first is the default.
 READERS = {
     "HTKMLFReader": "readers.htk_mlf_reader:HTKMLFReader",
+    "UCIFastReader": "readers.uci_reader:UCIFastReader",
 }
 WRITERS = {
     "HTKMLFWriter": "readers.htk_mlf_writer:HTKMLFWriter",
@@ -68,10 +69,12 @@ class Reader(ABC):
 
     warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
     of what cannot be used; unit: what `num_utterances` and `skipped` count, in the plural; partial: whether the last,
-    short minibatch of an epoch is given.
+    short minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user
+    does not, beside randomize=none.
     """
 
     unit: ClassVar[str] = "utterances"
+    test_settings: ClassVar[Mapping[str, str]] = {}
     partial: bool = True
 
     def __init__(self) -> None:

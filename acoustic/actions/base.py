@@ -74,8 +74,10 @@ class Action:
     ) -> Reader:
         """The reader of a block; order: value of `randomize` where the block itself sets none; write: features only."""
         block = self.config.block(name)
-        if order is not None and not block.has_own("randomize"):
-            block.merge(Source.from_text(f"randomize={order}", "set by the action"))
+        if order is not None:
+            for setting, value in {"randomize": order, **getattr(reader_class(block), "test_settings", {})}.items():
+                if not block.has_own(setting):
+                    block.merge(Source.from_text(f"{setting}={value}", "set by the action"))
 
         def checked(done: int, total: int) -> None:
             progress(done, total, checking=name)

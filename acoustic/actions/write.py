@@ -54,8 +54,8 @@ class Write(Action):
         engine = Engine(network, names)
         reader = self.open_reader("reader", log, progress, write=True)
         check_inputs(engine, reader)
-        report = RunReport("utterances")
-        num_frames = 0
+        report = RunReport(reader.unit)
+        num_frames = num_minibatches = 0
         with self._output(network, names, reader.num_utterances, log) as put:
             for utterance in reader.utterances():
                 matrices = {name: utterance.matrices[name] for name in engine.inputs}
@@ -67,10 +67,12 @@ class Write(Action):
                         raise
                     report.fail(utterance.key, describe(fault))
                     continue
-                report.done()
-                num_frames += next(iter(values.values())).shape[1]
+                count = next(iter(values.values())).shape[1]
+                report.done(1 if reader.unit == "utterances" else count)
+                num_frames += count
+                num_minibatches += 1
                 if self.trace_level > 0:
-                    log(f"Minibatch[{report.num_done}]: ActualMBSize = {next(iter(values.values())).shape[1]}")
+                    log(f"Minibatch[{num_minibatches}]: ActualMBSize = {count}")
                 progress(utterance.line + 1, reader.num_utterances, frames=num_frames)
         for name, reason in reader.skipped:
             report.skip(name, reason)

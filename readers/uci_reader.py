@@ -1,0 +1,129 @@
+"""UCIFastReader: minibatches of records from text files, a record a line.
+
+    reader = UCIFastReader(config.block("Simple_Demo").block("reader"))
+    for minibatch in reader.minibatches(epoch=0, minibatch_size=25):
+        minibatch.matrices["features"]          # (2, 25) float32, Fortran order
+        minibatch.matrices["labels"]            # (2, 25) one-hot columns
+
+Any number of blocks of features and of labels, from one file or several that go record by record.  With wfile=... the
+records are kept in a binary cache (see uci_cache), which is mapped instead of read, so that the data may be larger than
+memory.
+Source: CNTK book 3.4.1.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from readers.config import Config
+from readers.errors import FormatError
+from readers.minibatch import Progress
+from readers.records import RecordOrder, RecordReader, RecordStream
+from readers.uci import UCIBlock, UCILayout, read_uci
+from readers.uci_options import UCIOptions, UCIStream
+
+
+class UCIFastReader(RecordReader):
+    """Opens and parses everything that the block of a reader names.
+
+    config: the reader's block; rng_seed: the order of records follows from it and the number of the sweep alone.
+    write: for action write, which needs no labels.  progress(done, total): called while text is read.
+
+    Raises ConfigError or FormatError, with file and line, for text that is not what the blocks ask for.
+    """
+
+    # A map made from test data would number the classes in an order of its own.
+    test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        options = UCIOptions.from_config(config, write)
+        columns = read_columns(options, progress)
+        streams = [
+            RecordStream(stream.name, columns[stream.name], stream.num_classes, stream.dim_where)
+            for stream in options.streams
+        ]
+        super().__init__(streams, RecordOrder.from_config(config), rng_seed, options.streams[0].file.stem)
+        self.warnings = options.warnings
+
+
+def read_columns(options: UCIOptions, progress: Progress | None = None) -> dict[str, np.ndarray]:
+    """The values of each stream, (N, dim) float32 or the classes (N,) int32, from text.
+
+    Label maps that are to be made are written when all of the text has been read.
+    """
+    parts: dict[str, list[np.ndarray]] = {stream.name: [] for stream in options.streams}
+    for block in joined_blocks(options, progress):
+        for name, values in block.items():
+            parts[name].append(values)
+    for stream in options.streams:
+        stream.finish()
+    return {name: np.concatenate(values) if len(values) > 1 else values[0] for name, values in parts.items()}
+
+
+def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iterator[dict[str, np.ndarray]]:
+    """Values of some consecutive records at a time, by stream.
+
+    Files are read in step.  Raises FormatError when one has more records than another, or all have none.
+    """
+    files = list(dict.fromkeys(stream.file for stream in options.streams))
+    sources = [_FileColumns(file, options, progress if file == files[0] else None) for file in files]
+    total = 0
+    while True:
+        held = [source.available() for source in sources]
+        if not min(held):
+            break
+        block: dict[str, np.ndarray] = {}
+        for source in sources:
+            block |= source.take(min(held))
+        total += min(held)
+        yield block
+    if max(held):
+        longer, shorter = files[held.index(max(held))], files[held.index(0)]
+        raise FormatError(f"{shorter}: {total} records; expected as many as in {longer}")
+    if not total:
+        raise FormatError(f"{files[0]}: no records; expected one on each line")
+
+
+class _FileColumns:
+    """The columns of one file, parsed as they are asked for."""
+
+    def __init__(self, file: Path, options: UCIOptions, progress: Progress | None):
+        self._streams = [stream for stream in options.streams if stream.file == file]
+        numbers: list[int] = []
+        labels: list[int] = []
+        self._place: dict[str, slice | int] = {}
+        for stream in self._streams:
+            if stream.labels is None:
+                self._place[stream.name] = slice(len(numbers), len(numbers) + stream.dim)
+                numbers.extend(range(stream.start, stream.start + stream.dim))
+            else:
+                self._place[stream.name] = len(labels)
+                labels.append(stream.start)
+        layout = UCILayout(numbers, labels, options.delimiters, options.decimal_point)
+        self._file, self._progress = file, progress
+        self._blocks = read_uci(file, layout)
+        self._held: dict[str, np.ndarray] = {}
+
+    def available(self) -> int:
+        """Records at hand; 0 at the end of the file."""
+        while not self._held or not len(next(iter(self._held.values()))):
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._held = {stream.name: self._values(stream, block) for stream in self._streams}
+            if self._progress is not None:
+                self._progress(block.end, self._file.stat().st_size)
+        return len(next(iter(self._held.values())))
+
+    def take(self, count: int) -> dict[str, np.ndarray]:
+        taken = {name: values[:count] for name, values in self._held.items()}
+        self._held = {name: values[count:] for name, values in self._held.items()}
+        return taken
+
+    def _values(self, stream: UCIStream, block: UCIBlock) -> np.ndarray:
+        place = self._place[stream.name]
+        if stream.labels is None:
+            return np.ascontiguousarray(block.numbers[:, place])
+        return stream.labels.classes(block.labels[place], lambda record: f"{self._file}:{block.lines[record]}")
