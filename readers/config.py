@@ -149,7 +149,7 @@ class Config(Scope):
             raise ConfigError(
                 f"{entry.value.where}: {self.full_name(name)} is {shorten(value.text)!r}; expected a block [...]"
             )
-        config = Config(entry.name, self, pieces[0].where)
+        config = type(self)(entry.name, self, pieces[0].where)
         for piece in pieces:
             config.merge(*inside_brackets(piece, "[", ";"))
         return config
@@ -218,14 +218,14 @@ class Config(Scope):
         )
 
 
-def load_config(arguments: Sequence[str]) -> Config:
+def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:
     """The configuration that a command line asks for: `configFile=a+b name=value ... currentDirectory=dir`.
 
     Arguments count from left to right, the later value wins.  The directory is changed for the whole process, at once.
     Raises ConfigError naming file and line, or the argument.
     """
     files = ConfigFiles()
-    config = Config()
+    config = config_type()
     for argument in arguments:
         for source in files.read_argument(argument):
             config.merge(source)

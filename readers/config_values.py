@@ -97,10 +97,13 @@ def split_array(value: Span, what: str) -> list[Span]:
     return elements
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like `name`, when one is spelled at all like it; case does not count."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is spelled most like `name`, when one is spelled at all like it; case does not count.
+
+    cutoff: how alike, 0 to 1 (difflib's ratio).
+    """
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 

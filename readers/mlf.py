@@ -17,6 +17,7 @@ import numpy as np
 
 from readers.errors import FormatError
 from readers.files import atomic_write
+from readers.findings import OnFault
 from readers.names import cut_extension, key_of
 from readers.text import escape, is_number, quote_name, read_lines, split_fields
 
@@ -53,6 +54,7 @@ class MLF(Mapping):
         self._labels: dict[str, list[Label]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._any_path: set[str] = set()
+        self.faulty: set[str] = set()  # file:line of entries with faults that `read_mlf` told of and passed over
         self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
 
     def __getitem__(self, key: str) -> list[Label]:
@@ -125,11 +127,18 @@ def _wildcard(pattern: str) -> re.Pattern:
     return re.compile("".join(pieces.get(character) or re.escape(character) for character in pattern), re.DOTALL)
 
 
-def read_mlf(path: str | os.PathLike, keys: Collection[str] | None = None, into: MLF | None = None) -> MLF:
+def read_mlf(
+    path: str | os.PathLike,
+    keys: Collection[str] | None = None,
+    into: MLF | None = None,
+    on_fault: OnFault | None = None,
+) -> MLF:
     """Read a master label file.
 
     keys: only these utterances are kept (patterns always); the others' lines are not even parsed.
     into: add to this MLF, so that several files make one.
+    on_fault: told of each bad line and entry, which is then left out (of a repeated entry the first stays); by default
+    the first is raised.
     Raises FormatError, with file and line, for a missing header, an entry that is not closed or is there twice, an
     indirection (`->`, `=>`), and a malformed label line.
     """
@@ -140,18 +149,29 @@ def read_mlf(path: str | os.PathLike, keys: Collection[str] | None = None, into:
         found = lines[0].strip() if lines else ""
         raise FormatError(f"{path}:1: first line {found[:40]!r}; expected {HEADER}")
     source = f"{path}"
-    index = 1
+    index = first = 1
+
+    def told(fault: FormatError) -> None:
+        mlf.faulty.add(f"{source}:{first}")
+        on_fault(fault)
+
     while index < len(lines):
         text = lines[index].strip()
         index += 1
         if not text or text == HEADER:  # concatenated files repeat the header
             continue
-        name = _entry_name(text, f"{source}:{index}")
         first = index
-        index = _find_dot(lines, index, source, name)
-        if wanted is not None and not (key_of(name) in wanted or "*" in name[1:] or "?" in name):
-            continue
-        mlf.add(name, _parse_labels(lines, first, index - 1, source), source, first)
+        try:
+            name = _entry_name(text, f"{source}:{first}")
+            index = _find_dot(lines, first, source, name)
+            if wanted is not None and not (key_of(name) in wanted or "*" in name[1:] or "?" in name):
+                continue
+            mlf.add(name, _parse_labels(lines, first, index - 1, source, on_fault and told), source, first)
+        except FormatError as fault:
+            if on_fault is None:
+                raise
+            told(fault)
+            index = max(index, next((i + 1 for i in range(first, len(lines)) if lines[i].strip() == "."), len(lines)))
     return mlf
 
 
@@ -198,7 +218,7 @@ def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
     raise FormatError(f'{source}:{begin}: entry "{name}" is not closed; expected a line with a single dot')
 
 
-def _parse_labels(lines: list[str], first: int, last: int, source: str) -> list[Label]:
+def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault: OnFault | None = None) -> list[Label]:
     """Labels of the lines first..last-1 (counted from 0)."""
     labels = []
     append, intern = labels.append, sys.intern
@@ -228,7 +248,12 @@ def _parse_labels(lines: list[str], first: int, last: int, source: str) -> list[
                     f"{source}:{index + 1}: entry name {line.strip()} among the labels of an entry; "
                     "expected a line with a single dot before it"
                 )
-        append(_parse_label(pairs, f"{source}:{index + 1}"))
+        try:
+            append(_parse_label(pairs, f"{source}:{index + 1}"))
+        except FormatError as fault:
+            if on_fault is None:
+                raise
+            on_fault(fault)
     return labels
 
 
@@ -369,23 +394,35 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
         ) from None
 
 
-def read_state_list(path: str | os.PathLike) -> list[str]:
+def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
     """A label mapping file: one name per line, its class is the number of lines with names before it.
 
-    Blank lines do not count.  Raises FormatError for a name that comes twice, a line of several words, and no names.
+    Blank lines do not count.  on_fault: told of each bad line, and of blank lines before names, where other programs
+    give the names behind them other numbers; by default the first bad line is raised.
+    Raises FormatError for a name that comes twice, a line of several words, and no names.
     """
     names: dict[str, int] = {}
+    blank = 0
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
+        fault = None
         if not fields:
+            blank = blank or number
             continue
         if len(fields) > 1:
-            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected one name per line")
-        if fields[0] in names:
-            raise FormatError(
+            fault = FormatError(f"{path}:{number}: {line.strip()!r}; expected one name per line")
+        elif fields[0] in names:
+            fault = FormatError(
                 f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
             )
-        names[fields[0]] = number
+        if fault and on_fault is None:
+            raise fault
+        if fault:
+            on_fault(fault)
+        if blank and on_fault is not None:
+            on_fault(FormatError(f"{path}:{blank}: blank line before a name; expected none, for some count it"))
+        blank = 0
+        names.setdefault(fields[0], number)
     if not names:
         raise FormatError(f"{path}: no names; expected one per line")
     return list(names)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from readers.errors import FormatError
 from readers.files import atomic_write
+from readers.findings import OnFault
 from readers.names import key_of
 from readers.text import quote_name, read_lines, split_fields
 
@@ -48,12 +49,15 @@ class ScpEntry(NamedTuple):
         return f"{self.source_file}:{self.line}"
 
 
-def read_scp(path: str | os.PathLike, prefix: str = "", expand: bool = True) -> list[ScpEntry]:
+def read_scp(
+    path: str | os.PathLike, prefix: str = "", expand: bool = True, on_fault: OnFault | None = None
+) -> list[ScpEntry]:
     """The entries of an SCP in file order; blank lines are passed over.
 
     prefix: put before every path (the part right of `=`), joined by one slash; backslashes in it become slashes.
     expand: without a prefix, the first `...` of a path becomes the directory of the SCP itself; a writer's list of
     output files wants it off.
+    on_fault: told of each bad line, which is then passed over; by default the first is raised.
     Raises FormatError, with file and line, for a malformed entry or a range whose end is before its start.
     """
     prefix = prefix.replace("\\", "/").rstrip("/") if prefix else ""
@@ -61,8 +65,14 @@ def read_scp(path: str | os.PathLike, prefix: str = "", expand: bool = True) -> 
     entries = []
     for number, line in enumerate(read_lines(path), 1):
         line = line.strip()
-        if line:
+        if not line:
+            continue
+        try:
             entries.append(_parse_entry(line, f"{path}", number, prefix, directory if expand else None))
+        except FormatError as fault:
+            if on_fault is None:
+                raise
+            on_fault(fault)
     return entries
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
+from readers.findings import OnFault
 from readers.htk import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.mlf import MLF, frame_labels, read_mlf, read_state_list
 from readers.names import key_of
@@ -49,15 +50,10 @@ class FeatureStream:
     _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, name: str, config: Config) -> "FeatureStream":
-        """Reads the SCP; nothing is known of the files yet."""
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "FeatureStream":
+        """Reads the SCP, on_fault as there; nothing is known of the files yet."""
         if config.has_own("type"):
             config.choice("type", ["real"])
-        scp = config.path("scpFile")
-        with naming(config, "scpFile"):
-            entries = read_scp(scp, prefix=config.text("prefixPathInSCP", ""))
-        if not entries:
-            raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         dim = config.int("dim")
         if dim < 1:
             raise ConfigError(f"{config.where('dim')}: {config.full_name('dim')} is {dim}; expected at least 1")
@@ -68,6 +64,11 @@ class FeatureStream:
                 f"{config.where('expandToUtterance')}: {config.full_name()} repeats one frame and has a context "
                 "window; expected one or the other"
             )
+        scp = config.path("scpFile")
+        with naming(config, "scpFile"):
+            entries = read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
+        if not entries:
+            raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         return cls(name, dim, entries, str(scp), config.where("dim"), context, expand)
 
     def header(self, entry: ScpEntry) -> HTKHeader:
@@ -184,8 +185,8 @@ class LabelStream:
     mlf: MLF = field(default_factory=MLF)
 
     @classmethod
-    def from_config(cls, name: str, config: Config) -> "LabelStream":
-        """Reads the mapping files, not the MLF."""
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "LabelStream":
+        """Reads the mapping files, on_fault as for `read_state_list`; not the MLF."""
         for kind in ("labelType", "type"):
             if config.has_own(kind):
                 config.choice(kind, ["category"])
@@ -203,7 +204,7 @@ class LabelStream:
         states = None
         if config.text("labelMappingFile", ""):
             with naming(config, "labelMappingFile"):
-                states = read_state_list(config.path("labelMappingFile"))
+                states = read_state_list(config.path("labelMappingFile"), on_fault)
         state_ids = None if states is None else {state: number for number, state in enumerate(states)}
         stream = cls(name, num_classes, num_classes, paths, config.where(source), config.where(dim_name), state_ids)
         if config.text("labelToTargetMappingFile", ""):
@@ -212,11 +213,14 @@ class LabelStream:
                 stream.targets = stream._read_targets(config)
         return stream
 
-    def load(self, keys: Collection[str]) -> None:
-        """Read the MLFs, for these utterances only.  Raises FormatError when they have labels for none of them."""
+    def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
+        """Read the MLFs, for these utterances only, on_fault as for `read_mlf`.
+
+        Raises FormatError when they have labels for none of them.
+        """
         for path in self.mlf_paths:
             try:
-                read_mlf(path, keys, into=self.mlf)
+                read_mlf(path, keys, into=self.mlf, on_fault=on_fault)
             except OSError as fault:
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
         if not self.mlf and not self.mlf.patterns:

@@ -19,6 +19,7 @@ COMMANDS = {
     "argon": "decode features or audio to an MLF and lattices",
     "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
     "recipe": "run a whole recipe: an4, timit",
+    "validate": "every fault of a configuration and of the data it names, before any work is done",
     "info": "what is inside a feature file, model, graph, language model or MLF",
 }
 RAW_COMMANDS = ("cntk", "argon")
@@ -33,7 +34,10 @@ def run(argv: list[str]) -> int:
         module = importlib.import_module(f"recipes.cli.{argv[0]}")
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
-        return module.run(command_parser(argv[0], module).parse_args(argv[1:]))
+        parser = command_parser(argv[0], module)
+        # Options may stand between settings; a parser with subcommands cannot have that.
+        parse = parser.parse_intermixed_args if getattr(module, "MIXED", False) else parser.parse_args
+        return module.run(parse(argv[1:]))
     umbrella_parser().parse_args(argv)  # prints help, or says which commands there are and exits with 2
     umbrella_parser().print_help()
     return 2

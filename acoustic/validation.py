@@ -1,0 +1,180 @@
+"""Every fault that would keep the commands of a configuration from their work, found without doing any of it.
+
+Options are read by the actions themselves, data by the readers' checks (readers.data_check), networks are built or
+loaded as the actions do it; here their faults are gathered, and what one finds is held against what another needs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+from acoustic.actions import make_action
+from acoustic.actions.base import Action, Machine
+from acoustic.network import Network
+from acoustic.order import forward_order
+from acoustic.training.evaluation import check_inputs
+from readers.config_check import CheckedConfig
+from readers.data_check import ReaderFigures, Seen, check_reader
+from readers.errors import ArgonautError
+from readers.files import require_writable
+from readers.minibatch import open_writer
+
+Progress = Callable[..., None]
+READER_BLOCKS = ("reader", "cvReader")
+
+
+@dataclass
+class CommandFigures:
+    """What a command would do: its name, the action, its network (None if there is none) and readers by block."""
+
+    command: str
+    action: str
+    network: Network | None = None
+    readers: dict[str, ReaderFigures] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """A few lines for people."""
+        lines = [f"{self.command}: action {self.action}"]
+        if self.network is not None:
+            sizes = ":".join(str(rows) for rows in _layer_sizes(self.network))
+            lines.append(
+                f"  network: {len(self.network.nodes)} nodes, {self.network.num_parameters()} parameters, "
+                f"input to output {sizes}"
+            )
+        for name, figures in self.readers.items():
+            hours = figures.num_frames * figures.period * 1e-7 / 3600
+            streams = ", ".join(f"{stream} ({rows})" for stream, rows in figures.streams.items())
+            lines.append(
+                f"  {name}: {figures.num_usable} utterances, {figures.num_frames} frames"
+                + (f" ({hours:.2f} hours)" if figures.period else "")
+                + f": {streams or 'no stream that can be used'}"
+            )
+        return lines
+
+
+class Validation:
+    """Checks the commands of a configuration one after another; faults go to config.findings.
+
+    config: the outermost block; read_values: read all features, not only their headers; progress(done, total).
+    """
+
+    def __init__(self, config: CheckedConfig, machine: Machine, read_values: bool, progress: Progress):
+        self.config, self.findings = config, config.findings
+        self.machine = replace(machine, device="cpu")
+        self.progress = progress
+        self._read: Seen | None = set() if read_values else None
+        self._made: dict[Path, Network | None] = {}  # the models that the commands so far leave behind
+
+    def check(self, command: str) -> list[CommandFigures]:
+        """The actions of a command."""
+        self.findings.group = command
+        names = self.config.check(lambda: self.config.block(command).array("action", ["train"]))
+        return [self._check_action(command, name) for name in names or ()]
+
+    def finish(self) -> None:
+        """After the last command: names that nothing asked for."""
+        self.findings.group = ""
+        for message in self.config.unread():
+            self.findings.add(message)
+
+    def _check_action(self, command: str, name: str) -> CommandFigures:
+        figures = CommandFigures(command, name)
+        action = self.config.check(lambda: make_action(name, self.config.block(command), self.machine))
+        if action is not None:
+            for message in action.misspelled():
+                self.findings.add(message)
+            figures.network = self._network(action)
+        write = action is not None and "writer" in action.blocks
+        for block in READER_BLOCKS if action is None else action.blocks:
+            if block in READER_BLOCKS and self.config.block(command).is_block(block):
+                reader = self._reader(command, block, write)
+                if reader is not None:
+                    figures.readers[block] = reader
+        if action is not None and figures.network is not None:
+            self._compare(command, action, figures)
+        return figures
+
+    def _reader(self, command: str, block: str, write: bool) -> ReaderFigures | None:
+        return check_reader(self.config, (command, block), write, self._read, self.progress)
+
+    # Networks
+
+    def _network(self, action: Action) -> Network | None:
+        """The network of an action: one it describes, the model of an earlier command, or a file's."""
+        path = action.model_path
+        makes = type(action).network is not Action.network
+        if not makes and path in self._made:
+            return self._made[path]
+        network = None
+        with self.findings.catch():
+            network = action.network()
+            if not makes:
+                self._check_values(path, network)
+        if makes:
+            self._made[path] = network
+        return network
+
+    def _check_values(self, path: Path, network: Network) -> None:
+        xp = network.backend.xp
+        for node in network.stored():
+            if node.value is None:
+                self.findings.add(f"{path}: {node.where}: not computed; expected a trained model")
+            elif not xp.isfinite(node.value).all():
+                self.findings.add(f"{path}: {node.where}: holds infinite values or no numbers; expected a sound model")
+
+    # Networks against data
+
+    def _compare(self, command: str, action: Action, figures: CommandFigures) -> None:
+        network = figures.network
+        try:
+            roots = action.roots(network)
+            inputs = [node.name for node in forward_order([network[name] for name in roots]) if node.is_input]
+        except ArgonautError as fault:
+            self.findings.add(fault)
+            return
+        for title, reader in figures.readers.items():
+            for name in inputs:
+                if name not in reader.streams and self._is_broken(command, title, name):
+                    continue  # its own fault is known
+                with self.findings.catch():
+                    check_inputs(SimpleNamespace(inputs=[name], network=network), reader, f"{command}.{title}")
+        if "writer" in action.blocks and self.config.block(command).is_block("writer"):
+            self._check_writer(command, network, roots, figures.readers.get("reader"))
+
+    def _is_broken(self, command: str, reader: str, stream: str) -> bool:
+        """Whether a stream is described, but so that there is no telling its dimension."""
+        return self.config.block(command).block(reader).has_own(stream)
+
+    def _check_writer(self, command: str, network: Network, roots: Sequence[str], reader: ReaderFigures | None) -> None:
+        writer = self.config.check(lambda: open_writer(self.config.block(command).block("writer")))
+        if writer is None:
+            return
+        for warning in writer.warnings:
+            self.findings.add(warning)
+        outputs = getattr(writer, "outputs", {})
+        dims = {name: network.shapes[name].rows for name in roots}
+        with self.findings.catch():
+            writer.check(dims, len(reader.keys) if reader else 0)
+        for output in outputs.values() if isinstance(outputs, dict) else ():
+            self._check_paths(output, reader)
+
+    def _check_paths(self, output, reader: ReaderFigures | None) -> None:
+        """Can the files be written, and does each line stand for the same utterance as in the reader's list?"""
+        for directory in {str(Path(path).parent): path for path in output.paths}.values():
+            with self.findings.catch():
+                require_writable(directory)
+        wanted = [Path(key).name for key in reader.keys] if reader else []
+        found = [Path(path).stem for path in output.paths]
+        if sorted(wanted) == sorted(found) and wanted != found:
+            line = next(i for i, (one, other) in enumerate(zip(wanted, found)) if one != other)
+            self.findings.add(
+                f"{output.list_file}:{line + 1}: {found[line]}; expected {wanted[line]}, for outputs are written line "
+                "by line with the reader's SCP"
+            )
+
+
+def _layer_sizes(network: Network) -> list[int]:
+    """Rows of the input and of each affine layer on the way up: those of the parameters that are matrices."""
+    shapes = [network.shapes[node.name] for node in network.parameters()]
+    return [network.shapes[name].rows for name in network.features[:1]] + [s.rows for s in shapes if s.cols != 1]

@@ -1,0 +1,88 @@
+"""Read everything that a configuration of cntk names, and list every fault in it, before any work is done.
+
+worked example:
+  argonaut validate timit.cntk+mine.cntk command=TIMIT_Train
+prints
+  TIMIT_Train
+    mine.cntk:12: TIMIT_Train.SGD.maxEpoch is not known here; did you mean maxEpochs
+    lists/train.scp:817: no labels in labels/train.mlf; expected an entry 'fcjf0-sx37'
+    lists/train.scp:902: frames [0,411] of feat/fdaw0-si1406.fbank, which has 398; expected a last frame of at most 397
+  3 faults in 2 files
+
+Checked are options (unknown, misspelled, out of range), lists and label files (malformed lines, names that come twice,
+missing files, other orders), headers of features and their values, lengths of labels against features, states against
+state lists, dimensions of networks against readers, models against data, and whether outputs can be written.
+-v also says what a run would do.  Exit status: 0 no fault, 1 some, 2 the configuration could not be read.
+"""
+
+import argparse
+import sys
+
+MIXED = True  # options may stand between the settings
+FILE_FORMS = ("configfile=", "currentdirectory=")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", metavar="FILE[+FILE...]", help="configuration files, as cntk takes them"
+    )
+    parser.add_argument("settings", nargs="*", metavar="name=value", help="settings over those of the files")
+    parser.add_argument("--quick", action="store_true", help="look at the headers of features, not at their values")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from acoustic.validation import Validation
+    from readers.config import load_config
+    from readers.config_check import CheckedConfig
+    from recipes.cli.console import progress_display
+
+    config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
+    findings = config.findings
+    for warning in config.warnings:
+        findings.add(warning)
+    commands = config.check(lambda: config.array("command", ["train"])) or []
+    machine = check_top(config, commands)
+    with progress_display("validate") as progress:
+        validation = Validation(config, machine, not arguments.quick, progress)
+        figures = [figure for command in commands for figure in validation.check(command)]
+        validation.finish()
+    if arguments.verbose:
+        for figure in figures:
+            print(*figure.lines(), sep="\n")
+    for group, faults in findings.faults.items():
+        print(group or "all commands")
+        for fault in faults:
+            print(f"  {fault}")
+    print(findings.summary())
+    return 1 if len(findings) else 0
+
+
+def command_line(files: str, settings: list[str]) -> list[str]:
+    """The arguments of cntk: the first may be files without `configFile=`."""
+    first = files if files.lower().startswith(FILE_FORMS) else f"configFile={files}"
+    return [first, *settings]
+
+
+def check_top(config, commands: list[str]):
+    """What stands outside of all commands; returns the machine to work on, the CPU where what is asked for is wrong."""
+    from acoustic.actions import Machine
+    from recipes.cli.cntk import read_machine
+
+    machine = config.check(lambda: read_machine(config)) or Machine()
+    config.check(lambda: config.int("numCPUThreads", 0))
+    config.check(lambda: config.bool("makeMode", True))
+    config.check(lambda: log_file(config, commands))
+    return machine
+
+
+def log_file(config, commands: list[str]) -> None:
+    """Can the log be written that `stderr` asks for?"""
+    from readers.files import require_writable
+
+    prefix = config.text("stderr", "")
+    if prefix:
+        require_writable(f"{prefix.replace(chr(92), '/')}_{'_'.join(commands)}.log")
+
+
+if __name__ == "__main__":
+    sys.exit("expected: argonaut validate FILE")
