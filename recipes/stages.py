@@ -5,8 +5,8 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,12 +20,19 @@ class Stage:
     """One step of a recipe.
 
     run: does the work; returns 1 when something was lost on the way (a report of its own names it), else 0 or None.
-    help: what it makes.
+    help: what it makes.  needs: the earlier stages whose results it uses, None for all of them.  settings: what decides
+    its outcome beside the settings of the run, as JSON values.
     """
 
     name: str
     help: str
     run: Callable[[], int | None]
+    needs: tuple[str, ...] | None = None
+    settings: dict = field(default_factory=dict)
+
+    def follows(self, names: Collection[str]) -> bool:
+        """Whether one of the stages of these names comes before it."""
+        return bool(names) and (self.needs is None or not set(names).isdisjoint(self.needs))
 
 
 def run_stages(
@@ -39,7 +46,7 @@ def run_stages(
     """Run the stages from `first` to `last` and return the exit status.
 
     A stage writes `out/stages/NAME.done` as its very last act: settings, seed and commit, seconds and losses.  Without
-    `first`, stages that are marked done with the same settings are skipped, until one has to run; from there on all do.
+    `first`, stages that are marked done with the same settings are skipped, unless one that they need had to run.
     settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done.
     closing: called when the last of the stages is done, to print what came out.
     """
@@ -55,17 +62,21 @@ def run_stages(
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
 
     lost_something = False
-    must_run = first is not None
+    ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
         title = f"stage {number}/{len(stages)} {stage.name}"
-        must_run = must_run or not _is_done(out, stage, settings)
-        if not must_run:
+        if first is None and not stage.follows(ran) and _is_done(out, stage, settings):
             print(f"{title}: done before", flush=True)
             continue
         print(f"{title}: {stage.help}", flush=True)
         # What follows this stage was made from what it is about to replace.
-        for later in stages[number - 1 :]:
-            _mark(out, later).unlink(missing_ok=True)
+        _mark(out, stage).unlink(missing_ok=True)
+        stale = {stage.name}
+        for later in stages[number:]:
+            if later.follows(stale):
+                stale.add(later.name)
+                _mark(out, later).unlink(missing_ok=True)
+        ran.add(stage.name)
         started = time.monotonic()
         lost = bool(stage.run())
         seconds = time.monotonic() - started
@@ -108,7 +119,9 @@ def _is_done(out: Path, stage: Stage, settings: dict) -> bool:
     if not mark.is_file():
         return False
     try:
-        return json.loads(mark.read_text(encoding="utf-8"))["settings"] == json.loads(json.dumps(settings))
+        return json.loads(mark.read_text(encoding="utf-8"))["settings"] == json.loads(
+            json.dumps(settings | stage.settings)
+        )
     except (json.JSONDecodeError, KeyError):
         return False  # a mark of another version: the stage runs again
 
@@ -116,7 +129,7 @@ def _is_done(out: Path, stage: Stage, settings: dict) -> bool:
 def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: bool) -> None:
     record = {
         "stage": stage.name,
-        "settings": settings,
+        "settings": settings | stage.settings,
         "version": version("argonaut-asr"),
         "commit": source_commit(),
         "python": sys.version.split()[0],

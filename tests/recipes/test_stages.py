@@ -1,6 +1,7 @@
 """Stages: order, resumption, changed settings, and the exit status."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -65,6 +66,31 @@ def test_run_stages_from_repeats_that_stage_and_all_after_it(tmp_path):
     run_stages(stages, tmp_path, {})
     assert log[-1] == "c"
     assert len(log) == 5
+
+
+def test_run_stages_runs_again_only_what_needs_what_ran(tmp_path):
+    log = []
+    a, b, c, d, e = recording_stages("abcde", log)
+    b, c = replace(b, needs=("a",)), replace(c, needs=("a",))
+    d = replace(d, needs=("b",))
+    run_stages([a, b, c, d, e], tmp_path, {})
+    (tmp_path / "stages" / "b.done").unlink()
+    log.clear()
+    run_stages([a, b, c, d, e], tmp_path, {})
+    assert log == ["b", "d", "e"]  # e has not said what it needs
+    log.clear()
+    run_stages([a, b, c, d, e], tmp_path, {}, first="b", last="b")
+    run_stages([a, b, c, d, e], tmp_path, {})
+    assert log == ["b", "d", "e"]
+
+
+def test_run_stages_a_stage_has_settings_of_its_own(tmp_path):
+    log = []
+    a, b = recording_stages("ab", log)
+    for names in ("x", "y", "y"):
+        run_stages([a, replace(b, settings={"names": names})], tmp_path, {"seed": 0})
+    assert log == ["a", "b", "b"]
+    assert json.loads((tmp_path / "stages" / "b.done").read_text())["settings"] == {"seed": 0, "names": "y"}
 
 
 def test_run_stages_faults_name_the_stage(tmp_path):
