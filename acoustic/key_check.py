@@ -1,9 +1,17 @@
-"""Names in a configuration block that nobody would read: an error with the nearest known name."""
+"""What is wrong with a configuration block: names that nobody would read, values out of range."""
 
 from collections.abc import Iterable, Mapping
 
 from readers.config import Config
 from readers.errors import ConfigError
+
+
+class OptionFault(ConfigError):
+    """A value out of range; `key` is its name in a configuration."""
+
+    def __init__(self, key: str, text: str):
+        super().__init__(f"{key}: {text}")
+        self.key, self.text = key, text
 
 
 def check_keys(config: Config, known: Iterable[str], not_built: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Where training stands: model files per epoch, the checkpoint beside each, and which of them a new run starts from.
 
 Model files are `modelPath.N` after epoch N, `modelPath` after the last one, `modelPath.0` before the first; the
-checkpoint of a model has `.ckp` appended (CNTK's names).  It holds the smoothed gradients and the counters.  It is
+checkpoint of a model has `.ckp` appended (CNTK's names).  It holds what the update rule keeps, and counters.  It is
 written before its model, and removed only after the next model stands, so that whenever the process dies the newest
 model has its checkpoint.
 """
@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +20,21 @@ from readers.errors import ModelError
 from readers.files import atomic_write
 
 FORMAT = "argonaut-checkpoint"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass
 class Checkpoint:
-    """Training after `epoch` epochs: frames seen so far, and the smoothed gradient (rows, cols) of each parameter."""
+    """Training after `epoch` epochs.
+
+    total_samples: frames seen so far; tensors: what the update rule keeps (see Updater); state: values for JSON of
+    whatever else a resumed run needs, by who needs them ("update", ...).
+    """
 
     epoch: int
     total_samples: int
-    velocities: dict[str, np.ndarray]
+    tensors: dict[str, np.ndarray]
+    state: dict[str, Any]
 
 
 class TrainingFiles:
@@ -89,20 +95,23 @@ class TrainingFiles:
         path = self.checkpoint(epoch)
         if not path.exists():
             return None
-        velocities, state = load_tensors(path)
+        tensors, state = load_tensors(path)
         if state.get("format") != FORMAT or state.get("version") != VERSION:
             found = f"{state.get('format')!r} version {state.get('version')!r}"
             raise ModelError(f"{path}: {found}; expected {FORMAT!r} version {VERSION}")
         counters = [state.get(name) for name in ("epoch", "total_samples")]
         if not all(isinstance(value, int) and value >= 0 for value in counters):
             raise ModelError(f"{path}: epoch and total_samples are {counters}; expected whole numbers >= 0")
-        return Checkpoint(*counters, velocities)
+        parts = state.get("state")
+        if not isinstance(parts, dict) or not isinstance(parts.get("update"), dict):
+            raise ModelError(f"{path}: no state of the update rule; expected an object with `update`")
+        return Checkpoint(*counters, tensors, parts)
 
     def save(self, network: Network, checkpoint: Checkpoint) -> None:
         """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept."""
         epoch = checkpoint.epoch
-        state = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": checkpoint.total_samples}
-        save_tensors(self.checkpoint(epoch), checkpoint.velocities, state)
+        metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": checkpoint.total_samples}
+        save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
         save_model(network, self.model(epoch))
         if not self.keep_checkpoints:
             for earlier in range(epoch):

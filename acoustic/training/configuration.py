@@ -1,7 +1,8 @@
 """The SGD block of a configuration, read into TrainingOptions.  Source: CNTK book, section 3.3.1."""
 
-from acoustic.key_check import check_keys
-from acoustic.training.options import OptionFault, TrainingOptions
+from acoustic.key_check import OptionFault, check_keys
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config import Config
 from readers.errors import ConfigError
 
@@ -14,13 +15,13 @@ READ = {
     "momentum_per_minibatch": ("momentumPerMB", "floats"),
     "momentum_per_sample": ("momentumPerSample", "floats"),
     "momentum_time_constant": ("momentumAsTimeConstant", "floats"),
-    "nesterov": ("useNAG", "bool"),
     "dropout_rate": ("dropoutRate", "floats"),
     "epoch_size": ("epochSize", "int"),
     "clipping_threshold": ("clippingThresholdPerSample", "float"),
     "clip_by_truncation": ("gradientClippingWithTruncation", "bool"),
     "l2_weight": ("L2RegWeight", "float"),
     "l1_weight": ("L1RegWeight", "float"),
+    "noise_deviation": ("gaussianNoiseInjectStd", "float"),
     "min_learning_rate": ("minLearningRatePerSample", "float"),
     "keep_checkpoints": ("keepCheckPointFiles", "bool"),
     "train_criterion": ("trainCriterionNodeName", "text"),
@@ -35,6 +36,7 @@ OTHER = (
     "modelPath",
     "makeMode",
     "gradUpdateType",
+    "useAdagrad",
     "adaptationRegType",
     "autoAdjust",
     "autoAdjustLR",
@@ -42,9 +44,7 @@ OTHER = (
 )
 WITHOUT_EFFECT = ("maxTempMemSizeInSamplesForCNN", "executionEngine", "parallelTrain", "learnerType", "sigFigs")
 NOT_BUILT = (
-    dict.fromkeys(("useAdagrad", "normWithAveMultiplier", "gaussianNoiseInjectStd"), "AdaGrad and RmsProp")
-    | dict.fromkeys(("rms_gamma", "rms_wgt_inc", "rms_wgt_dec", "rms_wgt_max", "rms_wgt_min"), "RmsProp")
-    | {"adaptationRegWeight": "KL adaptation", "gradientcheck": "gradient checks during training"}
+    {"adaptationRegWeight": "KL adaptation", "gradientcheck": "gradient checks during training"}
     | dict.fromkeys(
         (
             "reduceLearnRateIfImproveLessThan",
@@ -78,21 +78,39 @@ def training_options(sgd: Config) -> TrainingOptions:
     Raises ConfigError with file and line for unknown names (naming the nearest), for what is not built, and for values
     out of range.
     """
-    check_keys(sgd, [key for key, _ in READ.values()] + [*OTHER, *WITHOUT_EFFECT], NOT_BUILT)
+    check_keys(sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys()], NOT_BUILT)
     _refuse_other_learners(sgd)
     values = {field: getattr(sgd, kind)(key) for field, (key, kind) in READ.items() if sgd.has(key)}
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
     try:
-        return TrainingOptions(**values)
+        return TrainingOptions(**values, rule=_rule(sgd))
     except OptionFault as fault:
         raise ConfigError(f"{sgd.where(fault.key)}: {sgd.full_name(fault.key)}: {fault.text}") from None
 
 
+def rule_keys() -> list[str]:
+    """Names of the options of all update rules."""
+    return list(dict.fromkeys(key for rule in RULES.values() for key, _ in rule.keys.values()))
+
+
+def _rule(sgd: Config) -> Rule:
+    """The update rule with its options; those of other rules are not looked at.  Raises ConfigError, OptionFault."""
+    name = sgd.text("gradUpdateType", "") or "none"
+    if name.lower() not in RULES:
+        known = ", ".join(rule.names[0] for rule in dict.fromkeys(RULES.values()))
+        raise ConfigError(f"{sgd.where('gradUpdateType')}: gradUpdateType is {name}; expected {known}")
+    rule = RULES[name.lower()]
+    if sgd.bool("useAdagrad", False):  # the older switch
+        if rule not in (Momentum, AdaGrad):
+            raise OptionFault("useAdagrad", f"given beside gradUpdateType={name}; expected one of them")
+        rule = AdaGrad
+    if rule is not Momentum and sgd.bool("useNAG", False):
+        raise OptionFault("useNAG", f"given beside {rule.names[0]}; expected gradUpdateType=None with it")
+    return rule(**{field: getattr(sgd, kind)(key) for field, (key, kind) in rule.keys.items() if sgd.has(key)})
+
+
 def _refuse_other_learners(sgd: Config) -> None:
     """Raise ConfigError where the block asks for a learner, or a control of the learning rate, that is not built."""
-    update = sgd.text("gradUpdateType", "none")
-    if update.lower() not in ("none", "normal", "simple", ""):
-        _refuse(sgd, "gradUpdateType", update)
     regularisation = sgd.text("adaptationRegType", "none")
     if regularisation.lower() not in ("none", ""):
         _refuse(sgd, "adaptationRegType", regularisation)

@@ -8,18 +8,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from acoustic.key_check import OptionFault
+from acoustic.training.rules import Momentum, Rule
 from readers.config_values import Schedule
-from readers.errors import ConfigError
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
-
-
-class OptionFault(ConfigError):
-    """A value out of range; `key` is its name in a configuration."""
-
-    def __init__(self, key: str, text: str):
-        super().__init__(f"{key}: {text}")
-        self.key, self.text = key, text
 
 
 @dataclass(frozen=True)
@@ -57,13 +50,14 @@ class TrainingOptions:
     momentum_per_minibatch: Sequence[float] = ()
     momentum_per_sample: Sequence[float] = ()
     momentum_time_constant: Sequence[float] = ()  # in frames
-    nesterov: bool = False
     dropout_rate: Sequence[float] = (0.0,)
     epoch_size: int = 0  # frames; 0: all the data once
     clipping_threshold: float = math.inf  # per frame of the minibatch
     clip_by_truncation: bool = True  # else by the Frobenius norm of each parameter's gradient
     l2_weight: float = 0.0
     l1_weight: float = 0.0
+    rule: Rule = Momentum()  # noqa: RUF009 (frozen)
+    noise_deviation: float = 0.0  # of the normal noise added to every weight after every update
     min_learning_rate: float = 1e-9  # per frame; at a hundredth of it and below nothing is updated
     keep_checkpoints: bool = False
     train_criterion: str = ""  # node name; "": the network's first criterion
@@ -88,6 +82,8 @@ class TrainingOptions:
         _require("clippingThresholdPerSample", threshold > 0, threshold, "a threshold > 0")
         _require("L2RegWeight", 0 <= self.l2_weight < math.inf, self.l2_weight, "a weight >= 0")
         _require("L1RegWeight", 0 <= self.l1_weight < math.inf, self.l1_weight, "a weight >= 0")
+        deviation = self.noise_deviation
+        _require("gaussianNoiseInjectStd", 0 <= deviation < math.inf, deviation, "a deviation >= 0")
         if 0 < self.epoch_size < max(self.minibatch_size):
             raise OptionFault(
                 "epochSize", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"

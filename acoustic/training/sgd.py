@@ -148,7 +148,7 @@ class Trainer:
             if checkpoint is None:
                 self.log(f"warning: {self.files.checkpoint(start)} is missing; smoothed gradients start at zero")
             else:
-                self.updater.restore(checkpoint.velocities, self.files.checkpoint(start))
+                self.updater.restore(checkpoint.tensors, checkpoint.state["update"], self.files.checkpoint(start))
                 self.total_samples = checkpoint.total_samples
         computed = self._precompute()
         if self.files is None:
@@ -229,12 +229,13 @@ class Trainer:
             epoch=epoch, minibatch_size=values.minibatch_size, epoch_size=self.options.epoch_size
         )
         for index, minibatch in enumerate(minibatches):
+            seed = (self.seed, epoch, index)
             self.engine.forward(
                 minibatch.matrices,
                 training=True,
                 criterion=self.criterion,
                 dropout_rate=values.dropout_rate,
-                seed=(self.seed, epoch, index),
+                seed=seed,
             )
             figures = {name: scalar(self.engine, name) for name in self.names}
             if not math.isfinite(figures[self.criterion]):
@@ -244,10 +245,8 @@ class Trainer:
                 )
             if learns:
                 frames = minibatch.num_frames
-                if frames != values.minibatch_size:
-                    self.updater.begin(values.learning_rate, values.momentum_of(frames), frames)
-                else:
-                    self.updater.begin(values.learning_rate, momentum, frames)
+                own = momentum if frames == values.minibatch_size else values.momentum_of(frames)
+                self.updater.begin(values.learning_rate, own, frames, seed)
                 self.engine.backward(self.criterion, self.updater)
             display.add(figures, minibatch.num_frames)
         if not display.totals.num_frames:
@@ -277,10 +276,12 @@ class Trainer:
     def _save(self, epoch: int, row: dict) -> None:
         if self.files is None:
             return
-        velocities = {name: self.network.backend.to_host(v) for name, v in self.updater.velocities.items()}
+        tensors = {name: self.network.backend.to_host(matrix) for name, matrix in self.updater.tensors().items()}
         # History before model: a run killed in between repeats the epoch and writes the row again.
         append_history(self.files.history, row)
-        self.files.save(self.network, Checkpoint(epoch + 1, self.total_samples, velocities))
+        self.files.save(
+            self.network, Checkpoint(epoch + 1, self.total_samples, tensors, {"update": self.updater.scalars})
+        )
         last = epoch + 1 == self.options.max_epochs
         if last or time.monotonic() - self._last_plot > PLOT_INTERVAL:
             draw_history(self.history, self.files.plot)

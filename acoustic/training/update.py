@@ -1,61 +1,82 @@
-"""How a gradient changes a parameter: clipping, L2, smoothed or Nesterov steps, L1, in the tool's order.
+"""How a gradient changes a parameter: clipping, L2, the update rule, noise, L1, in the tool's order.
 
 Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2016 tool's learner.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from zlib import crc32
+
+import numpy as np
 
 from acoustic.network import Network
 from acoustic.node import Node
 from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import Step, rule_kernels
 from readers.errors import ModelError
 
 
 class Updater:
     """Changes parameters in place; called with (node, gradient), or parts of them, as soon as a gradient is complete.
 
-    A gradient is the sum over the frames of a minibatch, not their mean.  With learning rate l per frame, n frames
-    and momentum m of this minibatch, in this order:
+    A gradient is the sum over the frames of a minibatch, not their mean.  With learning rate l per frame and n frames,
+    in this order:
 
         g <- g clipped at c n           element by element, or scaled down when its Frobenius norm exceeds c n
         g <- g + L2 n w
-        v <- m v + (1 - m) l g          the step is v; with Nesterov's rule it is m v + (1 - m) l g with the new v
-        w <- w - step
+        w <- w changed by the rule      see rules/
+        w <- w + noise                  normal, of mean 0 and a given deviation
         w <- sign(w) max(|w| - L1 l n, 0)
 
     l is the parameter's own rate: the epoch's times its learningRateMultiplier.
-    velocities: v of each parameter, (rows, cols), starting at 0.
+    state: of each parameter what the rule keeps, name -> {name in the rule: matrix (rows, cols)}; scalars: numbers that
+    it keeps for all of them.
     """
 
     def __init__(self, network: Network, options: TrainingOptions):
-        self.options = options
+        self.options, self.rule = options, options.rule
         self.xp = network.backend.xp
         learnable = [node for node in network.parameters() if node.needs_gradient]
-        self.velocities = {node.name: _zeros(network, node) for node in learnable}
-        self._kernels = network.backend.kernels
-        plain = math.isinf(options.clipping_threshold) and not options.l2_weight and not options.l1_weight
-        self._plain = plain and not options.nesterov
+        self.state = {
+            node.name: {name: _filled(network, node, value) for name, value in self.rule.state.items()}
+            for node in learnable
+        }
+        self.scalars: dict[str, float] = {}
+        self._kernels = rule_kernels(network.backend)
         self._by_norm = options.clipping_threshold < math.inf and not options.clip_by_truncation
         self._rate = self._momentum = 0.0
         self._num_frames = 0
+        self._seed: Sequence[int] = ()
 
-    def restore(self, velocities: dict[str, Any], where: Any) -> None:
-        """Take up smoothed gradients of a checkpoint; `where` names it.  Raises ModelError when they do not fit."""
-        shapes = {name: velocity.shape for name, velocity in self.velocities.items()}
-        found = {name: velocity.shape for name, velocity in velocities.items()}
+    def tensors(self) -> dict[str, Any]:
+        """The state as "name in the rule:parameter" -> matrix."""
+        return {f"{kind}:{name}": matrix for name, state in self.state.items() for kind, matrix in state.items()}
+
+    def restore(self, tensors: Mapping[str, Any], scalars: Mapping[str, float], where: Any) -> None:
+        """Take up what `tensors` and `scalars` gave; `where` names it.  Raises ModelError when they do not fit."""
+        mine = self.tensors()
+        shapes = {name: matrix.shape for name, matrix in mine.items()}
+        found = {name: matrix.shape for name, matrix in tensors.items()}
         if found != shapes:
             odd = sorted(name for name in shapes | found if shapes.get(name) != found.get(name))
             raise ModelError(
-                f"{where}: smoothed gradients of {', '.join(odd)} do not fit the model; expected those of its training"
+                f"{where}: smoothed gradients {', '.join(odd)} do not fit the model and gradUpdateType "
+                f"{self.rule.names[0]}; expected those of its training"
             )
-        for name, velocity in velocities.items():
-            self.velocities[name][...] = self.xp.asarray(velocity)
+        if not all(isinstance(number, int | float) for number in scalars.values()):
+            raise ModelError(f"{where}: numbers of the update rule are {dict(scalars)}; expected numbers")
+        for name, matrix in mine.items():
+            matrix[...] = self.xp.asarray(tensors[name])
+        self.scalars = dict(scalars)
 
-    def begin(self, learning_rate: float, momentum: float, num_frames: int) -> None:
-        """What holds for the next minibatch: learning rate per frame, momentum of the minibatch, its frames."""
-        self._rate, self._momentum, self._num_frames = learning_rate, momentum, num_frames
+    def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
+        """What holds for the next minibatch.
+
+        learning_rate per frame; momentum of the minibatch; its frames; seed: whole numbers that noise is drawn from.
+        """
+        self._rate, self._momentum, self._num_frames, self._seed = learning_rate, momentum, num_frames, seed
+        self.rule.advance(self.scalars, num_frames)
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter; the gradient's memory is used up."""
@@ -64,36 +85,47 @@ class Updater:
             norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
             if norm > limit:
                 gradient *= limit / norm
-        self._step(node, node.value, gradient, self.velocities[node.name])
+        self._update(node, gradient, slice(None), 0)
 
     @property
     def part(self) -> Callable[[Node, Any, slice], None] | None:
         """Updates some columns of a parameter from their gradient; None when the rule needs the whole of it."""
-        return None if self._by_norm else self._part
+        return None if self._by_norm or not self.rule.by_parts else self._part
 
     def _part(self, node: Node, gradient: Any, columns: slice) -> None:
-        self._step(node, node.value[:, columns], gradient, self.velocities[node.name][:, columns])
+        self._update(node, gradient, columns, columns.start * gradient.shape[0])
 
-    def _step(self, node: Node, weight: Any, gradient: Any, velocity: Any) -> None:
+    def _update(self, node: Node, gradient: Any, columns: slice, first: int) -> None:
+        """columns: which of the parameter's; first: how many elements stand before them."""
+        options, frames = self.options, self._num_frames
         rate = self._rate * node.settings["learningRateMultiplier"]
-        if self._plain:
-            self._kernels.momentum_step(weight, gradient, velocity, rate, self._momentum)
-            return
-        options = self.options
-        self._kernels.regularised_step(
-            weight,
-            gradient,
-            velocity,
+        shrink = options.l1_weight * frames * rate
+        noisy = options.noise_deviation > 0
+        weight = node.value[:, columns]
+        state = [matrix[:, columns] for matrix in self.state[node.name].values()]
+        step = Step(
             rate,
             self._momentum,
-            limit=math.inf if self._by_norm else options.clipping_threshold * self._num_frames,
-            l2=options.l2_weight * self._num_frames,
-            l1=options.l1_weight * self._num_frames,
-            nesterov=options.nesterov,
+            frames,
+            limit=math.inf if self._by_norm else options.clipping_threshold * frames,
+            l2=options.l2_weight * frames,
+            shrink=0.0 if noisy else shrink,
         )
+        self.rule.update(self._kernels, weight, gradient, state, self.scalars, step)
+        if noisy:
+            self._kernels.add_noise(weight, self._key(node), options.noise_deviation, first)
+            self._kernels.shrink(weight, shrink)
+
+    def _key(self, node: Node) -> int:
+        """The 64-bit key of the noise of this parameter in this minibatch."""
+        words = np.random.SeedSequence((*self._seed, NOISE, crc32(node.name.encode()))).generate_state(2)
+        return int(words[0]) << 32 | int(words[1])
 
 
-def _zeros(network: Network, node: Node) -> Any:
-    velocity = network.backend.empty(*node.value.shape)
-    velocity.fill(0)
-    return velocity
+NOISE = 1  # keeps the noise apart from a dropout mask of the same seed and name
+
+
+def _filled(network: Network, node: Node, value: float) -> Any:
+    matrix = network.backend.empty(*node.value.shape)
+    matrix.fill(value)
+    return matrix

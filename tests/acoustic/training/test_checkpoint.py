@@ -10,6 +10,8 @@ from acoustic.network import Network
 from acoustic.training.checkpoint import Checkpoint, TrainingFiles
 from readers.errors import ModelError
 
+STATE = {"update": {"updates": 3, "frames": 0.5}}
+
 
 def network_of(value: float) -> Network:
     network = Network()
@@ -26,25 +28,26 @@ def touch(path, age: float) -> None:
 
 def test_save_writes_model_and_checkpoint_and_drops_the_checkpoint_before(tmp_path):
     files = TrainingFiles(tmp_path / "new" / "m", 2)
-    velocities = {"w": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))}
+    tensors = {"velocity:w": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))}
     files.save_initial(network_of(0))
-    files.save(network_of(1), Checkpoint(1, 90, velocities))
+    files.save(network_of(1), Checkpoint(1, 90, tensors, STATE))
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["m.0", "m.1", "m.1.ckp"]
-    files.save(network_of(2), Checkpoint(2, 180, velocities))
+    files.save(network_of(2), Checkpoint(2, 180, tensors, STATE))
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["m", "m.0", "m.1", "m.ckp"]
     assert files.newest_epoch() == 2
     assert (files.load(2)["w"].value == 2).all()
     checkpoint = files.load_checkpoint(2)
     assert (checkpoint.epoch, checkpoint.total_samples) == (2, 180)
-    np.testing.assert_array_equal(checkpoint.velocities["w"], velocities["w"])
-    assert checkpoint.velocities["w"].flags.f_contiguous
+    np.testing.assert_array_equal(checkpoint.tensors["velocity:w"], tensors["velocity:w"])
+    assert checkpoint.tensors["velocity:w"].flags.f_contiguous
+    assert checkpoint.state == STATE
     assert files.load_checkpoint(1) is None
 
 
 def test_keep_checkpoints(tmp_path):
     files = TrainingFiles(tmp_path / "m", 3, keep_checkpoints=True)
     for epoch in (1, 2):
-        files.save(network_of(1), Checkpoint(epoch, 1, {}))
+        files.save(network_of(1), Checkpoint(epoch, 1, {}, STATE))
     assert files.checkpoint(1).exists()
 
 
@@ -84,8 +87,11 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     save_model(network_of(1), files.checkpoint(1))
     with pytest.raises(ModelError, match=r"m\.1\.ckp: 'argonaut-network' version 1; expected 'argonaut-checkpoint'"):
         files.load_checkpoint(1)
-    files.save(network_of(1), Checkpoint(1, -5, {}))
+    files.save(network_of(1), Checkpoint(1, -5, {}, STATE))
     with pytest.raises(ModelError, match=r"expected whole numbers >= 0"):
+        files.load_checkpoint(1)
+    files.save(network_of(1), Checkpoint(1, 5, {}, {}))
+    with pytest.raises(ModelError, match=r"no state of the update rule; expected an object with `update`"):
         files.load_checkpoint(1)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from acoustic.training.configuration import training_options
 from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from readers.config import Config
 from readers.errors import ConfigError
 
@@ -99,9 +100,16 @@ def test_automatic_control_that_is_off_is_accepted(line):
         ("L1RegWeight=-1", r"L1RegWeight: -1\.0; expected a weight >= 0"),
         ("maxEpochs=0", "maxEpochs: 0; expected a number of epochs > 0"),
         ("numMBsToShowResult=0", "numMBsToShowResult: 0; expected a number of minibatches > 0"),
-        ("gradUpdateType=AdaGrad", r"SGD\.gradUpdateType is AdaGrad, which is not built yet"),
-        ("gradUpdateType=AdamW", r"SGD\.gradUpdateType is AdamW, which is not built yet"),
-        ("rms_gamma=0.99", r"SGD\.rms_gamma belongs to RmsProp, which is not built yet"),
+        ("gradUpdateType=AdaGard", r"train\.cntk:4: gradUpdateType is AdaGard; expected none, AdaGrad, RmsProp, fsAd"),
+        ("gradUpdateType=RmsProp\nrms_gamma=1", r"train\.cntk:5: SGD\.rms_gamma: 1\.0; expected 0 <= gamma < 1"),
+        ("gradUpdateType=RmsProp\nrms_wgt_inc=0.9", r"rms_wgt_inc: 0\.9; expected a factor >= 1"),
+        ("gradUpdateType=RmsProp\nrms_wgt_dec=1.1", r"rms_wgt_dec: 1\.1; expected a factor above 0, at most 1"),
+        ("gradUpdateType=RmsProp\nrms_wgt_min=0", r"rms_wgt_min: 0\.0; expected a scale > 0"),
+        ("gradUpdateType=RmsProp\nrms_wgt_max=0.05", r"rms_wgt_max: 0\.05; expected a scale >= rms_wgt_min 0\.1"),
+        ("gradUpdateType=AdamW\nadamBeta2=1", r"SGD\.adamBeta2: 1\.0; expected 0 <= beta < 1"),
+        ("gradUpdateType=AdaGrad\nuseNAG=true", "useNAG: given beside AdaGrad; expected gradUpdateType=None with it"),
+        ("gradUpdateType=RmsProp\nuseAdagrad=true", "useAdagrad: given beside gradUpdateType=RmsProp"),
+        ("gaussianNoiseInjectStd=-1", r"gaussianNoiseInjectStd: -1\.0; expected a deviation >= 0"),
         ("adaptationRegType=KL", r"SGD\.adaptationRegType is KL, which is not built yet"),
         ("adaptationRegWeight=0.1", "belongs to KL adaptation, which is not built yet"),
         ("gradientcheck=true", "belongs to gradient checks during training"),
@@ -113,6 +121,31 @@ def test_automatic_control_that_is_off_is_accepted(line):
 def test_faults_of_the_block_name_place_finding_and_expectation(line, message):
     with pytest.raises(ConfigError, match=message):
         options_of(line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        (["gradUpdateType=None"], Momentum()),
+        (["gradUpdateType=Simple", "useNAG=true"], Momentum(nesterov=True)),
+        (["gradUpdateType=AdaGrad"], AdaGrad()),
+        (["gradUpdateType=adagrad", "normWithAveMultiplier=false", "rms_gamma=5"], AdaGrad(normalise=False)),
+        (["useAdagrad=true"], AdaGrad()),
+        (["gradUpdateType=RmsProp"], RmsProp(0.99, 1.2, 0.75, 10.0, 0.1, normalise=True)),
+        (
+            """gradUpdateType=rmsprop rms_gamma=0.9 rms_wgt_inc=1.5 rms_wgt_dec=0.5 rms_wgt_max=3 rms_wgt_min=0.2
+            normWithAveMultiplier=false""".split(),
+            RmsProp(0.9, 1.5, 0.5, 3.0, 0.2, normalise=False),
+        ),
+        (["gradUpdateType=fsAdagrad"], FsAdaGrad()),
+        (
+            "gradUpdateType=AdamW adamBeta1=0.8 adamBeta2=0.9 adamEpsilon=1e-6 adamWeightDecay=0.1".split(),
+            AdamW(0.8, 0.9, 1e-6, 0.1),
+        ),
+    ],
+)
+def test_update_rules_with_their_options(lines, rule):
+    assert options_of(*lines).rule == rule
 
 
 def test_missing_epochs_and_learning_rate_are_named():

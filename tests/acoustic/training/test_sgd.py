@@ -12,6 +12,7 @@ from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
 from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
 
@@ -144,6 +145,39 @@ def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_read
         row.pop("seconds")
     assert resumed.history == whole.history
     assert [row["epoch"] for row in read_history(tmp_path / "broken.history.jsonl")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "rule", [AdaGrad(), RmsProp(normalise=False), FsAdaGrad(), AdamW()], ids=lambda rule: rule.names[0]
+)
+def test_a_resumed_run_has_what_its_rule_remembers_and_the_same_noise(ring_reader, tmp_path, rule):
+    options = ring_options(3, rule=rule, noise_deviation=0.001, learning_rates_per_minibatch=0.01)
+
+    def run(name, reader):
+        train(ring_network(3), reader, options, model_path=tmp_path / name, seed=3)
+
+    run("whole", ring_reader())
+    with pytest.raises(Killed):
+        run("broken", dying(ring_reader(), 1, 5))
+    run("broken", ring_reader())
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
+
+
+def test_a_checkpoint_of_another_rule_is_refused(ring_reader, tmp_path):
+    with pytest.raises(Killed):
+        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
+    with pytest.raises(ModelError, match=r"m\.1\.ckp: smoothed .* and gradUpdateType AdaGrad; expected those"):
+        train(ring_network(), ring_reader(), ring_options(rule=AdaGrad()), model_path=tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("rule", "rate"), [(AdaGrad(), 0.5), (RmsProp(), 0.5), (FsAdaGrad(), 0.05), (AdamW(), 0.02)], ids=str
+)
+def test_every_rule_learns_a_circle(ring_reader, rule, rate):
+    options = ring_options(12, rule=rule, learning_rates_per_minibatch=rate)
+    result = train(ring_network(), ring_reader(800), options, ring_reader(200, seed=1))
+    assert result.history[-1]["validation"]["EvalErrorPrediction"] < 0.05
 
 
 def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from acoustic.network import Network
 from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import AdaGrad, Momentum, RmsProp
 from acoustic.training.update import Updater
 from readers.errors import ModelError
 
@@ -47,7 +48,7 @@ def test_momentum_has_unit_gain(precision):
 
 def test_nesterov_looks_ahead():
     # v1 = 0.1, step 0.75 * 0.1 + 0.1 = 0.175; v2 = 0.175, step 0.75 * 0.175 + 0.1 = 0.23125
-    after = run({"nesterov": True}, [G, G], rate=0.4, momentum=0.75)
+    after = run({"rule": Momentum(nesterov=True)}, [G, G], rate=0.4, momentum=0.75)
     assert after[0, 0] == pytest.approx(1 - 0.175 - 0.23125)
 
 
@@ -81,18 +82,83 @@ def test_learning_rate_multiplier_scales_the_rate():
     np.testing.assert_allclose(after, [[0.95, 1.1], [0.8, 1.0]])
 
 
-def test_restore_refuses_smoothed_gradients_of_another_model():
-    network = one_parameter()
-    updater = Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0))
-    with pytest.raises(ModelError, match=r"m\.ckp: smoothed gradients of u, w do not fit the model"):
-        updater.restore({"u": np.zeros((2, 2))}, "m.ckp")
-    updater.restore({"w": np.full((2, 2), 3.0)}, "m.ckp")
-    assert (updater.velocities["w"] == 3).all()
+def test_restore_refuses_smoothed_gradients_of_another_model_or_rule():
+    updater = Updater(one_parameter(), TrainingOptions(1, learning_rates_per_sample=1.0))
+    with pytest.raises(ModelError, match=r"m\.ckp: smoothed gradients velocity:u, velocity:w do not fit the model and"):
+        updater.restore({"velocity:u": np.zeros((2, 2))}, {}, "m.ckp")
+    with pytest.raises(ModelError, match=r"squares:w, velocity:w do not fit the model and gradUpdateType none"):
+        updater.restore({"squares:w": np.zeros((2, 2))}, {}, "m.ckp")
+    with pytest.raises(ModelError, match=r"m\.ckp: numbers of the update rule are {'updates': 'many'}"):
+        updater.restore({"velocity:w": np.zeros((2, 2))}, {"updates": "many"}, "m.ckp")
+    updater.restore({"velocity:w": np.full((2, 2), 3.0)}, {"updates": 7}, "m.ckp")
+    assert (updater.state["w"]["velocity"] == 3).all()
+    assert updater.scalars == {"updates": 7}
 
 
-def test_frozen_parameters_have_no_smoothed_gradient():
+def test_frozen_parameters_have_no_state():
     network = one_parameter(needGradient=False)
-    assert not Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0)).velocities
+    assert not Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0)).state
+
+
+@pytest.mark.parametrize(
+    ("options", "by_parts"),
+    [
+        ({}, True),
+        ({"clipping_threshold": 1.0}, True),
+        ({"clipping_threshold": 1.0, "clip_by_truncation": False}, False),
+        ({"rule": AdaGrad()}, False),  # needs the mean over the whole parameter
+        ({"rule": AdaGrad(normalise=False)}, True),
+        ({"rule": RmsProp(normalise=False), "noise_deviation": 0.1}, True),
+    ],
+)
+def test_parts_of_a_parameter_give_what_the_whole_gives(options, by_parts):
+    shape, rng = (5, 6), np.random.default_rng(3)
+    start, gradients = rng.normal(size=shape), rng.normal(size=(2, *shape))
+
+    def updated(parts):
+        network = Network()
+        network.add("LearnableParameter", "w", rows=5, cols=6)
+        network["w"].value[...] = start
+        updater = Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0, l1_weight=0.1, **options))
+        assert (updater.part is not None) == by_parts
+        for index, gradient in enumerate(gradients):
+            updater.begin(0.1, 0.5, 4, (1, 2, index))
+            gradient = network.backend.asarray(gradient)
+            if parts:
+                for columns in (slice(0, 2), slice(2, 6)):
+                    updater.part(network["w"], gradient[:, columns], columns)
+            else:
+                updater(network["w"], gradient)
+        return network["w"].value
+
+    whole = updated(False)
+    if by_parts:
+        np.testing.assert_array_equal(updated(True), whole)
+    assert whole.flags.f_contiguous
+
+
+def test_noise_follows_from_the_seed_and_has_its_deviation():
+    def updated(seed):
+        network = Network("double")
+        network.add("LearnableParameter", "w", rows=300, cols=200, init="fixedValue", value=1.0)
+        updater = Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0, noise_deviation=0.25))
+        updater.begin(0.1, 0.0, 4, seed)
+        updater(network["w"], network.backend.asarray(np.zeros((300, 200))))
+        return network["w"].value - 1
+
+    noise = updated((0, 1, 2))
+    np.testing.assert_array_equal(updated((0, 1, 2)), noise)
+    assert abs(np.corrcoef(updated((0, 1, 3)).ravel(), noise.ravel())[0, 1]) < 0.02
+    assert noise.std() == pytest.approx(0.25, rel=0.02)
+    assert abs(noise.mean()) < 0.005
+    assert np.mean(np.abs(noise) < 0.25) == pytest.approx(0.6827, abs=0.01)  # of a normal distribution
+    assert abs(np.corrcoef(noise[:-1].ravel(), noise[1:].ravel())[0, 1]) < 0.02
+
+
+def test_noise_comes_before_the_shrinking():
+    """A weight that noise moves by less than the threshold ends at 0."""
+    options = {"noise_deviation": 0.001, "l1_weight": 100.0}
+    assert (run(options, [[[0.0, 0.0], [0.0, 0.0]]], rate=0.1, momentum=0.0) == 0).all()
 
 
 def test_options_without_clipping_are_infinite():

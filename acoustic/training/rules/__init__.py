@@ -1,0 +1,15 @@
+"""Update rules by the names that `gradUpdateType` gives them (CNTK book, section 3.3.1.3)."""
+
+from acoustic.training.rules.adagrad import AdaGrad
+from acoustic.training.rules.adamw import AdamW
+from acoustic.training.rules.base import Rule, Step, rule_kernels
+from acoustic.training.rules.fsadagrad import FsAdaGrad
+from acoustic.training.rules.momentum import Momentum
+from acoustic.training.rules.rmsprop import RmsProp
+
+__all__ = ["RULES", "AdaGrad", "AdamW", "FsAdaGrad", "Momentum", "RmsProp", "Rule", "Step", "rule_kernels"]
+
+# Name in lower case: rule.
+RULES: dict[str, type[Rule]] = {
+    name.lower(): rule for rule in (Momentum, AdaGrad, RmsProp, FsAdaGrad, AdamW) for name in rule.names
+}

@@ -1,0 +1,36 @@
+"""AdaGrad: every weight has a learning rate that falls with the gradients it has seen (CNTK book 3.3.1.3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.training.rules.base import Rule, Step
+
+
+@dataclass(frozen=True)
+class AdaGrad(Rule):
+    """a <- a + g^2;  u = 1 / sqrt(a + 1e-16);  w <- w - l u g / c.
+
+    c is the mean of u over the parameter's elements, so that the rate keeps its scale; 1 without normalise.  Elements
+    whose a is 0 do not count: they have never had a gradient, and their u of 1e8 would be all there is in the mean.
+    Momentum is not applied.
+    """
+
+    names: ClassVar = ("AdaGrad",)
+    keys: ClassVar = {"normalise": ("normWithAveMultiplier", "bool")}
+    state: ClassVar = {"squares": 0.0}
+
+    normalise: bool = True
+
+    @property
+    def by_parts(self) -> bool:
+        return not self.normalise
+
+    def update(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
+    ) -> None:
+        if self.normalise:
+            average = kernels.adagrad_scale(weight, gradient, *state, step)
+            kernels.scaled_step(weight, gradient, step.rate / average, step.shrink)
+        else:
+            kernels.adagrad(weight, gradient, *state, step)

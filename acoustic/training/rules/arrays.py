@@ -1,0 +1,153 @@
+"""The update rules' arithmetic, written once in terms of `xp`.
+
+It runs on the GPU and in double precision, and is the plain twin that the compiled loops are tested against.  Matrices
+are (rows, cols); weight, gradient and what a rule keeps change in place.
+"""
+
+from typing import Any
+
+from acoustic.training.rules.base import Step
+
+FLOOR = 1e-16  # of AdaGrad's squares
+RMS_FLOOR = 1e-6
+LARGEST_MULTIPLIER = 10.0  # of FsAdaGrad
+
+
+class ArrayRules:
+    """Updates on arrays of the module `xp` (numpy or cupy)."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def momentum(self, weight: Any, gradient: Any, velocity: Any, step: Step, nesterov: bool = False) -> None:
+        """v <- m v + (1 - m) l g; w <- w - v, or w - (m v + (1 - m) l g)."""
+        self._prepare(weight, gradient, step)
+        gradient *= (1 - step.momentum) * step.rate
+        velocity *= step.momentum
+        velocity += gradient
+        weight -= step.momentum * velocity + gradient if nesterov else velocity
+        self.shrink(weight, step.shrink)
+
+    def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
+        """a <- a + g^2; w <- w - l g / sqrt(a + 1e-16)."""
+        self.adagrad_scale(weight, gradient, squares, step)
+        self.scaled_step(weight, gradient, step.rate, step.shrink)
+
+    def adagrad_scale(self, weight: Any, gradient: Any, squares: Any, step: Step) -> float:
+        """a <- a + g^2; g <- g / sqrt(a + 1e-16).
+
+        Returns the mean of the factors of g over the elements with a > 0; 1 when there are none.
+        """
+        self._prepare(weight, gradient, step)
+        squares += gradient * gradient
+        factor = 1 / self.xp.sqrt(squares + FLOOR)
+        gradient *= factor
+        return self._mean(factor, squares > 0)
+
+    def rmsprop(
+        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
+    ) -> None:
+        """The factors of rmsprop_scale; w <- w - l g."""
+        self.rmsprop_scale(weight, gradient, squares, steps, sign, step, settings)
+        self.scaled_step(weight, gradient, step.rate, step.shrink)
+
+    def rmsprop_scale(
+        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
+    ) -> float:
+        """r <- gamma r + (1 - gamma) g^2; s grows or falls; g <- g s / sqrt(r + 1e-6); returns as adagrad_scale.
+
+        settings: gamma, increase, decrease, largest, smallest.
+        """
+        xp = self.xp
+        gamma, increase, decrease, largest, smallest = settings
+        self._prepare(weight, gradient, step)
+        squares *= gamma
+        squares += (1 - gamma) * gradient * gradient
+        new = xp.sign(gradient)
+        grown, fallen = xp.minimum(steps * increase, largest), xp.maximum(steps * decrease, smallest)
+        xp.copyto(steps, xp.where(new * sign > 0, grown, fallen))
+        xp.copyto(sign, new)
+        factor = steps / xp.sqrt(squares + RMS_FLOOR)
+        gradient *= factor
+        return self._mean(factor, squares > 0)
+
+    def fsadagrad(
+        self, weight: Any, gradient: Any, squares: Any, velocity: Any, step: Step, keep: float, frames: float
+    ) -> None:
+        """a <- d a + (1 - d) g^2; g <- g min(sqrt(k / a), 10); v <- m v + (1 - m) g; w <- w - l v."""
+        xp = self.xp
+        self._prepare(weight, gradient, step)
+        squares *= keep
+        squares += (1 - keep) * gradient * gradient
+        safe = xp.where(squares > 0, squares, frames)
+        gradient *= xp.minimum(xp.sqrt(frames / safe), LARGEST_MULTIPLIER)
+        velocity *= step.momentum
+        velocity += (1 - step.momentum) * gradient
+        self.scaled_step(weight, velocity, step.rate, step.shrink)
+
+    def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: tuple) -> None:
+        """p <- b1 p + (1 - b1) h; q <- b2 q + (1 - b2) h^2; w <- w - fall w - rate p / (sqrt(q) + eps); h = g / n.
+
+        settings: b1, b2, rate, eps, fall.
+        """
+        beta1, beta2, rate, epsilon, fall = settings
+        self._prepare(weight, gradient, step)
+        gradient /= step.num_frames
+        mean *= beta1
+        mean += (1 - beta1) * gradient
+        squares *= beta2
+        squares += (1 - beta2) * gradient * gradient
+        weight -= fall * weight + rate * mean / (self.xp.sqrt(squares) + epsilon)
+        self.shrink(weight, step.shrink)
+
+    def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:
+        """w <- w - rate g, then shrinking."""
+        weight -= rate * gradient
+        self.shrink(weight, shrink)
+
+    def shrink(self, weight: Any, threshold: float) -> None:
+        """w <- sign(w) max(|w| - threshold, 0)."""
+        if threshold:
+            # w - clip(w) moves every element towards 0 by the threshold, and to 0 those within it.
+            weight -= self.xp.clip(weight, -threshold, threshold)
+
+    def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
+        """Add normal noise of mean 0; element i, counted column by column, gets what (key, first + i) says.
+
+        Two uniform numbers from a hash of 64 and 32 bits, and the transformation of Box and Muller.
+        """
+        xp = self.xp
+        counter = xp.arange(first, first + weight.size, dtype=xp.uint32)
+        uniform = [self._hash(counter, key ^ salt).astype(xp.float64) for salt in (0, SALT)]
+        radius = xp.sqrt(-2 * xp.log((uniform[0] + 1) / 2**32))
+        noise = deviation * radius * xp.cos(2 * xp.pi / 2**32 * uniform[1])
+        weight += noise.reshape(weight.shape, order="F").astype(weight.dtype)
+
+    def _prepare(self, weight: Any, gradient: Any, step: Step) -> None:
+        """g <- g clipped to +-limit, + l2 w."""
+        if step.limit < float("inf"):
+            self.xp.clip(gradient, -step.limit, step.limit, out=gradient)
+        if step.l2:
+            gradient += step.l2 * weight
+
+    def _mean(self, factor: Any, counted: Any) -> float:
+        count = int(counted.sum())
+        return float(self.xp.where(counted, factor, 0).sum()) / count if count else 1.0
+
+    def _hash(self, counter: Any, key: int) -> Any:
+        """32 bits of each counter and a key of 64."""
+        xp = self.xp
+        words = self._mix((counter * xp.uint32(0x9E3779B9)) ^ xp.uint32(key & 0xFFFFFFFF))
+        return self._mix(words + xp.uint32(key >> 32))
+
+    def _mix(self, words: Any) -> Any:
+        """A 32-bit finaliser: every bit of the input reaches every bit of the output."""
+        xp = self.xp
+        words = words ^ (words >> xp.uint32(16))
+        words = words * xp.uint32(0x21F0AAAD)
+        words = words ^ (words >> xp.uint32(15))
+        words = words * xp.uint32(0x735A2D97)
+        return words ^ (words >> xp.uint32(15))
+
+
+SALT = 0x5851F42D4C957F2D  # the key of the second uniform number differs from that of the first by these bits

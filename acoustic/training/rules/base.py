@@ -1,0 +1,77 @@
+"""What the update rules share: what a rule is told about an update, what it keeps between updates, its kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.key_check import OptionFault
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update of one parameter.
+
+    rate: learning rate per frame, the parameter's own; momentum of this minibatch; num_frames in it; limit, l2, shrink:
+    bound of the gradient's elements, weight of w in the gradient, and threshold of the shrinking, all three as they
+    hold for the whole minibatch.
+    """
+
+    rate: float
+    momentum: float
+    num_frames: int
+    limit: float
+    l2: float
+    shrink: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a gradient changes a parameter; a frozen dataclass whose fields are the rule's own options.
+
+    names: what `gradUpdateType` calls it; keys: field -> (name in a configuration, how Config reads it); state: what is
+    kept of each parameter, matrices of its shape, with their first values.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[dict[str, tuple[str, str]]] = {}
+    state: ClassVar[dict[str, float]] = {}
+    uses_momentum: ClassVar[bool] = False
+
+    @property
+    def by_parts(self) -> bool:
+        """Whether some columns of a parameter can be updated without the others."""
+        return True
+
+    def advance(self, scalars: dict[str, float], num_frames: int) -> None:
+        """Bring the numbers that are kept for all parameters together up to this minibatch.
+
+        scalars: empty at first; in checkpoints, so that a resumed run has them.
+        """
+        scalars["updates"] = scalars.get("updates", 0) + 1
+
+    def update(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
+    ) -> None:
+        """Change weight and state in place, all (rows, cols) in Fortran order; the gradient's memory is used up.
+
+        In this order: the gradient clipped to +-limit, l2 * weight added, the rule, shrinking towards 0.
+        """
+        raise NotImplementedError
+
+    def require(self, field: str, fine: bool, expected: str) -> None:
+        """Raise OptionFault, which names the option as a configuration does, unless fine."""
+        if not fine:
+            raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")
+
+
+def rule_kernels(backend: Any) -> Any:
+    """The loops of the rules: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
+    import numpy as np
+
+    if backend.xp is np and backend.dtype is np.float32:
+        from acoustic.training.rules.compiled import CompiledRules  # numba: only a job that trains loads it
+
+        return CompiledRules(backend.team)
+    from acoustic.training.rules.arrays import ArrayRules
+
+    return ArrayRules(backend.xp)

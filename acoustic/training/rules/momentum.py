@@ -1,0 +1,24 @@
+"""Gradient descent with momentum of unit gain, or Nesterov's (CNTK book 3.3.1.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.training.rules.base import Rule, Step
+
+
+@dataclass(frozen=True)
+class Momentum(Rule):
+    """v <- m v + (1 - m) l g;  w <- w - v, or with nesterov w <- w - m v - (1 - m) l g, v being the new one."""
+
+    names: ClassVar = ("none", "normal", "simple")
+    keys: ClassVar = {"nesterov": ("useNAG", "bool")}
+    state: ClassVar = {"velocity": 0.0}
+    uses_momentum: ClassVar = True
+
+    nesterov: bool = False
+
+    def update(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
+    ) -> None:
+        kernels.momentum(weight, gradient, *state, step, self.nesterov)

@@ -1,0 +1,57 @@
+"""RmsProp of the toolkit: a moving average of squares, and steps that grow while the sign stays (book 3.3.1.3)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.training.rules.base import Rule, Step
+
+
+@dataclass(frozen=True)
+class RmsProp(Rule):
+    """r <- gamma r + (1 - gamma) g^2;  s <- min(s inc, max) while g keeps its sign, else max(s dec, min);
+
+    u = s / sqrt(r + 1e-6);  w <- w - l u g / c.  r begins as the first g^2, s as 0.02, and 0 has no sign.
+    c is the mean of u over the elements that have had a gradient; 1 without normalise.  Momentum is not applied.
+    """
+
+    names: ClassVar = ("RmsProp",)
+    keys: ClassVar = {
+        "gamma": ("rms_gamma", "float"),
+        "increase": ("rms_wgt_inc", "float"),
+        "decrease": ("rms_wgt_dec", "float"),
+        "largest": ("rms_wgt_max", "float"),
+        "smallest": ("rms_wgt_min", "float"),
+        "normalise": ("normWithAveMultiplier", "bool"),
+    }
+    state: ClassVar = {"squares": 0.0, "step": 0.02, "sign": 0.0}
+
+    gamma: float = 0.99
+    increase: float = 1.2
+    decrease: float = 0.75
+    largest: float = 10.0
+    smallest: float = 0.1
+    normalise: bool = True
+
+    def __post_init__(self) -> None:
+        self.require("gamma", 0 <= self.gamma < 1, "0 <= gamma < 1")
+        self.require("increase", 1 <= self.increase < math.inf, "a factor >= 1")
+        self.require("decrease", 0 < self.decrease <= 1, "a factor above 0, at most 1")
+        self.require("smallest", 0 < self.smallest < math.inf, "a scale > 0")
+        self.require("largest", self.smallest <= self.largest < math.inf, f"a scale >= rms_wgt_min {self.smallest:g}")
+
+    @property
+    def by_parts(self) -> bool:
+        return not self.normalise
+
+    def update(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
+    ) -> None:
+        gamma = self.gamma if scalars["updates"] > 1 else 0.0
+        settings = (gamma, self.increase, self.decrease, self.largest, self.smallest)
+        if self.normalise:
+            average = kernels.rmsprop_scale(weight, gradient, *state, step, settings)
+            kernels.scaled_step(weight, gradient, step.rate / average, step.shrink)
+        else:
+            kernels.rmsprop(weight, gradient, *state, step, settings)
