@@ -25,8 +25,8 @@ FORMAT, VERSION = "argonaut-network", 1
 METADATA_KEY = "argonaut"
 
 
-def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
-    """Write named arrays and a JSON object to a safetensors file, atomically.
+def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
+    """A safetensors file of named arrays and a JSON object.
 
     Arrays of any order are written row by row, as other readers of the format expect them.
     """
@@ -34,8 +34,13 @@ def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dic
 
     rowwise = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    return save(rowwise, metadata={METADATA_KEY: text})
+
+
+def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
+    """Write named arrays and a JSON object to a safetensors file, atomically."""
     with atomic_write(path) as file:
-        file.write(save(rowwise, metadata={METADATA_KEY: text}))
+        file.write(tensor_bytes(tensors, metadata))
 
 
 def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -68,7 +73,14 @@ def _ordered(array: np.ndarray) -> np.ndarray:
 
 
 def save_model(network: Network, path: str | Path) -> None:
-    """Write a network to a file.  Raises ModelError and ShapeError when the network is not sound."""
+    """Write a network to a file, atomically.  Raises ModelError and ShapeError when the network is not sound."""
+    content = model_bytes(network)
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def model_bytes(network: Network) -> bytes:
+    """What save_model writes."""
     network.validate()
     nodes = [
         {
@@ -82,7 +94,7 @@ def save_model(network: Network, path: str | Path) -> None:
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
     tensors = {node.name: network.backend.to_host(node.value) for node in network.stored() if node.value is not None}
-    save_tensors(path, tensors, metadata)
+    return tensor_bytes(tensors, metadata)
 
 
 def load_model(path: str | Path, precision: str | None = None, device: str | None = None) -> Network:
