@@ -1,5 +1,6 @@
 """The computational network: named nodes, their stored values, and which of them play a special part (book 2.1)."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ class Network:
         self.criteria: list[str] = []
         self.evaluations: list[str] = []
         self.outputs: list[str] = []
-        self._num_random = 0
+        self._num_random: int | None = None
 
     def __getitem__(self, name: str) -> Node:
         """The node of a name.  Raises ModelError with the nearest names."""
@@ -50,9 +51,17 @@ class Network:
         operands: nodes or their names.  Raises ModelError (unknown type or option, name taken) and ShapeError.
         """
         node = self.add_node(type_name, name, operands, options)
-        if node.is_stored and not node.is_precomputed:
-            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+        self.initialise(node)
         return node
+
+    def initialise(self, node: Node) -> None:
+        """Give a parameter or constant its initial value; other nodes have none.  Raises ModelError."""
+        if not node.is_stored or node.is_precomputed:
+            return
+        rows, cols = self.shapes[node.name]
+        if rows * cols * 8 > _memory():
+            raise ModelError(f"{node.where}: {rows}x{cols} numbers; expected a matrix that fits this machine's memory")
+        node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
 
     def add_node(
         self,
@@ -83,8 +92,11 @@ class Network:
 
     def _generator(self, node: Node) -> np.random.Generator:
         if getattr(node, "draws_random", False):
+            if self._num_random is None:  # a network that was read from a file goes on where it was
+                drawn = [one for one in self.nodes.values() if getattr(one, "draws_random", False)]
+                self._num_random = sum(one.value is not None for one in drawn)
             self._num_random += 1
-        return np.random.default_rng((self.seed, self._num_random))
+        return np.random.default_rng((self.seed, self._num_random or 0))
 
     def checked_shape(self, node: Node) -> Shape:
         """The shape that follows from the node's operands.  Raises ShapeError."""
@@ -147,3 +159,9 @@ class Network:
         for node in self.nodes.values():
             operands = ", ".join(operand.name if operand else "-" for operand in node.operands)
             yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"
+
+
+def _memory() -> float:
+    """Bytes of memory that the machine has, as far as it says so."""
+    known = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else np.inf

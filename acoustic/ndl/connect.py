@@ -1,0 +1,168 @@
+"""The later passes: arguments become operands and options, the nodes are made, connected and given their values.
+
+Source: CNTK book, sections 5.2.3.4 to 5.2.3.6.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from acoustic.ndl.expand import Expansion
+from acoustic.ndl.plan import Planned, Reference
+from acoustic.ndl.syntax import Name, Number
+from acoustic.node import REQUIRED, Node, Option, node_class
+from readers.config_values import parse_bool
+from readers.errors import ConfigError
+
+
+def signature(kind: type[Node]) -> str:
+    """A function as it is called, `Parameter(rows, [cols])`."""
+    optional = {option.name for option in kind.options if option.default is not REQUIRED}
+    names = [f"[{name}]" if name in optional else name for name in kind.positional_arguments()]
+    return f"{kind.type_name}({', '.join(names)}{', ...' if kind.variadic else ''})"
+
+
+class Connection:
+    """Makes what an expansion has planned."""
+
+    def __init__(self, expansion: Expansion):
+        self._expansion = expansion
+        self._names = expansion.names
+        self._constants: dict[str, Planned] = {}
+
+    def make(self) -> list[Node]:
+        """Add the planned nodes to the network, in order as far as operands come first; values in order of the plan."""
+        network = self._names.network
+        plan = self._expansion.plan
+        for planned in list(plan):
+            self._bind(planned)
+        made = []
+        for planned in self._operands_first():
+            operands = [operand.made if isinstance(operand, Planned) else operand for operand in planned.operands]
+            name = planned.path
+            planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
+            made.append(planned.made)
+        for planned in plan:
+            self._initialise(planned)
+        return made
+
+    def _initialise(self, planned: Planned) -> None:
+        node = planned.made
+        assert node is not None
+        if node.is_stored and not node.is_precomputed:
+            try:
+                self._names.network.initialise(node)
+            except OSError as fault:
+                raise ConfigError(f"{node.where}: {fault}; expected a readable file") from fault
+
+    def _bind(self, planned: Planned) -> None:
+        """Sort the arguments of a call into operands and options by the declarations of the node type."""
+        kind = planned.kind
+        by_option = {name.lower(): option for option in kind.options for name in (option.name, *option.aliases)}
+        for name, value in planned.named:
+            option = by_option.get(name.lower())
+            if name.lower() == "tag" and not self._keeps_tag(planned, option, value):
+                continue
+            if option is None:
+                # The node's own check names the options that there are.
+                planned.options[name] = self._text(value)
+            elif option.name in planned.options:
+                raise ConfigError(f"{planned.where}: {option.name} is given twice; expected it once")
+            else:
+                planned.options[option.name] = self._option(option, value, planned)
+        for name, value in zip(self._positions(planned), planned.arguments):
+            if name in kind.operand_names:
+                planned.operands.append(self._operand(value, planned))
+            else:
+                planned.options[name] = self._option(by_option[name.lower()], value, planned)
+
+    def _positions(self, planned: Planned) -> list[str]:
+        """What each positional argument is; optional ones that are not given are left out, the last one first."""
+        kind, count = planned.kind, len(planned.arguments)
+        names = [name for name in kind.positional_arguments() if name not in planned.options]
+        optional = [option.name for option in kind.options if option.default is not REQUIRED]
+        while len(names) > count:
+            left_out = next((name for name in reversed(names) if name in optional), None)
+            if left_out is None:
+                break
+            names.remove(left_out)
+        if kind.variadic and 0 < len(names) < count:
+            names += [names[-1]] * (count - len(names))
+        if len(names) != count:
+            found = "1 argument" if count == 1 else f"{count} arguments"
+            raise ConfigError(f"{planned.where}: parameter mismatch: {found}; expected {signature(kind)}")
+        return names
+
+    def _keeps_tag(self, planned: Planned, option: Option | None, value: Reference) -> bool:
+        """Whether the node itself takes the tag; that it joins a list is not the node's business."""
+        return option is not None and self._text(value).lower() in ("feature", "label")
+
+    def _text(self, value: Reference) -> str:
+        """A constant as text: what a variable of that name holds, else the word itself."""
+        found = self._names.resolve(value, word=True)
+        if isinstance(found, Reference):
+            return found.expression.text
+        return value.expression.text
+
+    def _option(self, option: Option, value: Any, planned: Planned) -> Any:
+        """The value of an option, from a number, a word, or a variable that holds one of them."""
+        if isinstance(value, Reference) and isinstance(value.expression, Name):
+            word = value.expression
+            if word.quoted or word.text.lower() in (choice.lower() for choice in option.choices):
+                value = word
+        if isinstance(value, Name):
+            text: str | None = value.text
+        else:
+            found = self._names.resolve(value, word=option.kind in (str, bool))
+            if not isinstance(found, Reference):
+                name = found.path if isinstance(found, Planned) else found.name
+                raise ConfigError(
+                    f"{planned.where}: {option.name} is the node {name}; expected a constant, {signature(planned.kind)}"
+                )
+            if isinstance(found.expression, Number) and option.kind in (int, float):
+                return found.expression.value
+            text = found.expression.text
+        return parse_bool(text, planned.where, option.name) if option.kind is bool else text
+
+    def _operand(self, value: Any, planned: Planned) -> Planned | Node:
+        """The node that an argument stands for; a number becomes a Constant (1x1)."""
+        found = self._names.resolve(value)
+        return self._constant(found) if isinstance(found, Reference) else found
+
+    def _constant(self, number: Reference) -> Planned:
+        """A Constant of the variable's name, one for all uses of the variable; without a variable unnamed."""
+        path = number.path or self._expansion.unnamed(number.frame)
+        if path not in self._constants:
+            assert isinstance(number.expression, Number)
+            where = number.frame.trace(number.expression.where)
+            planned = Planned(node_class("Constant"), path, where, [], [], options={"value": number.expression.value})
+            self._expansion.claim(planned)
+            self._expansion.plan.append(planned)
+            self._constants[path] = planned
+        return self._constants[path]
+
+    def _operands_first(self) -> Iterator[Planned]:
+        """The planned nodes, each after those below it; the order of the plan as far as that leaves it."""
+        done: set[int] = set()
+        for root in self._expansion.plan:
+            path: dict[int, Planned] = {}
+            stack = [] if id(root) in done else [(root, iter(root.operands))]
+            path[id(root)] = root
+            while stack:
+                planned, remaining = stack[-1]
+                child = next(remaining, None)
+                if child is None:
+                    stack.pop()
+                    del path[id(planned)]
+                    done.add(id(planned))
+                    yield planned
+                elif isinstance(child, Planned) and child.made is None:
+                    if id(child) in path:
+                        names = [one.path for one in path.values()]
+                        loop = " <- ".join([*names[names.index(child.path) :], child.path])
+                        raise ConfigError(
+                            f"{child.where}: {child.path} is its own operand: {loop}; expected no loop: recurrent "
+                            "networks are not built yet"
+                        )
+                    if id(child) not in done:
+                        path[id(child)] = child
+                        stack.append((child, iter(child.operands)))
