@@ -205,7 +205,8 @@ class Engine:
         Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
         as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
         while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
-        columns)`, that may be called instead, by several threads at once, each with columns of its own.
+        columns)`, that may be called instead, by several threads at once, each with columns of its own.  With it, nodes
+        that keep running statistics take up those of this minibatch; without it, nothing changes.
         Raises ModelError.
         """
         criterion = criterion or self._differentiable
@@ -237,6 +238,16 @@ class Engine:
         for bound, step in zip(program.last, program.steps[count:]):
             bound.run(self._run, self._inputs)
             finish(step.finished)
+        if on_gradient is not None:
+            self._take_up_statistics(program)
+
+    def _take_up_statistics(self, program: Program) -> None:
+        for node, work in program.statistics:
+            operands = self.graph.operands[node.name]
+            stored = [operand.value if operand.is_stored else None for operand in operands]
+            for k, value in node.updated_statistics(self._run, stored, work, program.columns).items():
+                operands[k].value[...] = value
+                operands[k].touch()
 
     def _backward_split(
         self, program: Program, finish: Callable[[Iterable[str]], None], part: Callable[..., None] | None

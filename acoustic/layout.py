@@ -202,6 +202,9 @@ class _Lifetimes:
                     if kind in reads:
                         self._read(key(step.node.name), moment)
                         self.kept.add(step.node.name)
+            if step.node.keeps_statistics:  # taken up after the last step
+                self._read(work_of(step.node.name), FOREVER)
+                self.kept.add(step.node.name)
         for name in self.roots:
             self._read(value_of(name), FOREVER)
 

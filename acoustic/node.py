@@ -97,6 +97,7 @@ class Node:
     is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
+    keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
 
     def __init__(
         self,
@@ -226,6 +227,13 @@ class Node:
         """
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
+    def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+        """Position of a stored operand -> its value after a training minibatch, where `keeps_statistics`.
+
+        stored: the operands' values now, None for those that are computed; work: the workspace `forward` has filled.
+        """
+        raise NotImplementedError
+
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The derivative of the value along one direction: how fast it changes while every operand moves.
 
@@ -236,7 +244,7 @@ class Node:
 
 
 class LinearNode(Node):
-    """Base of the types whose value is linear in all operands together: the derivative is the value of the direction."""
+    """Base of the types whose value is linear in all operands together: the derivative is the direction's value."""
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         out = run.backend.empty(*self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents)))

@@ -112,6 +112,7 @@ class Program:
             worker.forward = {
                 node.name: self._bind_forward(node, worker) for node in layout.forward if not self._is_alone(node)
             }
+        self.statistics = self._statistics()
         self.steps = layout.backward
         self._bind_all_backward()
         self._order = {node.name: position for position, node in enumerate(layout.forward)}
@@ -199,6 +200,15 @@ class Program:
             return self.memory.own_value(work_of(node.name), shape)
         full = self._view(work_of(node.name), shape)
         return full[:, worker.columns] if worker is not None and self.split else full
+
+    def _statistics(self) -> list[tuple[Node, Any]]:
+        """The nodes that keep statistics of the minibatches, each with the workspace that holds this one's."""
+        first = self.workers[0].forward
+        return [
+            (node, first[node.name].buffers["work"])
+            for node in self.layout.forward
+            if node.keeps_statistics and node.name in first and "work" in first[node.name].buffers
+        ]
 
     def add_parts(self, names: list[str]) -> None:
         """Add up the workers' parts of the sums among `names`."""

@@ -1,0 +1,160 @@
+"""Batch normalisation: each row, or channel of an image, brought to a mean and deviation of its own.
+
+Source: Ioffe and Szegedy, Batch normalization (2015), with the arguments and time constants of the 2016 tool.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.images import image_of
+from acoustic.node import WORK, Node, Option, Run, Shape, register_node
+from readers.errors import ModelError
+
+# Columns of the workspace: what is subtracted and multiplied by, the minibatch's own statistics, its weight in both.
+CENTRE, INVERSE, MEAN, VARIANCE, WEIGHT = range(5)
+
+
+@register_node("BatchNormalization")
+class BatchNormalization(Node):
+    """V = scale (x - m) s + bias, s = 1 / sqrt(v + epsilon), row by row.
+
+    x (rows, T); scale, bias, mean, invstd (C, 1), C = rows, or with spatial the channels of the image in a column,
+    whose pixels then share them.  Training takes m and v from the N numbers of the minibatch, m_b and v_b (divided by
+    N), with weight w = 1 - blendTimeConstant / (blendTimeConstant + T), and else from mean and invstd; evaluation
+    takes mean and invstd for m and s.  With G = dJ/dV and x^ = (x - m) s, sums over the N numbers:
+
+        dJ/dscale = sum G x^        dJ/dbias = sum G
+        dJ/dx = scale s (G - w / N (sum G + s (x - m_b) sum G x^))
+
+    After a training minibatch mean and 1 / invstd^2 - epsilon move by the share 1 - exp(-T / normalizationTimeConstant)
+    (0: all the way) towards m_b and v_b, and all the way where invstd is 0, which says that nothing is known yet.  They
+    are parameters that do not learn, and so are saved with the model.  All frames of a minibatch count, so it is not
+    shared out among threads.
+    """
+
+    operand_names = ("x", "scale", "bias", "mean", "invstd")
+    options = (
+        Option("spatial", bool, False),
+        Option("normalizationTimeConstant", float, 0.0),  # frames
+        Option("blendTimeConstant", float, 0.0),  # frames
+        Option("epsilon", float, 1e-5),
+        Option("engine", str, "cntk", choices=("cntk", "cudnn")),  # kept for the language; both compute the same
+        Option("imageLayout", str, "HWC", choices=("HWC",)),
+    )
+    backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
+    gradient_in_place = (0,)
+    reads_run = True
+    keeps_statistics = True
+    channels: int  # C, known once the shape is
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return False
+
+    def infer_shape(self, x: Shape, *columns: Shape) -> Shape:
+        spatial, image = self.settings["spatial"], image_of(x)
+        rows = x.rows
+        if spatial:
+            if image is None:
+                raise self.shape_error((x, *columns), "x to be an image, with spatial")
+            rows = image.channels
+        if any(column != Shape(rows, 1) for column in columns):
+            raise self.shape_error((x, *columns), f"scale, bias, mean and invstd to be {rows}x1")
+        for operand in self.operands[3:]:
+            if operand is None or not operand.is_stored or operand.needs_gradient:
+                found = "nothing" if operand is None else operand.where
+                raise ModelError(f"{self.where}: {found} for statistics; expected a Parameter with needGradient=false")
+        for name in ("normalizationTimeConstant", "blendTimeConstant", "epsilon"):
+            if not self.settings[name] >= 0:
+                raise ModelError(f"{self.where}: {name}={self.settings[name]}; expected a number >= 0")
+        self.channels = rows
+        return x
+
+    def work_shape(self, x: Shape, scale: Shape, *columns: Shape) -> Shape:
+        return Shape(scale.rows, 5)
+
+    def _fold(self, matrix: Any) -> Any:
+        """The pixels of images (rows, T) as columns (C, N) of channels, which lie side by side; a view."""
+        return matrix.reshape((self.channels, -1), order="F")
+
+    def forward(
+        self, run: Run, x: Any, scale: Any, bias: Any, mean: Any, invstd: Any, *, out: Any, work: Any = None
+    ) -> None:
+        centre, inverse = mean, invstd
+        if run.training:
+            work = run.backend.empty(len(scale), 5) if work is None else work
+            self._measure(run, x, mean, invstd, work)
+            centre, inverse = work[:, [CENTRE]], work[:, [INVERSE]]
+        folded, result = self._fold(x), self._fold(out)
+        run.xp.subtract(folded, centre, out=result)
+        run.xp.multiply(result, inverse * scale, out=result)
+        run.xp.add(result, bias, out=result)
+
+    def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
+        """Fill the workspace.  Sums are kept in double precision."""
+        xp, folded = run.xp, self._fold(x)
+        batch_mean = folded.mean(axis=1, dtype="float64")
+        centred = folded - batch_mean[:, None].astype(x.dtype)
+        variance = xp.einsum("ij,ij->i", centred, centred, dtype="float64") / folded.shape[1]
+        blend = self.settings["blendTimeConstant"]
+        weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + x.shape[1]), 1.0)
+        known_mean, known_variance = mean[:, 0], self._variance(run, invstd[:, 0])
+        blended = weight * variance + (1 - weight) * known_variance
+        work[:, CENTRE] = weight * batch_mean + (1 - weight) * known_mean
+        work[:, INVERSE] = 1 / xp.sqrt(blended + self.settings["epsilon"])
+        work[:, MEAN], work[:, VARIANCE], work[:, WEIGHT] = batch_mean, variance, weight
+
+    def _variance(self, run: Run, invstd: Any) -> Any:
+        """The variance that stands behind invstd; 0 where nothing is known."""
+        known = run.xp.where(invstd > 0, invstd, 1).astype("float64")
+        return run.xp.where(invstd > 0, run.xp.maximum(known**-2 - self.settings["epsilon"], 0), 0.0)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
+        x, scale = inputs[:2]
+        xp, folded_grad = run.xp, self._fold(grad)
+        total = folded_grad.sum(axis=1, keepdims=True)
+        if into.needs(0) or into.needs(1):
+            normalised = self._fold(x) - work[:, [CENTRE]]
+            normalised *= work[:, [INVERSE]]
+            match = xp.einsum("ij,ij->i", folded_grad, normalised)[:, None]
+        into.add(2, lambda out: xp.copyto(out, total))
+        into.add(1, lambda out: xp.copyto(out, match))
+        if into.needs(0):
+            share = work[:, [WEIGHT]] / folded_grad.shape[1]
+            shift = (work[:, [CENTRE]] - work[:, [MEAN]]) * work[:, [INVERSE]]  # from x^ to s (x - m_b)
+            normalised += shift
+            normalised *= share * match
+            normalised += share * total
+
+            def write(out: Any) -> None:
+                folded = self._fold(out)
+                xp.subtract(folded_grad, normalised, out=folded)
+                xp.multiply(folded, scale * work[:, [INVERSE]], out=folded)
+
+            into.add(0, write)
+
+    def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
+        """New mean and invstd, (C, 1); see Node.updated_statistics."""
+        mean, invstd = stored[3][:, 0], stored[4][:, 0]
+        constant = self.settings["normalizationTimeConstant"]
+        share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
+        share = run.xp.where(invstd > 0, share, 1.0)
+        variance = share * work[:, VARIANCE] + (1 - share) * self._variance(run, invstd)
+        new_mean = share * work[:, MEAN] + (1 - share) * mean
+        return {3: new_mean[:, None], 4: (1 / run.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Quotient and product rule, with what the minibatch's statistics change while training."""
+        x, scale, _, mean, invstd = inputs
+        xp, folded, step = run.xp, self._fold(x), self._fold(tangents[0])
+        centre, inverse, centre_step, inverse_step = mean, invstd, 0.0, 0.0
+        if run.training:
+            work = run.backend.empty(len(scale), 5)
+            self._measure(run, x, mean, invstd, work)
+            centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
+            centre_step = weight * step.mean(axis=1, keepdims=True)
+            variance_step = weight * 2 * ((folded - batch_mean) * step).mean(axis=1, keepdims=True)
+            inverse_step = -(inverse**3) / 2 * variance_step
+        change = scale * ((step - centre_step) * inverse + (folded - centre) * inverse_step)
+        change += tangents[1] * (folded - centre) * inverse + tangents[2]
+        return xp.asfortranarray(change).reshape(x.shape, order="F")
