@@ -28,6 +28,7 @@ Progress = Callable[..., None]
 READERS = {
     "HTKMLFReader": "readers.htk_mlf_reader:HTKMLFReader",
     "UCIFastReader": "readers.uci_reader:UCIFastReader",
+    "BinaryReader": "readers.binary_reader:BinaryReader",
 }
 WRITERS = {
     "HTKMLFWriter": "readers.htk_mlf_writer:HTKMLFWriter",

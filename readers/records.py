@@ -28,13 +28,15 @@ class RecordStream:
     """One column of matrices.
 
     values: (N, dim) float32 numbers, or (N,) whole numbers, the class of each record; num_classes: rows of the one-hot
-    columns made of classes, None for numbers; where: file:line of its dimension, for messages.
+    columns made of classes, None for numbers; where: file:line of its dimension, for messages; unchecked: the file that
+    the classes are mapped from, which nobody has looked through.
     """
 
     name: str
     values: np.ndarray
     num_classes: int | None = None
     where: str = ""
+    unchecked: str = ""
 
     @property
     def dim(self) -> int:
@@ -45,6 +47,11 @@ class RecordStream:
         values = self.values[rows]
         if self.num_classes is None:
             return np.array(values, np.float32, order="C", copy=isinstance(rows, slice) or None).T
+        if self.unchecked and not 0 <= values.min() <= values.max() < self.num_classes:
+            raise FormatError(
+                f"{self.unchecked}: classes {values.min()} to {values.max()} in {self.name}; "
+                f"expected 0 to {self.num_classes - 1}; remove the cache, it is made again"
+            )
         matrix = np.zeros((self.num_classes, len(values)), np.float32, order="F")
         matrix[values, np.arange(len(values))] = 1
         return matrix

@@ -3,7 +3,7 @@
 Source: CNTK book 3.4.1, 3.5.10.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,6 +90,19 @@ class LabelMap:
         self._highest = max(self._highest, int(text))
         return int(text)
 
+    def fits(self, names: Sequence[str], num_classes: int) -> bool:
+        """Whether data read before, with these labels, are what they would be if they were read now."""
+        if self.path is None:
+            return not names and num_classes <= (self.limit or num_classes)
+        if self.grows:
+            return 0 < len(names) <= (self.limit or len(names))
+        return self.names == list(names)
+
+    def adopt(self, names: Sequence[str], num_classes: int) -> None:
+        """Take the labels of data read before, which must fit."""
+        self._ids = {name: number for number, name in enumerate(names)}
+        self._highest = num_classes - 1
+
     def finish(self) -> None:
         """Write the mapping file if it is new."""
         if self.grows and self.path is not None:
@@ -131,6 +144,11 @@ class UCIOptions:
     decimal_point: str
     cache: Path | None
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file once."""
+        return list(dict.fromkeys(stream.file for stream in self.streams))
 
     @classmethod
     def from_config(cls, config: Config, write: bool = False) -> "UCIOptions":
@@ -183,11 +201,12 @@ def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> U
                 f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1, the column of a label; "
                 "labelType=regression takes several columns of numbers"
             )
-        return UCIStream(name, file, start, 1, block.where("labelDim"), _label_map(block))
+        return UCIStream(name, file, start, 1, block.where("labelDim"), label_map(block))
     return UCIStream(name, file, start, _count(block, "dim", None, 1), block.where("dim"))
 
 
-def _label_map(block: Config) -> LabelMap:
+def label_map(block: Config) -> LabelMap:
+    """The map that labelDim, labelMappingFile and allowMapCreation of a block ask for."""
     num_classes = _count(block, "labelDim", "0", 0)
     where = block.where("labelDim") if block.has("labelDim") else ""
     if not block.text("labelMappingFile", ""):

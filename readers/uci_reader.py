@@ -6,8 +6,8 @@
         minibatch.matrices["labels"]            # (2, 25) one-hot columns
 
 Any number of blocks of features and of labels, from one file or several that go record by record.  With wfile=... the
-records are kept in a binary cache (see uci_cache), which is mapped instead of read, so that the data may be larger than
-memory.
+records are kept in a binary cache (see record_cache), which is mapped instead of read, so that the data may be larger
+than memory.
 Source: CNTK book 3.4.1.
 """
 
@@ -18,9 +18,11 @@ from typing import ClassVar
 import numpy as np
 
 from readers.config import Config
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 from readers.minibatch import Progress
+from readers.record_cache import CachedStream, RecordCache, Source, is_cache, open_cache, write_cache
 from readers.records import RecordOrder, RecordReader, RecordStream
+from readers.streams import describe
 from readers.uci import UCIBlock, UCILayout, read_uci
 from readers.uci_options import UCIOptions, UCIStream
 
@@ -39,9 +41,18 @@ class UCIFastReader(RecordReader):
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         options = UCIOptions.from_config(config, write)
-        columns = read_columns(options, progress)
+        if options.cache is None:
+            columns = read_columns(options, progress)
+        else:
+            columns = cached_columns(options, write, progress)
         streams = [
-            RecordStream(stream.name, columns[stream.name], stream.num_classes, stream.dim_where)
+            RecordStream(
+                stream.name,
+                columns[stream.name],
+                stream.num_classes,
+                stream.dim_where,
+                str(options.cache) if isinstance(columns[stream.name], np.memmap) else "",
+            )
             for stream in options.streams
         ]
         super().__init__(streams, RecordOrder.from_config(config), rng_seed, options.streams[0].file.stem)
@@ -62,12 +73,84 @@ def read_columns(options: UCIOptions, progress: Progress | None = None) -> dict[
     return {name: np.concatenate(values) if len(values) > 1 else values[0] for name, values in parts.items()}
 
 
+def cached_columns(options: UCIOptions, write: bool, progress: Progress | None = None) -> dict[str, np.ndarray]:
+    """The values of each stream, mapped from the cache, which is made first where it is missing or out of date.
+
+    write: take what is there, make nothing.  Raises ConfigError for a file in its place that is something else.
+    """
+    path = options.cache
+    if path.exists():
+        if not is_cache(path):
+            raise ConfigError(f"{path}: is no record cache; expected one, or no such file, as wfile names it")
+        try:
+            cache = open_cache(path)
+            stale = _out_of_date(cache, options)
+        except FormatError as fault:
+            stale = str(fault)
+        if not stale:
+            return cache.columns
+        options.warnings.append(f"{path}: {'not used' if write else 'made again'}: {stale}")
+    if write:
+        return read_columns(options, progress)
+    files = options.files
+
+    def described() -> list[CachedStream]:
+        return [
+            CachedStream(
+                stream.name,
+                files.index(stream.file),
+                stream.start,
+                stream.dim,
+                stream.num_classes,
+                tuple(stream.labels.names) if stream.labels else (),
+            )
+            for stream in options.streams
+        ]
+
+    sources = [Source.of(file) for file in files]
+    write_cache(path, joined_blocks(options, progress), described(), sources, _settings(options), described)
+    for stream in options.streams:
+        stream.finish()
+    return open_cache(path).columns
+
+
+def _settings(options: UCIOptions) -> dict[str, str]:
+    return {"delimiters": options.delimiters, "decimal_point": options.decimal_point}
+
+
+def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
+    """Why a cache cannot stand for the text; empty when it can, and then label maps are those of the cache."""
+    known = {stream.name: stream for stream in cache.streams}
+    for stream in options.streams:
+        found = known.get(stream.name)
+        if found is None or (found.start, found.dim) != (stream.start, stream.dim):
+            return f"{stream.name} is not what it was made for"
+        if (found.num_classes is None) != (stream.labels is None) or not 0 <= found.file < len(cache.sources):
+            return f"{stream.name} is not what it was made for"
+        try:
+            now = Source.of(stream.file)
+        except OSError as fault:
+            return describe(fault)
+        if cache.sources[found.file] != now:
+            return f"{stream.file} has changed since"
+    if cache.settings != _settings(options):
+        return "customDelimiter or customDecimalPoint has changed since"
+    labelled = [(stream, known[stream.name]) for stream in options.streams if stream.labels is not None]
+    for stream, found in labelled:
+        if not stream.labels.fits(found.labels, found.num_classes):
+            return f"the labels of {stream.name} have changed since"
+    for stream, found in labelled:
+        stream.labels.adopt(found.labels, found.num_classes)
+        stream.finish()
+    return ""
+
+
 def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iterator[dict[str, np.ndarray]]:
     """Values of some consecutive records at a time, by stream.
 
     Files are read in step.  Raises FormatError when one has more records than another, or all have none.
     """
-    files = list(dict.fromkeys(stream.file for stream in options.streams))
+    files = options.files
     sources = [_FileColumns(file, options, progress if file == files[0] else None) for file in files]
     total = 0
     while True:
