@@ -136,6 +136,13 @@ class Convolution(WindowProduct):
         return self.infer_product(w, image)
 
 
+def limit_packing(network: Any, samples: int) -> None:
+    """Let every convolution pack at most so many images at a time (maxTempMemSizeInSamplesForCNN)."""
+    for node in network.nodes.values():
+        if isinstance(node, Convolution):
+            node.settings["maxTempMemSizeInSamples"] = samples
+
+
 def sliding_windows(
     node: Node,
     shapes: Sequence[Shape],

@@ -27,6 +27,7 @@ READ = {
     "train_criterion": ("trainCriterionNodeName", "text"),
     "eval_criterion": ("evalCriterionNodeName", "text"),
     "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
+    "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
     "trace_level": ("traceLevel", "int"),
     "show_every": ("numMBsToShowResult", "int"),
     "show_first": ("firstMBsToShowResult", "int"),
@@ -42,7 +43,7 @@ OTHER = (
     "autoAdjustLR",
     "autoAdjustMinibatch",
 )
-WITHOUT_EFFECT = ("maxTempMemSizeInSamplesForCNN", "executionEngine", "parallelTrain", "learnerType", "sigFigs")
+WITHOUT_EFFECT = ("executionEngine", "parallelTrain", "learnerType", "sigFigs")
 NOT_BUILT = (
     {"adaptationRegWeight": "KL adaptation", "gradientcheck": "gradient checks during training"}
     | dict.fromkeys(

@@ -63,6 +63,7 @@ class TrainingOptions:
     train_criterion: str = ""  # node name; "": the network's first criterion
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
     precompute_all_data: bool = True  # statistics from all the data, else from one epoch of it
+    packed_samples: int = 0  # how many images a convolution may pack at a time; 0: as many as is fastest
     trace_level: int = 0
     show_every: int = 10  # minibatches
     show_first: int = 0  # this many minibatches of an epoch are shown one by one
@@ -76,6 +77,7 @@ class TrainingOptions:
         _require("maxEpochs", self.max_epochs > 0, self.max_epochs, "a number of epochs > 0")
         _require("epochSize", self.epoch_size >= 0, self.epoch_size, "a number of frames, or 0 for all the data")
         _require("numMBsToShowResult", self.show_every > 0, self.show_every, "a number of minibatches > 0")
+        _require("maxTempMemSizeInSamplesForCNN", self.packed_samples >= 0, self.packed_samples, "a number >= 0")
         self._check_schedules()
         self._check_rates()
         threshold = self.clipping_threshold

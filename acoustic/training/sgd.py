@@ -15,6 +15,7 @@ import numpy as np
 
 from acoustic.engine import Engine
 from acoustic.network import Network
+from acoustic.nodes.convolution import limit_packing
 from acoustic.training.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, scalar
 from acoustic.training.log import (
@@ -126,6 +127,8 @@ class Trainer:
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.seed, self.log, self.progress = options, files, seed, log, progress
         self.criterion, self.names = _criteria(network, options)
+        if options.packed_samples:
+            limit_packing(network, options.packed_samples)
         self.engine = Engine(network, self.names)
         check_inputs(self.engine, reader, "reader")
         if cv_reader is not None:

@@ -8,7 +8,7 @@ from acoustic.gradient_check import check_gradients
 from acoustic.images import Image, ImageShape, Windows, image_of, keep_image, spread
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
-from acoustic.node import Shape
+from acoustic.node import Run, Shape
 from readers.errors import ModelError, ShapeError
 
 TOLERANCE = 1e-6
@@ -470,3 +470,22 @@ def test_a_matrix_is_not_repeated_downwards():
         network.add("Parameter", name, rows=rows, cols=2)
     with pytest.raises(ShapeError, match="X is 2x2, Y is 4x2; expected rows equal"):
         network.add("Plus", "c", "a", "b")
+
+
+def test_training_limits_what_every_convolution_packs():
+    from acoustic.nodes.convolution import limit_packing
+
+    network, matrices = image_stack(40)
+    limit_packing(network, 3)
+    assert [network[name].settings["maxTempMemSizeInSamples"] for name in ("c1", "c2")] == [3, 3]
+    assert network["c1"].images_at_a_time(Run(network.backend)) <= 3
+
+
+def test_the_limit_of_a_training_configuration_reaches_the_convolutions(array_reader):
+    from acoustic.training.options import TrainingOptions
+    from acoustic.training.sgd import train
+
+    network, matrices = image_stack(40)
+    options = TrainingOptions(max_epochs=1, learning_rates_per_sample=0.001, minibatch_size=20, packed_samples=4)
+    train(network, array_reader(**matrices), options)
+    assert network["c2"].settings["maxTempMemSizeInSamples"] == 4
