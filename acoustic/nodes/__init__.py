@@ -7,11 +7,17 @@ from acoustic.nodes import products  # noqa: F401  isort: skip
 from acoustic.nodes import element_products  # noqa: F401  isort: skip
 from acoustic.nodes import rows  # noqa: F401  isort: skip
 from acoustic.nodes import sums  # noqa: F401  isort: skip
+from acoustic.nodes import norms  # noqa: F401  isort: skip
+from acoustic.nodes import distances  # noqa: F401  isort: skip
+from acoustic.nodes import groups  # noqa: F401  isort: skip
+from acoustic.nodes import column_norms  # noqa: F401  isort: skip
+from acoustic.nodes import mixtures  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip
 from acoustic.nodes import pooling  # noqa: F401  isort: skip
+from acoustic.nodes import batch_normalization  # noqa: F401  isort: skip
 from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
 
 # Names that descriptions may use and that are refused by name, and what each is for.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from acoustic.images import Image, ImageShape
 from acoustic.node import LinearNode, Option, Run, Shape, register_node
 
 
@@ -33,7 +34,7 @@ class Reshape(LinearNode):
         if any(image) and image[0] * image[1] * image[2] != rows:
             sizes = "x".join(map(str, image))
             raise self.shape_error((x,), f"imageWidth x imageHeight x imageChannels = {sizes} to be numRows={rows}")
-        return shape
+        return ImageShape(Image(*image), shape.cols) if any(image) else shape
 
     def splits_frames(self, x: Shape) -> bool:
         return x.cols is None and x.rows == self.settings["numRows"]

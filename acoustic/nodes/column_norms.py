@@ -1,0 +1,105 @@
+"""Normalisations of each column by itself: to a root mean square of one, and to mean 0 and variance 1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import Node, Option, Run, Shape, register_node
+from acoustic.nodes.elementwise import ElementwiseNode
+
+SQUARE_FLOOR = 2.0**-66  # Kaldi's floor of the mean square
+
+
+@register_node("RMSNormalization", "Renormalize")
+class RMSNormalization(ElementwiseNode):
+    """V = X r, r = 1 / root mean square of each column: a column of n rows gets length sqrt(n).
+
+    dJ/dX = r (G - V q), q = the column means of G V; where the mean square is below 2^-66, r is constant and q is 0.
+    [Kaldi's NormalizeComponent with target-rms 1]
+    """
+
+    backward_reads = ((0,),)
+
+    def _scale(self, xp: Any, x: Any) -> tuple[Any, Any]:
+        """(r, whether it follows the column), both (1, cols)."""
+        square = (x * x).mean(axis=0, keepdims=True)
+        return 1 / xp.sqrt(xp.maximum(square, SQUARE_FLOOR)), square > SQUARE_FLOOR
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.multiply(x, self._scale(run.xp, x)[0], out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp, x = run.xp, inputs[0]
+
+        def write(out: Any) -> None:
+            r, follows = self._scale(xp, x)
+            mean = (grad * x).mean(axis=0, keepdims=True) * r * r * follows
+            xp.subtract(grad, x * mean, out=out)
+            xp.multiply(out, r, out=out)
+
+        into.add(0, write)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, s the mean square, ds = 2 mean of x dx."""
+        xp, x, dx = run.xp, inputs[0], tangents[0]
+        s, ds = (x**2).mean(axis=0), 2 * (x * dx).mean(axis=0)
+        moving = s > SQUARE_FLOOR
+        s = xp.where(moving, s, SQUARE_FLOOR)
+        return dx * s**-0.5 - xp.where(moving, x * s**-1.5 * ds / 2, 0)
+
+
+@register_node("LayerNormalization")
+class LayerNormalization(Node):
+    """V = scale Z + bias, Z = (X - m) / sqrt(v + epsilon), m and v the mean and variance of each column of X.
+
+    X (n, cols); scale, bias (n, 1), parameters as a rule.  With D = G scale and r = 1 / sqrt(v + epsilon):
+    dJ/dX = r (D - mean of D - Z times the mean of D Z), dJ/dscale = the row sums of G Z, dJ/dbias = those of G.
+    [J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016]
+    """
+
+    operand_names = ("X", "scale", "bias")
+    options = (Option("epsilon", float, 1e-5),)
+    backward_reads = ((0, 1), (0,), ())
+
+    def infer_shape(self, x: Shape, scale: Shape, bias: Shape) -> Shape:
+        if scale != Shape(x.rows, 1) or bias != Shape(x.rows, 1):
+            raise self.shape_error((x, scale, bias), f"scale and bias to be {x.rows}x1")
+        if not self.settings["epsilon"] > 0:
+            raise self.shape_error((x, scale, bias), f"epsilon={self.settings['epsilon']:g} to be above 0")
+        return x
+
+    def _normalised(self, xp: Any, x: Any) -> tuple[Any, Any]:
+        """(Z, r)."""
+        centred = x - x.mean(axis=0, keepdims=True)
+        r = 1 / xp.sqrt((centred * centred).mean(axis=0, keepdims=True) + self.settings["epsilon"])
+        return xp.multiply(centred, r, out=centred), r
+
+    def forward(self, run: Run, x: Any, scale: Any, bias: Any, *, out: Any) -> None:
+        run.xp.multiply(self._normalised(run.xp, x)[0], scale, out=out)
+        run.xp.add(out, bias, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp = run.xp
+        into.add_reduced(2, grad)
+        if not (into.needs(0) or into.needs(1)):
+            return
+        z, r = self._normalised(xp, inputs[0])
+        if into.needs(1):
+            into.add_reduced(1, grad * z)
+        if into.needs(0):
+
+            def write(out: Any) -> None:
+                xp.multiply(grad, inputs[1], out=out)
+                along = (out * z).mean(axis=0, keepdims=True)
+                xp.subtract(out, out.mean(axis=0, keepdims=True), out=out)
+                xp.subtract(out, z * along, out=out)
+                xp.multiply(out, r, out=out)
+
+            into.add(0, write)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """By the quotient rule for (x - m) / s, s = sqrt(v + epsilon), ds = dv / 2 s, dv = 2 mean of (x - m) dx."""
+        (x, scale, _), (dx, dscale, dbias) = inputs, tangents
+        s = run.xp.sqrt(x.var(axis=0) + self.settings["epsilon"])
+        y, dy = x - x.mean(axis=0), dx - dx.mean(axis=0)
+        ds = (y * dy).mean(axis=0) / s
+        return dscale * y / s + scale * (dy * s - y * ds) / s**2 + dbias

@@ -1,0 +1,110 @@
+"""Cosine distances between the columns of two matrices (book 2.4.3, 4.1.4.26, 4.1.4.27)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import Node, Option, Run, Shape, register_node
+
+
+def unit_columns(xp: Any, x: Any) -> tuple[Any, Any]:
+    """(the columns of x divided by their lengths, the lengths (cols,)); a column of zeros stays one, its length 1."""
+    length = xp.sqrt((x * x).sum(axis=0))
+    length[length == 0] = 1
+    return x / length, length
+
+
+def cosine_gradient(xp: Any, grad: Any, x: Any, unit_y: Any) -> Any:
+    """dJ/dX of v = the cosines between the columns of x and y; grad (1, cols).  [eq. 2.104]"""
+    unit_x, length = unit_columns(xp, x)
+    return grad / length * (unit_y - unit_x * (unit_x * unit_y).sum(axis=0))
+
+
+def cosine_change(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
+    """The derivative (cols,) of x'y / sqrt(x'x y'y), column by column, by the quotient rule; 0 for columns of zeros."""
+    s, a, b = (x * y).sum(axis=0), (x * x).sum(axis=0), (y * y).sum(axis=0)
+    ds, da, db = (dx * y + x * dy).sum(axis=0), 2 * (x * dx).sum(axis=0), 2 * (y * dy).sum(axis=0)
+    zero = a * b == 0
+    a, b = xp.where(zero, 1, a), xp.where(zero, 1, b)
+    return xp.where(zero, 0, ds / xp.sqrt(a * b) - s * (da * b + a * db) / (2 * (a * b) ** 1.5))
+
+
+@register_node("CosDistance", "CosDist")
+class CosDistance(Node):
+    """V (1, cols) = x'y / |x| |y| of columns x of X and y of Y, 0 where one is 0; dJ/dx = G (y / |x||y| - x v / |x|^2).
+
+    [eq. 2.103 to 2.105]
+    """
+
+    operand_names = ("X", "Y")
+    backward_reads = ((0, 1), (0, 1))
+
+    def infer_shape(self, x: Shape, y: Shape) -> Shape:
+        if x != y:
+            raise self.shape_error((x, y), "equal shapes")
+        return Shape(1, x.cols)
+
+    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+        unit_x, unit_y = unit_columns(run.xp, x)[0], unit_columns(run.xp, y)[0]
+        (unit_x * unit_y).sum(axis=0, keepdims=True, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        for k in (0, 1):
+            if into.needs(k):
+                other = unit_columns(run.xp, inputs[1 - k])[0]
+                into.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], other))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return cosine_change(run.xp, *inputs, *tangents)[None, :]
+
+
+@register_node("CosDistanceWithNegativeSamples", "CosWithNegSamples")
+class CosDistanceWithNegativeSamples(Node):
+    """V (numNegSamples + 1, cols): cosines of column j of X with column j of Y, and with columns of Y further on.
+
+    v_0j = cos(x_j, y_j), v_kj = cos(x_j, y_(j + numShifts + k - 1)), columns counted round the minibatch.
+    [book 4.1.4.27]
+    """
+
+    operand_names = ("X", "Y")
+    options = (Option("numShifts", int, positional=True), Option("numNegSamples", int, positional=True))
+    backward_reads = ((0, 1), (0, 1))
+
+    def infer_shape(self, x: Shape, y: Shape) -> Shape:
+        if x != y:
+            raise self.shape_error((x, y), "equal shapes")
+        shift, count = self.settings["numShifts"], self.settings["numNegSamples"]
+        if shift < 1 or count < 0:
+            found = f"numShifts={shift}, numNegSamples={count}"
+            raise self.shape_error((x, y), f"at least one shift and no less than 0 samples; {found}")
+        return Shape(1 + count, x.cols)
+
+    def splits_frames(self, x: Shape, y: Shape) -> bool:
+        return False  # a column meets others
+
+    def _shifts(self) -> list[int]:
+        """For each row of V how many columns to the right Y's partner stands."""
+        first = self.settings["numShifts"]
+        return [0, *range(first, first + self.settings["numNegSamples"])]
+
+    def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
+        unit_x, unit_y = unit_columns(run.xp, x)[0], unit_columns(run.xp, y)[0]
+        for row, shift in enumerate(self._shifts()):
+            (unit_x * run.xp.roll(unit_y, -shift, axis=1)).sum(axis=0, out=out[row])
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp, (x, y) = run.xp, inputs
+        unit_x, unit_y = unit_columns(xp, x)[0], unit_columns(xp, y)[0]
+        rows = list(enumerate(self._shifts()))
+        if into.needs(0):
+            terms = (cosine_gradient(xp, grad[row], x, xp.roll(unit_y, -shift, axis=1)) for row, shift in rows)
+            into.add_matrix(0, sum(terms))
+        if into.needs(1):  # y_j met x_(j - shift)
+            terms = (
+                cosine_gradient(xp, xp.roll(grad[row], shift), y, xp.roll(unit_x, shift, axis=1)) for row, shift in rows
+            )
+            into.add_matrix(1, sum(terms))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        xp, (x, y), (dx, dy) = run.xp, inputs, tangents
+        partner = [(xp.roll(y, -shift, axis=1), xp.roll(dy, -shift, axis=1)) for shift in self._shifts()]
+        return xp.stack([cosine_change(xp, x, other, dx, change) for other, change in partner])

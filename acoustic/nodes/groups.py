@@ -1,0 +1,88 @@
+"""Nonlinearities that make one row of every group of rows: p-norm and maxout.
+
+Sources: X. Zhang, J. Trmal, D. Povey, S. Khudanpur, "Improving deep neural network acoustic models using generalized
+maxout networks", ICASSP 2014; I. Goodfellow et al., "Maxout networks", ICML 2013.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import VALUE, Node, Option, Run, Shape, register_node
+
+
+class GroupNode(Node):
+    """Base: X (groups * groupSize, cols), the rows of a group next to each other; V (groups, cols)."""
+
+    operand_names = ("X",)
+    options = (Option("groupSize", int, positional=True),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        size = self.settings["groupSize"]
+        if size < 1 or x.rows % size:
+            raise self.shape_error((x,), f"a multiple of groupSize={size} rows")
+        return Shape(x.rows // size, x.cols)
+
+    def _groups(self, x: Any) -> Any:
+        """A view (groupSize, groups, cols)."""
+        size = self.settings["groupSize"]
+        return x.reshape((size, x.shape[0] // size, x.shape[1]), order="F")
+
+
+@register_node("PNorm")
+class PNorm(GroupNode):
+    """v = (sum of |x_i|^p)^(1/p) over each group; dJ/dx_i = G sign(x_i) (|x_i| / v)^(p-1), 0 where v = 0.  p >= 1."""
+
+    options = (*GroupNode.options, Option("p", float, 2.0))
+    backward_reads = ((0, VALUE),)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        if not 1 <= self.settings["p"] < float("inf"):
+            raise self.shape_error((x,), f"p={self.settings['p']:g} to be at least 1; for the largest use Maxout")
+        return super().infer_shape(x)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        magnitude = run.xp.absolute(self._groups(x))
+        largest = magnitude.max(axis=0)  # taken out, so that no power overflows
+        scale = run.xp.where(largest == 0, 1, largest)
+        power = ((magnitude / scale) ** self.settings["p"]).sum(axis=0)
+        run.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp, p = run.xp, self.settings["p"]
+
+        def write(out: Any) -> None:
+            ratio = self._groups(inputs[0]) / xp.where(value == 0, 1, value)
+            slope = xp.sign(ratio) * xp.absolute(ratio) ** (p - 1)
+            xp.multiply(slope, grad, out=self._groups(out))
+
+        into.add(0, write)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """d s^(1/p) = s^(1/p - 1) ds / p, ds = the sum of d|x|^p = p |x|^(p-1) sign(x) dx."""
+        xp, p, x, dx = run.xp, self.settings["p"], self._groups(inputs[0]), self._groups(tangents[0])
+        s = (abs(x) ** p).sum(axis=0)
+        ds = (p * abs(x) ** (p - 1) * xp.where(x < 0, -1, xp.where(x > 0, 1, 0)) * dx).sum(axis=0)
+        return xp.where(s > 0, xp.where(s > 0, s, 1) ** (1 / p - 1) * ds / p, 0)
+
+
+@register_node("Maxout")
+class Maxout(GroupNode):
+    """v = the largest x_i of each group; dJ/dx_i = G for that one, of equals the first, else 0."""
+
+    backward_reads = ((0,),)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        self._groups(x).max(axis=0, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp, groups = run.xp, self._groups(inputs[0])
+
+        def write(out: Any) -> None:
+            rows = xp.arange(groups.shape[0])[:, None, None]
+            xp.multiply(groups.argmax(axis=0) == rows, grad, out=self._groups(out))
+
+        into.add(0, write)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        x, dx = self._groups(inputs[0]), self._groups(tangents[0])
+        return run.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]

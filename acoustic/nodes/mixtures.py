@@ -1,0 +1,81 @@
+"""Gaussian mixtures (book 4.1.4.21)."""
+
+from collections.abc import Sequence
+from math import log, pi
+from typing import Any
+
+from acoustic.node import VALUE, Node, Run, Shape, register_node
+
+
+@register_node("GMMLogLikelihood", "GMMLL")
+class GMMLogLikelihood(Node):
+    """V (1, cols) = ln sum_k p_k N(x; m_k, s_k^2 I), natural logarithm, of the columns x of `features` (D, cols).
+
+    unnormedPrior (K, c), p = its softmax; means (K D, c), one mean below the other; logStdDev (K, c), s = its
+    exponential, one for all dimensions; c is 1 or the number of columns.  With g_k = p_k N_k / exp V:
+    dJ/dprior = G (g - p), dJ/dm_k = G g_k (x - m_k) / s_k^2, dJ/dlogStdDev_k = G g_k (|x - m_k|^2 / s_k^2 - D),
+    dJ/dx = -G sum_k g_k (x - m_k) / s_k^2.  [book 4.1.4.21]
+    """
+
+    operand_names = ("unnormedPrior", "means", "logStdDev", "features")
+    backward_reads = ((0, 1, 2, 3, VALUE),) * 4
+
+    def infer_shape(self, prior: Shape, means: Shape, log_std: Shape, x: Shape) -> Shape:
+        alike = prior.cols == means.cols == log_std.cols and prior.cols in (1, x.cols)
+        if not alike or log_std.rows != prior.rows or means.rows != prior.rows * x.rows:
+            raise self.shape_error(
+                (prior, means, log_std, x),
+                "K, K D and K rows for D rows of features; and in all three 1 column, or as many as features",
+            )
+        return Shape(1, x.cols)
+
+    def _difference(self, means: Any, x: Any) -> Any:
+        """x - m_k as (D, K, cols)."""
+        return x[:, None, :] - means.reshape((x.shape[0], means.shape[0] // x.shape[0], means.shape[1]), order="F")
+
+    def _terms(self, xp: Any, prior: Any, means: Any, log_std: Any, x: Any) -> tuple[Any, Any, Any]:
+        """(ln p_k N_k (K, cols), differences (D, K, cols), |x - m_k|^2 / s_k^2 (K, cols))."""
+        difference = self._difference(means, x)
+        distance = (difference * difference).sum(axis=0) * xp.exp(-2 * log_std)
+        log_prior = prior - self._log_sum(xp, prior)
+        return log_prior - x.shape[0] * (log(2 * pi) / 2 + log_std) - distance / 2, difference, distance
+
+    def _log_sum(self, xp: Any, x: Any) -> Any:
+        """ln of the sum of exp x down the columns, (1, cols)."""
+        largest = x.max(axis=0, keepdims=True)
+        return largest + xp.log(xp.exp(x - largest).sum(axis=0, keepdims=True))
+
+    def forward(self, run: Run, prior: Any, means: Any, log_std: Any, x: Any, *, out: Any) -> None:
+        terms, _, _ = self._terms(run.xp, prior, means, log_std, x)
+        run.xp.copyto(out, self._log_sum(run.xp, terms))
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        xp, (prior, means, log_std, x) = run.xp, inputs
+        terms, difference, distance = self._terms(xp, prior, means, log_std, x)
+        share = xp.exp(terms - value) * grad  # G g_k
+
+        if into.needs(0):
+            p = xp.exp(prior - self._log_sum(xp, prior))
+            into.add_reduced(0, share - grad * p)
+        pull = difference * (share * xp.exp(-2 * log_std))  # (D, K, cols)
+        if into.needs(1):
+            into.add_reduced(1, xp.asfortranarray(pull).reshape((means.shape[0], x.shape[1]), order="F"))
+        into_std = share * (distance - x.shape[0])
+        into.add_reduced(2, into_std)
+        if into.needs(3):
+            into.add_matrix(3, -pull.sum(axis=1))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Of f = sum_k e_k N_k / sum_k e_k, e = exp prior: d ln f, all component by component."""
+        xp, (prior, means, log_std, x), (dprior, dmeans, dlog_std, dx) = run.xp, inputs, tangents
+        d, weight, dweight = x.shape[0], xp.exp(prior - prior.max(axis=0)), 0
+        total, dtotal = 0, 0
+        for k in range(prior.shape[0]):
+            rows, s = slice(k * d, (k + 1) * d), xp.exp(log_std[k])
+            z, dz = x - means[rows], dx - dmeans[rows]
+            n = (2 * pi) ** (-d / 2) * s**-d * xp.exp(-(z * z).sum(axis=0) / (2 * s * s))
+            dln = -d * dlog_std[k] - (z * dz).sum(axis=0) / s**2 + (z * z).sum(axis=0) / s**2 * dlog_std[k]
+            total = total + weight[k] * n
+            dtotal = dtotal + weight[k] * n * (dprior[k] + dln)
+        dweight = (weight * dprior).sum(axis=0) / weight.sum(axis=0)
+        return xp.broadcast_to(dtotal / total - dweight, (1, x.shape[1]))

@@ -1,0 +1,55 @@
+"""Norms of a whole matrix, for regularisation (book 2.4.2, 4.1.4.28)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.node import VALUE, Node, Run, Shape, register_node
+
+
+class NormNode(Node):
+    """Base: one operand, a scalar value."""
+
+    operand_names = ("X",)
+
+    def infer_shape(self, x: Shape) -> Shape:
+        return Shape(1, 1)
+
+
+@register_node("MatrixL1Reg", "L1Reg", "L1Norm")
+class MatrixL1Reg(NormNode):
+    """v (1, 1) = the sum of |x_ij|; dJ/dX = G sign X.  [eq. 2.49, 2.50]"""
+
+    backward_reads = ((0,),)
+    sums_frames = True
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.absolute(x).sum(keepdims=True, out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        into.add(0, lambda out: run.xp.multiply(run.xp.sign(inputs[0]), grad, out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        x, dx = inputs[0], tangents[0]
+        return (dx[x > 0].sum() - dx[x < 0].sum()).reshape(1, 1)
+
+
+@register_node("MatrixL2Reg", "L2Reg", "L2Norm")
+class MatrixL2Reg(NormNode):
+    """v (1, 1) = the square root of the sum of x_ij^2; dJ/dX = G X / v, 0 where v = 0.  [eq. 2.53, 2.54]"""
+
+    backward_reads = ((0, VALUE),)
+
+    def splits_frames(self, x: Shape) -> bool:
+        return False  # the root is of the sum over all columns
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.xp.sqrt(run.xp.square(x).sum(keepdims=True), out=out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        scale = grad / run.xp.where(value == 0, 1, value)  # X is 0 where v is
+        into.add(0, lambda out: run.xp.multiply(inputs[0], scale, out=out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """d sqrt(s) = ds / 2 sqrt(s), ds = 2 sum of x dx."""
+        s, ds = (inputs[0] ** 2).sum(), 2 * (inputs[0] * tangents[0]).sum()
+        return (ds / (2 * run.xp.sqrt(s)) if s > 0 else 0 * s).reshape(1, 1)
