@@ -43,6 +43,7 @@ def jacobian_vector_product(
     """
     run = Run(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
     duals: dict[str, Dual] = {}
+    shapes: dict[str, Shape] = {}
     moving: set[str] = set()  # what depends on a direction
     order = forward_order(network[name] for name in roots)
     for name in directions:
@@ -51,14 +52,17 @@ def jacobian_vector_product(
     for node in order:
         operands = computed_operands(node)
         if node.is_leaf:
-            duals[node.name] = _leaf(network, node, matrices, directions)
+            dual = _leaf(network, node, matrices, directions)
+            shapes[node.name] = network.shapes[node.name].with_columns(dual.value.shape[1])
             moves = node.name in directions
         else:
             moves = any(operand.name in moving for operand in operands)
             for k, operand in enumerate(operands):
                 if operand.name in moving and not node.has_gradient(k):
                     raise ModelError(f"{node.where}: has no derivative with respect to {operand.name!r}")
-            duals[node.name] = _computed(run, node, [duals[operand.name] for operand in operands], moves)
+            shapes[node.name] = node.infer_shape(*(shapes[operand.name] for operand in operands))
+            dual = _computed(run, node, shapes[node.name], [duals[operand.name] for operand in operands], moves)
+        duals[node.name] = dual
         if moves:
             moving.add(node.name)
     return {name: duals[name] for name in roots}
@@ -76,9 +80,8 @@ def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions:
     return Dual(value, tangent)
 
 
-def _computed(run: Run, node: Node, operands: Sequence[Dual], moves: bool) -> Dual:
+def _computed(run: Run, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
     inputs = [operand.value for operand in operands]
-    shape = node.infer_shape(*(Shape(*matrix.shape) for matrix in inputs))
     value = run.backend.empty(*shape)
     node.forward(run, *inputs, out=value)
     if not moves:

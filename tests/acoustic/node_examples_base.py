@@ -68,6 +68,7 @@ class Example:
     fixed: tuple[int, ...] = ()  # operands without gradient
     frames: tuple[int, ...] = ()  # operands whose columns may be frames; none: not tried with frames
     whole: bool = False  # with frames: whether the columns cannot be shared out among threads
+    images: dict = field(default_factory=dict)  # operand -> (width, height, channels) of its columns
     options: dict = field(default_factory=dict)  # of the node
     settings: dict = field(default_factory=dict)  # of Engine.forward
 
@@ -89,6 +90,15 @@ class Example:
         return [np.asfortranarray(fill(rng, shape)) for fill, shape in zip(fills, shapes)]
 
 
+def add_image(network, example, k, name):
+    """The name of operand k, which is a node of this name, as images if the example says so."""
+    if k not in example.images:
+        return name
+    width, height, channels = example.images[k]
+    sizes = {"imageWidth": width, "imageHeight": height, "imageChannels": channels}
+    return network.add("Reshape", f"{name}.image", name, numRows=width * height * channels, **sizes).name
+
+
 def build(example, operands, shared=False, **machine):
     """(network with the node "v" over parameters, name of a scalar criterion on top of it).
 
@@ -102,7 +112,7 @@ def build(example, operands, shared=False, **machine):
         if not shared or not nodes:
             network.add("Parameter", name, rows=rows, cols=cols, needGradient=k not in example.fixed)
             network.set_value(name, operand)
-        nodes.append(name)
+        nodes.append(add_image(network, example, k, name))
     node = network.add(example.type_name, "v", *nodes, **example.options)
     shape = network.shapes["v"]
     if shape == Shape(1, 1):
@@ -135,6 +145,7 @@ def build_with_frames(example, operands, **machine):
         else:
             network.add("Parameter", nodes[-1], rows=rows, cols=cols, needGradient=k not in example.fixed)
             network.set_value(nodes[-1], operand)
+        nodes[-1] = add_image(network, example, k, nodes[-1])
     network.add(example.type_name, "v", *nodes, **example.options)
     if network.shapes["v"] == Shape(1, 1):
         return network, matrices, "v"

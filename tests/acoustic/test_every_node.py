@@ -107,7 +107,7 @@ def test_backward_adds(example):
     node = network["v"]
     run = Run(network.backend, True, example.settings.get("dropout_rate", 0.0), (1,))
     value = np.empty(tuple(network.shapes["v"]), order="F")
-    work_shape = node.work_shape(*(Shape(*operand.shape) for operand in operands))
+    work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
     node.forward(run, *operands, out=value, **work)
     grad = np.asfortranarray(rng.standard_normal(value.shape))
@@ -136,7 +136,7 @@ def test_value_may_overwrite_the_operands_it_names(example):
     network, _ = build(example, operands)
     node, run = network["v"], Run(network.backend, True, example.settings.get("dropout_rate", 0.0))
     separate = np.empty(tuple(network.shapes["v"]), order="F")
-    work_shape = node.work_shape(*(Shape(*operand.shape) for operand in operands))
+    work_shape = node.work_shape(*(network.shapes[operand.name] for operand in node.operands))
     work = {} if work_shape is None else {"work": np.empty(tuple(work_shape), order="F")}
     node.forward(run, *operands, out=separate, **work)
     for k in node.value_in_place:
