@@ -5,7 +5,7 @@ import numpy as np
 from acoustic.node import Node, Option, Shape, register_node
 from readers.errors import ModelError
 
-INITIALISATIONS = ("uniform", "gaussian", "fixedValue", "fromFile")
+INITIALISATIONS = ("uniform", "gaussian", "fixedValue", "fromFile", "zero")
 
 
 @register_node("InputValue", "Input")
@@ -41,7 +41,8 @@ class LearnableParameter(StoredNode):
     """A matrix (rows, cols) that training changes, unless needGradient is false.
 
     init: uniform in +-0.05 * initValueScale; gaussian of mean 0 and standard deviation 0.2 * initValueScale /
-    sqrt(cols); fixedValue (`value`); fromFile (a text matrix, one row a line; all 0 until it is read).  [book 4.1.4.3]
+    sqrt(cols); fixedValue (`value`); zero; fromFile (a text matrix, one row a line; `value` until initFromFilePath
+    names one).  [book 4.1.4.3; zero only in 4.1.3.1]
     """
 
     options = (
@@ -73,7 +74,7 @@ class LearnableParameter(StoredNode):
             return rng.normal(0.0, 0.2 * scale / np.sqrt(shape[1]), size=shape)
         if kind == "fromFile" and self.settings["initFromFilePath"]:
             return self._read_value(shape)
-        return np.full(shape, self.settings["value"])
+        return np.full(shape, 0.0 if kind == "zero" else self.settings["value"])
 
     def _read_value(self, shape: tuple[int, ...]) -> np.ndarray:
         path = self.settings["initFromFilePath"]

@@ -61,8 +61,8 @@ def test_shapes_follow_from_operands_and_frames():
         ("Parameter", {"rows": 2, "needGradient": "maybe"}, "needGradient='maybe'; expected bool"),
         (
             "Parameter",
-            {"rows": 2, "init": "zero"},
-            "init='zero'; expected one of uniform, gaussian, fixedValue, fromFile",
+            {"rows": 2, "init": "bilinear"},
+            "init='bilinear'; expected one of uniform, gaussian, fixedValue, fromFile, zero",
         ),
         ("Parameter", {}, "option 'rows' is missing; expected int"),
         ("Constant", {"rows": 2}, "option 'value' is missing; expected float"),
