@@ -3,6 +3,7 @@
 import contextlib
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.ndl import build_ndl_network, ndl_options
 from acoustic.network import Network
 from acoustic.simple_builder import build_simple_network, simple_network_options
 from acoustic.training.checkpoint import TrainingFiles
@@ -14,13 +15,21 @@ from readers.errors import ConfigError
 from readers.files import require_writable
 from readers.report import RunReport
 
-BUILDERS_NOT_BUILT = ("NDLNetworkBuilder", "BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
+# Per block: what reads its options, what makes the network from them.
+BUILDERS = {
+    "SimpleNetworkBuilder": (simple_network_options, build_simple_network),
+    "NDLNetworkBuilder": (ndl_options, build_ndl_network),
+}
+BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 
 class Train(Action):
-    """Blocks: SimpleNetworkBuilder, SGD, reader and, when there is one, cvReader; makeMode continues (default)."""
+    """Blocks: SimpleNetworkBuilder or NDLNetworkBuilder, SGD, reader and, when there is one, cvReader.
 
-    blocks = ("SimpleNetworkBuilder", "SGD", "reader", "cvReader")
+    makeMode continues a run that was interrupted (default).
+    """
+
+    blocks = (*BUILDERS, "SGD", "reader", "cvReader")
 
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
@@ -28,7 +37,9 @@ class Train(Action):
         require_writable(self.model_path)  # else it would show after the last epoch
         self.options = training_options(sgd)
         self.make_mode = config.bool("makeMode", True)
-        self.network_options = simple_network_options(_builder(config))
+        builder = _builder(config)
+        read_options, self.build = BUILDERS[builder]
+        self.network_options = read_options(config.block(builder))
         self.readers = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
         for name in self.readers:
             check_reader(config, name)
@@ -58,12 +69,24 @@ class Train(Action):
     def network(self) -> Network:
         """The network of the description, with its initial values."""
         machine = self.machine
-        return build_simple_network(self.network_options, machine.precision, machine.device, machine.seed)
+        return self.build(self.network_options, machine.precision, machine.device, machine.seed)
 
 
-def _builder(config: Config) -> Config:
-    """The block that describes the network.  Raises ConfigError when there is none, or one that is not built."""
-    for name in BUILDERS_NOT_BUILT:
-        if config.has(name) and not config.has("SimpleNetworkBuilder"):
-            raise ConfigError(f"{config.where(name)}: {name} is not built yet; expected SimpleNetworkBuilder")
-    return config.block("SimpleNetworkBuilder")
+def _builder(config: Config) -> str:
+    """The name of the block that describes the network, the innermost.  Raises ConfigError.
+
+    Blocks of other builders are passed over beside one of ours, as in configurations that hold several.
+    """
+    found = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
+    scope = config
+    while scope is not None:
+        names = [name for name, entry in found.items() if entry is not None and entry[0] is scope]
+        ours = [name for name in names if name in BUILDERS]
+        if len(ours) > 1:
+            raise ConfigError(f"{config.where(ours[1])}: {' and '.join(ours)} in one block; expected one of them")
+        if names and not ours:
+            raise ConfigError(f"{config.where(names[0])}: {names[0]} is not built; expected {' or '.join(BUILDERS)}")
+        if ours:
+            return ours[0]
+        scope = scope.parent
+    return "SimpleNetworkBuilder"  # missing: asking for it says so, with what is spelled like it

@@ -21,7 +21,7 @@ KEYS = ("networkDescription", "run", "load", "ndlMacros", "randomSeedOffset", "d
 class NdlOptions:
     """What an NDLNetworkBuilder block asks for, its files read and parsed.
 
-    macros: everything that is loaded; script: what is run; seed_offset: added to the seed of the network;
+    macros: everything that is loaded or defined; script: what is run; seed_offset: added to the seed of the network;
     dump_path: a file for the list of nodes, None for none.
     """
 
@@ -48,7 +48,9 @@ def ndl_options(block: Config) -> NdlOptions:
         script = _from_file(block, macros)
     else:
         script = _from_configuration(block, macros)
-    return NdlOptions(macros, script, offset, dump)
+    for macro in script.macros:
+        macros.define(macro)
+    return NdlOptions(macros, Script(script.statements), offset, dump)
 
 
 def _sections(block: Config, key: str) -> tuple[Name, ...]:
@@ -102,7 +104,7 @@ def build_ndl_network(options: NdlOptions, precision: str = "float", device: str
     Raises ConfigError, ModelError and ShapeError that name the line of the description and the macros on the way.
     """
     network = Network(precision=precision, device=device, seed=seed + options.seed_offset)
-    Scope(network, MacroTable(options.macros)).evaluate(options.script)
+    Scope(network, options.macros).evaluate(options.script)
     network.validate()
     if options.dump_path is not None:
         with atomic_write(options.dump_path) as file:

@@ -43,8 +43,6 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
     except OSError as fault:
         raise ConfigError(f"{where}: {path}: {fault.strerror}; expected a readable file") from fault
     sections, script = split_sections(scope.substitute(Source.from_text(text, str(path))))
-    if not sections:
-        return DescriptionFile(str(path), sections, script)
     named: dict[str, tuple[Name, ...]] = {}
     rest = []
     for statement in script.statements:
