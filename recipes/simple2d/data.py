@@ -1,0 +1,68 @@
+"""The points of the demo: two classes in the plane, apart along a wave, as lines `x y label`.
+
+The book (1.2) shows its data as a picture alone (Fig. 1.1); this is data of the same kind, not the same data.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from readers.files import atomic_write
+
+LABELS = ("0", "1")
+NUM_TRAIN, NUM_TEST = 3000, 1000
+REGION = (-1.0, 1.0)  # of both coordinates
+BLUR = 0.04  # standard deviation of the noise on a point's height before it is given its class
+GRID_STEPS = 101  # points of the grid in each direction
+
+
+def boundary(x: np.ndarray) -> np.ndarray:
+    """The height of the wave that parts the classes."""
+    return 0.6 * np.sin(np.pi * x)
+
+
+def make_points(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(points (count, 2) float64, classes (count,) int64), half of them of each class; count is even.
+
+    Near the wave a point may be given the other class.
+    """
+    points: list[np.ndarray] = []
+    for label in range(2):
+        kept = np.empty((0, 2))
+        while len(kept) < count // 2:
+            drawn = rng.uniform(*REGION, (count, 2))
+            above = drawn[:, 1] + rng.normal(0.0, BLUR, count) > boundary(drawn[:, 0])
+            kept = np.concatenate([kept, drawn[above == bool(label)]])
+        points.append(kept[: count // 2])
+    order = rng.permutation(2 * (count // 2))
+    classes = np.repeat([0, 1], count // 2)
+    return np.concatenate(points)[order], classes[order]
+
+
+def grid_points() -> np.ndarray:
+    """(GRID_STEPS^2, 2): x runs fastest."""
+    steps = np.linspace(*REGION, GRID_STEPS)
+    return np.stack([np.tile(steps, GRID_STEPS), np.repeat(steps, GRID_STEPS)], axis=1)
+
+
+def write_points(path: Path, points: np.ndarray, classes: np.ndarray | None = None) -> None:
+    """A line a point, `x y` and, where there are classes, its label."""
+    labels = [""] * len(points) if classes is None else [f" {LABELS[number]}" for number in classes]
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{x:.6f} {y:.6f}{label}\n" for (x, y), label in zip(points.tolist(), labels))
+
+
+def read_points(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(points, classes) of a file that `write_points` wrote with classes."""
+    table = np.loadtxt(path, ndmin=2)
+    return table[:, :2], table[:, 2].astype(np.int64)
+
+
+def write_data(directory: Path, seed: int) -> None:
+    """SimpleDataTrain.txt, SimpleDataTest.txt, SimpleDataPlane.txt (the grid) and SimpleMapping.txt (the labels)."""
+    rng = np.random.default_rng(seed)
+    for name, count in (("SimpleDataTrain", NUM_TRAIN), ("SimpleDataTest", NUM_TEST)):
+        write_points(directory / f"{name}.txt", *make_points(count, rng))
+    write_points(directory / "SimpleDataPlane.txt", grid_points())
+    with atomic_write(directory / "SimpleMapping.txt", "w") as file:
+        file.writelines(f"{label}\n" for label in LABELS)

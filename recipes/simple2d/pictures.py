@@ -1,0 +1,56 @@
+"""The book's figures 1.2 and 1.3: an output over the plane with its decision boundary, the error over the epochs."""
+
+from pathlib import Path
+
+import numpy as np
+
+from readers.files import atomic_write
+from recipes.simple2d.data import GRID_STEPS, REGION
+
+SHOWN_POINTS = 600
+
+
+def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, path: Path) -> None:
+    """A PNG: the difference of the two outputs over the plane, dashed where it is 0, and some of the points.
+
+    outputs (GRID_STEPS^2, 2): of the points of the grid; points (N, 2), classes (N,).
+    """
+    steps = np.linspace(*REGION, GRID_STEPS)
+    difference = (outputs[:, 0] - outputs[:, 1]).reshape(GRID_STEPS, GRID_STEPS)
+    figure, axes = _figure()
+    largest = float(np.abs(difference).max()) or 1.0
+    shaded = axes.pcolormesh(steps, steps, difference, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="gouraud")
+    axes.contour(steps, steps, difference, levels=[0.0], colors="black", linestyles="dashed")
+    for number, marker in ((0, "o"), (1, "x")):
+        some = points[:SHOWN_POINTS][classes[:SHOWN_POINTS] == number]
+        axes.scatter(some[:, 0], some[:, 1], s=7, marker=marker, color="black", linewidths=0.5, alpha=0.5)
+    axes.set_title("first output less the second, before the softmax", fontsize=10)
+    figure.colorbar(shaded, ax=axes)
+    _save(figure, path)
+
+
+def draw_errors(history: list[dict], path: Path) -> None:
+    """A PNG: error of training and test set after each epoch; history: as acoustic.training.log.read_history gives."""
+    figure, axes = _figure()
+    for part, name, colour in (("training", "training set", "tab:blue"), ("validation", "test set", "tab:orange")):
+        values = [100 * row[part]["EvalErrorPrediction"] for row in history]
+        axes.plot([row["epoch"] for row in history], values, color=colour, linewidth=1, label=name)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("error (%)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def _figure():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _save(figure, path: Path) -> None:
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,86 @@
+"""The demo of the CNTK book, 1.2: a network of 2-50-50-2 parts two classes of points in the plane.
+
+worked example:
+  argonaut recipe simple2d --out exp/simple2d
+ends with the pictures it drew (the book's figures 1.2 and 1.3) and a line `error x.x% (test, 1000 points)`.
+"""
+
+import argparse
+from pathlib import Path
+
+from readers.errors import ConfigError
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="over the configuration, such as Simple_Demo=[SGD=[maxEpochs=50]] (repeat)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.data is not None:
+        raise ConfigError(f"command line: --data {arguments.data}; expected none, the recipe makes its own points")
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.out: Path = arguments.out
+        self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.boundary, self.errors = (self.out / "pictures" / f"{name}.png" for name in ("boundary", "errors"))
+
+    def settings(self) -> dict:
+        return {"seed": self.seed, "overrides": self.overrides}
+
+    def stages(self) -> list[Stage]:
+        return [
+            Stage("data", "points of two classes", self.data),
+            Stage("train", "the network of 2-50x2-2", lambda: self.cntk("Simple_Demo", "makeMode=false")),
+            Stage(
+                "output",
+                "its outputs for the test set and over the plane",
+                lambda: self.cntk("Simple_Demo_Output:Simple_Demo_Plane"),
+            ),
+            Stage("pictures", "decision boundary and error curve", self.pictures),
+        ]
+
+    def data(self) -> None:
+        from recipes.simple2d.data import write_data
+
+        write_data(self.out / "data", self.seed)
+
+    def cntk(self, commands: str, *settings: str) -> int:
+        return command(
+            "cntk", f"configFile={CONFIG / 'simple2d.cntk'}", f"DataDir={self.out / 'data'}", f"ExpDir={self.out}",
+            f"command={commands}", f"randomSeed={self.seed}", *settings, *self.overrides,
+        )  # fmt: skip
+
+    def pictures(self) -> None:
+        from acoustic.training.log import read_history
+        from recipes.simple2d.data import read_points
+        from recipes.simple2d.pictures import draw_boundary, draw_errors
+
+        points, classes = read_points(self.out / "data" / "SimpleDataTrain.txt")
+        draw_boundary(self.outputs("SimplePlane"), points, classes, self.boundary)
+        draw_errors(read_history(self.out / "models" / "simple.dnn.history.jsonl"), self.errors)
+
+    def outputs(self, name: str):
+        """(points, 2) as action write left them."""
+        import numpy as np
+
+        return np.loadtxt(self.out / "output" / f"{name}.ScaledLogLikelihood", ndmin=2)
+
+    def closing(self) -> None:
+        from recipes.simple2d.data import read_points
+
+        _, classes = read_points(self.out / "data" / "SimpleDataTest.txt")
+        wrong = self.outputs("SimpleOutput").argmax(axis=1) != classes
+        print("pictures:", self.boundary, self.errors)
+        print(f"error {100 * wrong.mean():.1f}% (test, {len(classes)} points)")
