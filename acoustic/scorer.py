@@ -9,6 +9,7 @@ import numpy as np
 from acoustic import blas
 from acoustic.engine import Engine
 from acoustic.model_file import load_model
+from acoustic.network import Network
 from readers.context import pad_edges, windows
 from readers.errors import ModelError, ShapeError
 
@@ -49,7 +50,7 @@ class AcousticScorer:
                 f"{model_path}: input {self._input!r} has {rows} rows; expected a multiple of the window, {window}"
             )
         self._dim = rows // window
-        self._unseen = self._unseen_outputs()
+        self._unseen = unseen_outputs(self.network, output)
         self._local = threading.local()
 
     def _check_node(self, output: str) -> None:
@@ -59,15 +60,6 @@ class AcousticScorer:
         for node in self.network.precomputed():
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed; expected a trained model")
-
-    def _unseen_outputs(self) -> np.ndarray:
-        """Outputs whose prior, the mean of the labels, is 0: divided by it they would outscore everything."""
-        priors = [
-            self.network.backend.to_host(node.value).ravel()
-            for node in self.network.precomputed()
-            if node.type_name == "Mean" and node.operands[0].name in self.network.labels
-        ]
-        return np.flatnonzero(np.any([prior == 0 for prior in priors if prior.size == self.num_outputs], axis=0))
 
     @property
     def dim(self) -> int:
@@ -119,3 +111,14 @@ class AcousticScorer:
             self._local.engine = Engine(self.network, [self.output], threads=1)
             self._local.block = np.zeros((rows, BLOCK), np.float32, order="F")
         return self._local.engine, self._local.block
+
+
+def unseen_outputs(network: Network, output: str) -> np.ndarray:
+    """Rows of the output whose prior, the mean of the labels, is 0: divided by it they would outscore everything."""
+    rows = network.shapes[output].rows
+    priors = [
+        network.backend.to_host(node.value).ravel()
+        for node in network.precomputed()
+        if node.type_name == "Mean" and node.operands[0].name in network.labels
+    ]
+    return np.flatnonzero(np.any([prior == 0 for prior in priors if prior.size == rows], axis=0))
