@@ -9,6 +9,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from acoustic.network import SPECIAL_LISTS, Network
 from acoustic.node import Node
 from acoustic.order import forward_order
 from readers.errors import ModelError, ShapeError
+
+MAX_NODES = 100_000  # far beyond use: copies of copies double a network with each line of a script
 
 
 def connected_operands(node: Node) -> list[Node]:
@@ -154,6 +157,8 @@ def copy_nodes(
     Raises ModelError and ShapeError with nothing copied.  [book 4.2.2.8]
     """
     _refuse_repeated(new for _, new in names)
+    if len(target.nodes) + len(names) > MAX_NODES:
+        raise ModelError(f"{len(names)} copies among {len(target.nodes)} nodes; expected at most {MAX_NODES} in all")
     for old, new in names:
         if source is target and old == new:
             raise ModelError(f"{source[old].where}: would be copied onto itself; expected another name")
@@ -239,7 +244,7 @@ def set_learning(network: Network, name: str, option: str, value: bool | float) 
     node.settings[option] = known.convert(value, node.where)
 
 
-def read_value(network: Network, name: str, path: str) -> None:
+def read_value(network: Network, name: str, path: str | Path) -> None:
     """Give a stored node the value of a text matrix, one row a line.  Raises ModelError, ShapeError and OSError."""
     try:
         with warnings.catch_warnings(action="ignore"):  # of a file without data: its shape tells

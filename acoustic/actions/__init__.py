@@ -16,9 +16,10 @@ ACTIONS = {
     "test": "evaluate:Evaluate",
     "eval": "evaluate:Evaluate",
     "write": "write:Write",
+    "edit": "edit:Edit",
 }
 NOT_BUILT = (
-    *("adapt", "edit", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
+    *("adapt", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
     *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
 )
 

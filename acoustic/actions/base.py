@@ -39,6 +39,7 @@ class Action:
     """
 
     blocks: ClassVar[tuple[str, ...]] = ("reader",)  # what the action reads in its command block
+    keeps_report: ClassVar[bool] = True  # whether what became of its data belongs in a file beside the model
 
     def __init__(self, config: Config, machine: Machine, model_path: Path):
         self.config, self.machine, self.model_path = config, machine, model_path

@@ -115,7 +115,8 @@ def run_action(log: Log, title: str, action) -> int:
     if action.trace_level > 0:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
-    if report.num_done or report.lost:  # else there was nothing to do, and an earlier report stays
+    # Where there was nothing to do, an earlier report stays.
+    if action.keeps_report and (report.num_done or report.lost):
         path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
         report.write(path)
         for line in loss_lines(report, path):

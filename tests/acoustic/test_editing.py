@@ -104,9 +104,9 @@ def test_inputs_are_counted_from_0_and_checked():
     network = layers()
     with pytest.raises(ModelError, match=r"'CE.T' \(Times\): input 2; expected one it has \(inputs 0 to 1\)"):
         editing.set_input(network, "CE.T", 2, "L1.S")
-    with pytest.raises(ModelError, match="input 0; expected one it has \\(no inputs\\)"):
+    with pytest.raises(ModelError, match=r"input 0; expected one it has \(no inputs\)"):
         editing.set_input(network, "L1.W", 0, "L1.S")
-    with pytest.raises(ModelError, match="'CE.T' .*1 inputs; expected 2"):
+    with pytest.raises(ModelError, match=r"'CE.T' .*1 inputs; expected 2"):
         editing.set_inputs(network, "CE.T", ["CE.W"])
     editing.set_inputs(network, "CE.T", ["CE.W", "L1.S"])
     assert operands(network, "CE.T") == ["CE.W", "L1.S"]
@@ -203,7 +203,7 @@ def test_special_parts_are_played_by_what_can(tmp_path):
     assert (network.outputs, network.features, network.labels) == (["L2.P"], ["features", "labels"], [])
     save_model(network, tmp_path / "net")
     assert load_model(tmp_path / "net").special() == network.special()
-    with pytest.raises(ModelError, match="'L1.S' .*among the features; expected an input"):
+    with pytest.raises(ModelError, match=r"'L1.S' .*among the features; expected an input"):
         editing.set_part(network, "L1.S", "features", True)
 
 
@@ -216,7 +216,7 @@ def test_parameters_are_frozen_and_their_rates_set():
     assert network["L2.W"].needs_gradient
     editing.set_learning(network, "L2.W", "learningRateMultiplier", 0.5)
     assert network["L2.W"].settings["learningRateMultiplier"] == 0.5
-    with pytest.raises(ModelError, match="'L1.S' .*has no needGradient; expected a learnable parameter"):
+    with pytest.raises(ModelError, match=r"'L1.S' .*has no needGradient; expected a learnable parameter"):
         editing.set_learning(network, "L1.S", "needGradient", False)
 
 
@@ -240,7 +240,7 @@ def test_values_come_from_text(tmp_path):
     editing.read_value(network, "L1.B", str(path))
     assert network["L1.B"].value[:, 0].tolist() == [1, 2, 3, 4]
     path.write_text("1 2\n3 4\n")
-    with pytest.raises(ShapeError, match="'L1.B' .*value is 2x2; expected 4x1"):
+    with pytest.raises(ShapeError, match=r"'L1.B' .*value is 2x2; expected 4x1"):
         editing.read_value(network, "L1.B", str(path))
     for text in ("1\nx\n3\n4", "", "1\nnan\n3\n4", "1 2\n3\n"):
         path.write_text(text)

@@ -1,0 +1,55 @@
+"""Action edit: a script of the model editing language, run on models in files (CNTK book 3.5.6, 4.2)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.mel.parse import Command, parse_script
+from acoustic.mel.script import Editor, file_path
+from acoustic.ndl.files import read_macros
+from acoustic.network import Network
+from readers.config import Config
+from readers.config_syntax import Source
+from readers.errors import ConfigError
+from readers.report import RunReport
+from readers.text import read_text
+
+
+class Edit(Action):
+    """editPath: the script, in which `$name$` is the block's; ndlMacros: files of macros, with + between them."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        path = config.path("editPath")
+        super().__init__(config, machine, path)
+        try:
+            text = read_text(path)
+        except OSError as fault:
+            raise ConfigError(f"{config.where('editPath')}: {path}: {fault.strerror}; expected a script") from fault
+        self.script = parse_script(config.substitute(Source.from_text(text, str(path))))
+        read_macros(config)  # for their faults; a run defines more, and so reads them anew
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        written = self._editor(log).run(self.script)
+        for path in written:
+            log(f"Written: {path}")
+        if not written:
+            log(f"warning: {self.model_path}: nothing is saved or dumped; expected SaveModel(...)")
+        return RunReport("files", len(written))
+
+    def network(self) -> Network | None:
+        """What the script saves last, without writing it; None when it saves nothing, or starts from no model yet."""
+        if any(not path.exists() for path in self._models_read()):
+            return None
+        return self._editor(lambda line: None).preview(self.script)
+
+    def _models_read(self) -> Iterator[Path]:
+        for statement in self.script.statements:
+            if isinstance(statement, Command) and statement.spec.name in ("LoadModel", "LoadModelWithName"):
+                yield file_path(statement.arguments[-1])
+
+    def _editor(self, log: Log) -> Editor:
+        machine = self.machine
+        return Editor(read_macros(self.config), machine.precision, machine.seed, log, self.config.substitute)

@@ -1,0 +1,178 @@
+"""Running a model editing script.  Nothing is written until all of it has run; then all files are, or none.
+
+Source: CNTK book, section 4.2.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from acoustic import editing
+from acoustic.mel.names import Model, Models
+from acoustic.mel.parse import Command, Description, Script, Snippet, Statement
+from acoustic.model_file import load_model, model_bytes
+from acoustic.ndl.evaluate import Scope
+from acoustic.ndl.macros import MacroTable
+from acoustic.ndl.parse import parse_ndl, split_sections
+from acoustic.network import Network
+from readers.config_syntax import Source, Span
+from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
+from readers.files import atomic_write, require_writable
+from readers.text import read_lines
+
+Log = Callable[[str], None]
+# What stands between lines of network description does not ask for their nodes when it only makes a model.
+_MAKES_NO_USE = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
+
+
+class Editor:
+    """The models of a running script, and what it will write.
+
+    macros: what descriptions may call; precision: of models that the script creates, "float" or "double" (a model that
+    is loaded keeps its own); seed: of initial values; substitute: puts the values of `$name$` into text that is read.
+    """
+
+    def __init__(
+        self,
+        macros: MacroTable,
+        precision: str = "float",
+        seed: int = 0,
+        log: Log = lambda line: None,
+        substitute: Callable[[Source], Source] = lambda source: source,
+    ) -> None:
+        self.macros, self.precision, self.seed, self.log, self.substitute = macros, precision, seed, log, substitute
+        self.models = Models()
+        self._lines: list[Span] = []  # of network description, not evaluated yet
+        self._files: dict[str, tuple[Path, Network | list[str] | Iterable[str]]] = {}
+
+    # Running
+
+    def run(self, script: Script) -> list[Path]:
+        """Run the statements in order, write what they save, and return those paths.
+
+        Raises ArgonautError with file, line and command; nothing has been written then.  OSError when writing fails.
+        """
+        self._run_all(script)
+        return self._write()
+
+    def preview(self, script: Script) -> Network | None:
+        """Run the statements, write nothing, and return the network that was saved last."""
+        self._run_all(script)
+        saved = [content for _, content in self._files.values() if isinstance(content, Network)]
+        return saved[-1] if saved else None
+
+    def _run_all(self, script: Script) -> None:
+        for section in script.macros:
+            self.macros.load(parse_ndl(section))
+        for statement in script.statements:
+            self._run(statement)
+        self._evaluate_lines()
+
+    def _run(self, statement: Statement) -> None:
+        if isinstance(statement, Description):
+            self._lines.append(statement.span)
+            return
+        if not (isinstance(statement, Command) and statement.spec.name in _MAKES_NO_USE):
+            self._evaluate_lines()
+        name = statement.name if isinstance(statement, Command) else f"snippet {statement.name}"
+        try:
+            if isinstance(statement, Snippet):
+                self._describe(self._model(statement.name), statement.span)
+            else:
+                statement.spec.run(self, statement)
+        except ArgonautError as fault:
+            kind = next((kind for kind in (ShapeError, ModelError) if isinstance(fault, kind)), ConfigError)
+            raise kind(_located(str(fault), statement.where, name)) from fault
+        except OSError as fault:
+            reason = f"{fault.filename or ''}: {fault.strerror or fault}".removeprefix(": ")
+            raise ModelError(f"{statement.where}: {name}: {reason}; expected a readable file") from fault
+
+    # What the commands do
+
+    def create(self, name: str) -> Model:
+        """An empty model of that name."""
+        return self._add(name, Network(precision=self.precision, seed=self.seed))
+
+    def load(self, name: str, path: str) -> Model:
+        """The model of a file, or what the script has saved under that name."""
+        path = file_path(path)
+        saved = self._files.get(os.path.realpath(path), (path, None))[1]
+        if saved is not None and not isinstance(saved, Network):
+            raise ModelError(f"{path}: text that the script itself writes there; expected a model")
+        network = load_model(path) if saved is None else editing.clone(saved)
+        network.seed = self.seed
+        return self._add(name, network)
+
+    def save(self, model: Model, path: str) -> None:
+        """Check a model, and write it as it is now when the script ends.  Raises ModelError and ShapeError."""
+        model.network.validate()
+        self._keep(path, editing.clone(model.network))
+
+    def write_text(self, path: str, lines: Iterable[str]) -> None:
+        """Write lines to a file when the script ends."""
+        self._keep(path, lines)
+
+    def describe_from_file(self, name: str, path: str, section: str | None, where: str) -> None:
+        """Add what a section of a file describes, by default the first, or all of it when it has none, to a model."""
+        path = file_path(path)
+        lines = read_lines(path)
+        sections, rest = split_sections(self.substitute(Source.from_text("\n".join(lines), path)))
+        if section is None and not sections:
+            self._describe(self._model(name), rest)
+            return
+        chosen = section.lower() if section else next(iter(sections))
+        if chosen not in sections:
+            known = ", ".join(known for known, _ in sections.values()) or "none"
+            raise ConfigError(f"{path}: no section {section}; expected one of the file's: {known}")
+        self._describe(self._model(name), sections[chosen][1])
+
+    # Descriptions
+
+    def _add(self, name: str, network: Network) -> Model:
+        return self.models.add(Model(name, network, Scope(network, self.macros)))
+
+    def _model(self, name: str) -> Model:
+        return self.models[name] if name in self.models else self.create(name)
+
+    def _evaluate_lines(self) -> None:
+        """Make the nodes of the lines of description that wait, in the default model."""
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, []
+        pieces = (piece for span in lines for piece in span.lines())
+        self._describe(self.models.default, Source(pieces).span, define_macros=False)
+
+    def _describe(self, model: Model, text, define_macros: bool = True) -> None:
+        editing.refresh_shapes(model.network)
+        model.scope.evaluate(text, define_macros)
+
+    # Files
+
+    def _keep(self, path: str, content: Network | Iterable[str]) -> None:
+        path = file_path(path)
+        require_writable(path)
+        self._files[os.path.realpath(path)] = (path, content)
+
+    def _write(self) -> list[Path]:
+        """Write all files beside their places, then move all of them there."""
+        with contextlib.ExitStack() as stack:
+            for path, content in self._files.values():
+                file = stack.enter_context(atomic_write(path))
+                if isinstance(content, Network):
+                    file.write(model_bytes(content))
+                else:
+                    file.writelines(line.encode("utf-8", "surrogateescape") for line in content)
+        return [path for path, _ in self._files.values()]
+
+
+def file_path(text: str) -> Path:
+    """A file name of a script; backslashes separate directories, as they do in the book's examples."""
+    if "\0" in text:
+        raise ConfigError(f"file name {text!r}; expected one without a zero byte")
+    return Path(text.replace("\\", "/"))
+
+
+def _located(text: str, where: str, name: str) -> str:
+    """The message with the script's line and the command before it, unless it begins there already."""
+    return f"{where}: {name}: {text.removeprefix(f'{where}: ').removeprefix(f'{name}: ')}"
