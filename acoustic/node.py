@@ -38,7 +38,7 @@ class Option:
             converted = self.kind(value)
             if self.kind is int and converted != float(value):
                 raise ValueError(value)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise ModelError(f"{where}: {self.name}={value!r}; expected {self.kind.__name__}") from error
         if self.choices:
             known = {choice.lower(): choice for choice in self.choices}
@@ -97,6 +97,7 @@ class Node:
     is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
+    onnx_operator: ClassVar[str] = ""  # the ONNX operator that does the same to transposed matrices, if there is one
     keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
 
     def __init__(
@@ -193,9 +194,10 @@ class Node:
         self.stamp += 1
 
     def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
-        """The fault `node 'x' (Times): A is 2x3, B is 4x5; expected columns of A = rows of B`."""
-        names = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
-        found = ", ".join(f"{name} is {shape}" for name, shape in zip(names, shapes))
+        """The fault `n.ndl:7: node 'h' (Times): A 'W' is 2x3, B 'x' is 4x5; expected columns of A = rows of B`."""
+        roles = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
+        operands = zip(roles, self.operands, shapes)
+        found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
         return ShapeError(f"{self.where}: {found}; expected {expected}")
 
     def infer_shape(self, *shapes: Shape) -> Shape:
@@ -241,6 +243,15 @@ class Node:
         checks `backward`, so it follows from the formula of the value and from `inputs` alone.
         """
         raise ModelError(f"{self.where}: has no derivative; expected a differentiable node above the parameters")
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        """Add what computes the value to an OnnxGraph, where every matrix is transposed: (cols, rows), a frame a row.
+
+        inputs: names of the operands' tensors; returns that of the value's.  Raises ModelError where ONNX has nothing.
+        """
+        if not self.onnx_operator:
+            raise ModelError(f"{self.where}: has no form in ONNX; expected output nodes that do not depend on it")
+        return graph.add(self.onnx_operator, *inputs)
 
 
 class LinearNode(Node):

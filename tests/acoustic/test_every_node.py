@@ -203,7 +203,7 @@ def test_bad_shapes_are_refused(type_name, shapes, options):
         else:
             network.add("Parameter", names[-1], rows=rows, cols=cols)
     first = re.escape(str(Shape(*shapes[0])))
-    with pytest.raises(ShapeError, match=rf"node 'bad' \({type_name}\): \S+ is {first}.*; expected"):
+    with pytest.raises(ShapeError, match=rf"node 'bad' \({type_name}\): \S+ 'operand0' is {first}.*; expected"):
         network.add(type_name, "bad", *names, **options)
     assert "bad" not in network.nodes
 
@@ -212,9 +212,37 @@ def test_message_of_a_bad_product():
     network = Network(threads=1)
     network.add("Parameter", "W", rows=512, cols=440)
     network.add("Input", "x", rows=429)
-    expected = r"node 'h2.W\*x' \(Times\): A is 512x440, B is 429x\*; expected columns of A = rows of B"
+    expected = r"node 'h2.W\*x' \(Times\): A 'W' is 512x440, B 'x' is 429x\*; expected columns of A = rows of B"
     with pytest.raises(ShapeError, match=expected):
         network.add("Times", "h2.W*x", "W", "x")
+
+
+def test_message_names_the_line_that_made_the_node():
+    network = Network(threads=1)
+    network.add("Parameter", "a", rows=2, cols=4)
+    network.add("Parameter", "b", rows=3, cols=5)
+    expected = (
+        r"^net.ndl:12: node 's' \(RowStack\): X 'a' is 2x4, operand 2 'a' is 2x4, operand 3 'b' is 3x5; expected equal"
+    )
+    with pytest.raises(ShapeError, match=expected):
+        network.add_node("RowStack", "s", ["a", "a", "b"], {}, origin="net.ndl:12")
+
+
+def test_frames_that_cannot_be_reshaped_are_named_when_they_are_fed():
+    """Two frames make a column of 12 rows; an odd number of frames does not fit."""
+    network = Network("double", threads=1)
+    network.add("Input", "x", rows=6)
+    node = network.add_node("Reshape", "pairs", ["x"], {"numRows": 12}, origin="net.ndl:3")
+    assert str(network.shapes["pairs"]) == "12x*/2"
+    assert node.where == "net.ndl:3: node 'pairs' (Reshape)"
+    engine = Engine(network, ["pairs"])
+    engine.forward({"x": np.zeros((6, 4))})
+    assert engine.value("pairs").shape == (12, 2)
+    expected = (
+        r"^net.ndl:3: node 'pairs' \(Reshape\): X 'x' is 6x5; expected a number of elements that is a multiple of"
+    )
+    with pytest.raises(ShapeError, match=expected):
+        engine.forward({"x": np.zeros((6, 5))})
 
 
 @every_type
