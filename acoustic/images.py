@@ -99,6 +99,21 @@ class Windows:
         """The image of one place per window."""
         return Image(len(self.cols), len(self.rows), channels)
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether a window's columns are neighbours."""
+        return self.offsets == tuple(range(len(self.offsets)))
+
+    def in_onnx(self) -> dict[str, list[int]]:
+        """The attributes of ONNX's Conv and pools over (images, channels, width, height), of contiguous windows."""
+        sides = [(self.cols, len(self.offsets), self.image.width), (self.rows, self.height, self.image.height)]
+        return {
+            "kernel_shape": [window for _, window, _ in sides],
+            "strides": [starts[1] - starts[0] if len(starts) > 1 else 1 for starts, _, _ in sides],
+            "pads": [-starts[0] for starts, _, _ in sides]
+            + [max(0, starts[-1] + window - size) for starts, window, size in sides],
+        }
+
     @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """rows, cols and offsets, int64."""

@@ -16,10 +16,14 @@ ACTIONS = {
     "test": "evaluate:Evaluate",
     "eval": "evaluate:Evaluate",
     "write": "write:Write",
+    "export": "export:Export",
     "edit": "edit:Edit",
+    "svd": "svd:Svd",
+    "dumpnode": "dumpnode:DumpNode",
+    "dumpnodes": "dumpnode:DumpNode",
 }
 NOT_BUILT = (
-    *("adapt", "svd", "cv", "dumpnode", "dumpnodes", "plot", "writewordandclass", "createlabelmap"),
+    *("adapt", "cv", "plot", "writewordandclass", "createlabelmap"),
     *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
 )
 

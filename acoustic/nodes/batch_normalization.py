@@ -158,3 +158,9 @@ class BatchNormalization(Node):
         change = scale * ((step - centre_step) * inverse + (folded - centre) * inverse_step)
         change += tangents[1] * (folded - centre) * inverse + tangents[2]
         return xp.asfortranarray(change).reshape(x.shape, order="F")
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        x, scale, bias, mean, invstd = inputs
+        folded = graph.reshape(x, (-1, self.channels))
+        normalised = graph.add("Mul", graph.add("Sub", folded, mean), graph.add("Mul", invstd, scale))
+        return graph.reshape(graph.add("Add", normalised, bias), (-1, graph.shapes[x].rows))

@@ -46,6 +46,10 @@ class RMSNormalization(ElementwiseNode):
         s = xp.where(moving, s, SQUARE_FLOOR)
         return dx * s**-0.5 - xp.where(moving, x * s**-1.5 * ds / 2, 0)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        square = graph.add("ReduceMean", graph.add("Mul", *inputs, *inputs), axes=[1], keepdims=1)
+        return graph.add("Div", *inputs, graph.add("Sqrt", graph.add("Max", square, graph.constant(SQUARE_FLOOR))))
+
 
 @register_node("LayerNormalization")
 class LayerNormalization(Node):
@@ -103,3 +107,8 @@ class LayerNormalization(Node):
         y, dy = x - x.mean(axis=0), dx - dx.mean(axis=0)
         ds = (y * dy).mean(axis=0) / s
         return dscale * y / s + scale * (dy * s - y * ds) / s**2 + dbias
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        x, scale, bias = inputs
+        columns = [graph.reshape(column, (-1,)) for column in (scale, bias)]
+        return graph.add("LayerNormalization", x, *columns, axis=1, epsilon=self.settings["epsilon"])

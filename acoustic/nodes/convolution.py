@@ -101,6 +101,21 @@ class WindowProduct(Node):
         self.forward(run, w, image_step, out=parts[1])
         return run.xp.add(*parts, out=parts[0])
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        w, image = inputs
+        windows = self.windows
+        if not windows.contiguous:  # take the elements of all windows, for ONNX has no such kernel
+            packed = graph.add("Gather", image, graph.constant(windows.index.T), axis=1)
+            products = graph.add("MatMul", packed, w)
+            return graph.reshape(products, (-1, windows.count * graph.shapes[w].rows))
+        # Kernels lie as images do, so that a transposed matrix of them is read like a batch of images.
+        kernels = graph.add("Transpose", w, perm=(1, 0))
+        kernels = planes_in_onnx(graph, kernels, Image(len(windows.offsets), windows.height, windows.image.channels))
+        planes = planes_in_onnx(graph, image, windows.image)
+        return columns_in_onnx(
+            graph, graph.add("Conv", planes, kernels, **windows.in_onnx()), graph.shapes[w].rows * windows.count
+        )
+
 
 @register_node("Convolution", "Convolve")
 class Convolution(WindowProduct):
@@ -141,6 +156,17 @@ def limit_packing(network: Any, samples: int) -> None:
     for node in network.nodes.values():
         if isinstance(node, Convolution):
             node.settings["maxTempMemSizeInSamples"] = samples
+
+
+def planes_in_onnx(graph: Any, columns: str, image: Image) -> str:
+    """Images in columns as ONNX has them, (images, channels, width, height): its rows are our columns of pixels."""
+    pixels = graph.reshape(columns, (-1, image.width, image.height, image.channels))
+    return graph.add("Transpose", pixels, perm=(0, 3, 1, 2))
+
+
+def columns_in_onnx(graph: Any, planes: str, size: int) -> str:
+    """The way back, to images of `size` numbers."""
+    return graph.reshape(graph.add("Transpose", planes, perm=(0, 2, 3, 1)), (-1, size))
 
 
 def sliding_windows(

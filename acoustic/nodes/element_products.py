@@ -14,6 +14,7 @@ class ElementTimes(BroadcastNode):
     [eq. 2.73 to 2.75, where the shapes are equal]
     """
 
+    onnx_operator = "Mul"
     backward_reads = ((1,), (0,))
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.array_kernels import LOG_FLOOR
+from acoustic.array_kernels import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.node import VALUE, LinearNode, Node, Option, Run, Shape, register_node
 from readers.errors import ModelError
 
@@ -33,6 +33,7 @@ class ElementwiseNode(Node):
 class Negate(LinearNode, ElementwiseNode):
     """V = -X; dJ/dX = -G.  [eq. 2.7, 2.8]"""
 
+    onnx_operator = "Neg"
     backward_reads = ((),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -46,6 +47,7 @@ class Negate(LinearNode, ElementwiseNode):
 class Sigmoid(ElementwiseNode):
     """V = 1 / (1 + exp(-X)); dJ/dX = G V (1 - V).  [eq. 2.11, 2.12]"""
 
+    onnx_operator = "Sigmoid"
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -63,6 +65,7 @@ class Sigmoid(ElementwiseNode):
 class Tanh(ElementwiseNode):
     """V = tanh X; dJ/dX = G (1 - V^2).  [eq. 2.15, 2.16]"""
 
+    onnx_operator = "Tanh"
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -80,6 +83,7 @@ class Tanh(ElementwiseNode):
 class RectifiedLinear(ElementwiseNode):
     """V = max(0, X); dJ/dX = G where X > 0, which is where V > 0.  [eq. 2.19, 2.20]"""
 
+    onnx_operator = "Relu"
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -112,11 +116,17 @@ class Log(ElementwiseNode):
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x < LOG_FLOOR, 0, 1 / xp.maximum(x, LOG_FLOOR))
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        floor = graph.constant(LOG_FLOOR)
+        logarithm = graph.add("Log", graph.add("Max", inputs[0], floor))
+        return graph.add("Where", graph.add("Less", inputs[0], floor), graph.constant(LOG_OF_FLOOR), logarithm)
+
 
 @register_node("Exp")
 class Exp(ElementwiseNode):
     """V = exp X; dJ/dX = G V.  [eq. 2.27, 2.28]"""
 
+    onnx_operator = "Exp"
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -150,11 +160,15 @@ class Sqrt(ElementwiseNode):
     def derivative(self, xp: Any, x: Any) -> Any:
         return xp.where(x > 0, 0.5 * xp.where(x > 0, x, 1) ** -0.5, 0)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Sqrt", graph.add("Relu", *inputs))
+
 
 @register_node("Abs")
 class Abs(ElementwiseNode):
     """V = |X|; dJ/dX = G sign X.  [not in the book]"""
 
+    onnx_operator = "Abs"
     backward_reads = ((0,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -171,6 +185,7 @@ class Abs(ElementwiseNode):
 class Reciprocal(ElementwiseNode):
     """V = 1 / X; dJ/dX = -G V^2.  [not in the book]"""
 
+    onnx_operator = "Reciprocal"
     backward_reads = ((VALUE,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -187,6 +202,7 @@ class Reciprocal(ElementwiseNode):
 class Floor(ElementwiseNode):
     """V = the largest whole number <= X; dJ/dX = 0, as it is wherever V is continuous.  [not in the book]"""
 
+    onnx_operator = "Floor"
     backward_reads = ((),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -203,6 +219,7 @@ class Floor(ElementwiseNode):
 class Sin(ElementwiseNode):
     """V = sin X; dJ/dX = G cos X.  [not in the book]"""
 
+    onnx_operator = "Sin"
     backward_reads = ((0,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -219,6 +236,7 @@ class Sin(ElementwiseNode):
 class Cosine(ElementwiseNode):
     """V = cos X; dJ/dX = -G sin X.  [not in the book, whose Cos is CosDistance]"""
 
+    onnx_operator = "Cos"
     backward_reads = ((0,),)
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -260,3 +278,6 @@ class Clip(ElementwiseNode):
     def derivative(self, xp: Any, x: Any) -> Any:
         low, high = self._limits()
         return (x > low) & (x < high)
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Clip", *inputs, *(graph.constant(limit) for limit in self._limits()))

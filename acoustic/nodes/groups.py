@@ -27,6 +27,11 @@ class GroupNode(Node):
         size = self.settings["groupSize"]
         return x.reshape((size, x.shape[0] // size, x.shape[1]), order="F")
 
+    def groups_in_onnx(self, graph: Any, x: str) -> str:
+        """X as (cols, groups, groupSize)."""
+        size = self.settings["groupSize"]
+        return graph.reshape(x, (-1, graph.shapes[x].rows // size, size))
+
 
 @register_node("PNorm")
 class PNorm(GroupNode):
@@ -64,6 +69,12 @@ class PNorm(GroupNode):
         ds = (p * abs(x) ** (p - 1) * xp.where(x < 0, -1, xp.where(x > 0, 1, 0)) * dx).sum(axis=0)
         return xp.where(s > 0, xp.where(s > 0, s, 1) ** (1 / p - 1) * ds / p, 0)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        p = self.settings["p"]
+        magnitude = graph.add("Abs", self.groups_in_onnx(graph, *inputs))
+        total = graph.add("ReduceSum", graph.add("Pow", magnitude, graph.constant(p)), graph.constant([2]), keepdims=0)
+        return graph.add("Pow", total, graph.constant(1 / p))
+
 
 @register_node("Maxout")
 class Maxout(GroupNode):
@@ -86,3 +97,6 @@ class Maxout(GroupNode):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x, dx = self._groups(inputs[0]), self._groups(tangents[0])
         return run.xp.take_along_axis(dx, x.argmax(axis=0)[None], axis=0)[0]
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("ReduceMax", self.groups_in_onnx(graph, *inputs), axes=[2], keepdims=0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from acoustic.images import ImageShape, Windows, image_of
 from acoustic.node import WORK, Node, Option, Run, Shape, register_node
-from acoustic.nodes.convolution import IMAGE_LAYOUT, sliding_windows
+from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
 
 
 class Pooling(Node):
@@ -29,6 +29,12 @@ class Pooling(Node):
         self.windows = sliding_windows(self, (m,), image_of(m), *sides)
         return ImageShape(self.windows.output(self.windows.image.channels), m.cols)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        windows = self.windows
+        planes = planes_in_onnx(graph, *inputs, windows.image)
+        pooled = graph.add(self.onnx_operator, planes, **windows.in_onnx())
+        return columns_in_onnx(graph, pooled, windows.count * windows.image.channels)
+
 
 @register_node("MaxPooling")
 class MaxPooling(Pooling):
@@ -37,6 +43,7 @@ class MaxPooling(Pooling):
     The workspace holds the row of each largest element.
     """
 
+    onnx_operator = "MaxPool"
     backward_reads = ((WORK,),)
 
     def infer_shape(self, m: Shape) -> Shape:
@@ -65,6 +72,7 @@ class MaxPooling(Pooling):
 class AveragePooling(Pooling):
     """v = the mean of a window; G is shared out evenly.  [eq. 2.172, 2.173]"""
 
+    onnx_operator = "AveragePool"
     backward_reads = ((),)
 
     def forward(self, run: Run, m: Any, *, out: Any) -> None:

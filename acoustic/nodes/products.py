@@ -40,6 +40,10 @@ class Times(Node):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] @ inputs[1] + inputs[0] @ tangents[1]
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        a, b = inputs
+        return graph.add("MatMul", b, a)  # V' = B' A'
+
 
 @register_node("TransposeTimes")
 class TransposeTimes(Node):
@@ -74,6 +78,10 @@ class TransposeTimes(Node):
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0].T @ inputs[1] + inputs[0].T @ tangents[1]
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        a, b = inputs
+        return graph.add("MatMul", b, graph.add("Transpose", a, perm=(1, 0)))
 
 
 @register_node("KhatriRaoProduct", "ColumnwiseCrossProduct")
@@ -179,3 +187,6 @@ class Scale(Node):
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[1] + inputs[0] * tangents[1]
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Mul", *inputs)

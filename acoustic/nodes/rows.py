@@ -45,6 +45,9 @@ class Reshape(LinearNode):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.copyto(out, grad.reshape(out.shape, order="F")))
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.reshape(*inputs, (-1, self.settings["numRows"]))
+
 
 @register_node("RowSlice")
 class RowSlice(LinearNode):
@@ -76,6 +79,10 @@ class RowSlice(LinearNode):
 
         into.add(0, write)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        rows = self._rows()
+        return graph.add("Slice", *inputs, *(graph.constant([number]) for number in (rows.start, rows.stop, 1)))
+
 
 @register_node("RowStack")
 class RowStack(LinearNode):
@@ -98,6 +105,9 @@ class RowStack(LinearNode):
         for k, rows in enumerate(into.rows):
             into.add_matrix(k, grad[start : start + rows])
             start += rows
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Concat", *inputs, axis=1)
 
 
 @register_node("RowRepeat")
@@ -125,6 +135,9 @@ class RowRepeat(LinearNode):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: self._cube(grad).sum(axis=1, out=out))
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Concat", *inputs * self.settings["numRepeats"], axis=1)
+
 
 @register_node("Transpose")
 class Transpose(LinearNode):
@@ -143,3 +156,6 @@ class Transpose(LinearNode):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.copyto(out, grad.T))
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Transpose", *inputs, perm=(1, 0))

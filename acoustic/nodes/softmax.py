@@ -30,6 +30,9 @@ class Softmax(ElementwiseNode):
         s, change = e.sum(axis=0), e * tangents[0]
         return (s * change - e * change.sum(axis=0)) / s**2
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Softmax", *inputs, axis=1)
+
 
 @register_node("LogSoftmax")
 class LogSoftmax(ElementwiseNode):
@@ -52,6 +55,9 @@ class LogSoftmax(ElementwiseNode):
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
         return tangents[0] - (e * tangents[0]).sum(axis=0) / e.sum(axis=0)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("LogSoftmax", *inputs, axis=1)
+
 
 @register_node("Hardmax")
 class Hardmax(ElementwiseNode):
@@ -66,3 +72,6 @@ class Hardmax(ElementwiseNode):
         largest = x.argmax(axis=0)
         out.fill(0)
         out[largest, run.xp.arange(x.shape[1])] = 1
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("Hardmax", *inputs, axis=1)

@@ -83,6 +83,10 @@ class PerDimMeanVarNormalization(NormalisationNode):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] * inputs[2]
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        x, mean, inv_std = inputs
+        return graph.add("Mul", graph.add("Sub", x, mean), inv_std)
+
 
 @register_node("PerDimMeanVarDeNormalization", "PerDimMVDeNorm")
 class PerDimMeanVarDeNormalization(NormalisationNode):
@@ -97,3 +101,7 @@ class PerDimMeanVarDeNormalization(NormalisationNode):
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return tangents[0] / inputs[2]
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        x, mean, inv_std = inputs
+        return graph.add("Add", graph.add("Div", x, inv_std), mean)

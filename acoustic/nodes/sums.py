@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.images import keep_image
 from acoustic.node import VALUE, LinearNode, Node, Run, Shape, register_node
 from acoustic.shape import broadcast_shape
+from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"
 
@@ -40,6 +41,20 @@ class BroadcastNode(Node):
             raise self.shape_error((x, y), BROADCASTS)
         return keep_image(shape, x, y)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        shapes = [graph.shapes[tensor] for tensor in inputs]
+        if len({shape.cols for shape in shapes} - {1}) > 1:
+            raise ModelError(f"{self.where}: repeats several columns; expected a single one, as ONNX can do it")
+        fewest, most = sorted(shape.rows for shape in shapes)
+        if fewest in (1, most):
+            return self.combine_in_onnx(graph, *inputs)
+        folded = [graph.reshape(tensor, (-1, fewest)) for tensor in inputs]  # a column repeated downwards
+        return graph.reshape(self.combine_in_onnx(graph, *folded), (-1, most))
+
+    def combine_in_onnx(self, graph: Any, x: str, y: str) -> str:
+        """The function of two tensors that fit as ONNX wants it."""
+        return super().to_onnx(graph, x, y)
+
 
 class SumNode(LinearNode, BroadcastNode):
     """Base of Plus and Minus."""
@@ -52,6 +67,8 @@ class SumNode(LinearNode, BroadcastNode):
 class Plus(SumNode):
     """V = X + Y, the smaller repeated; dJ/dX = dJ/dY = G, summed over the repetitions.  [eq. 2.78 to 2.80]"""
 
+    onnx_operator = "Add"
+
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.add, x, y, out)
 
@@ -63,6 +80,8 @@ class Plus(SumNode):
 @register_node("Minus")
 class Minus(SumNode):
     """V = X - Y, the smaller repeated; dJ/dX = G, dJ/dY = -G, summed over the repetitions.  [eq. 2.85 to 2.87]"""
+
+    onnx_operator = "Sub"
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
         combine(run.xp.subtract, x, y, out)
@@ -96,6 +115,10 @@ class LogPlus(BroadcastNode):
         larger = run.xp.maximum(x, y)
         x, y = run.xp.exp(x - larger), run.xp.exp(y - larger)
         return (x * dx + y * dy) / (x + y)
+
+    def combine_in_onnx(self, graph: Any, x: str, y: str) -> str:
+        small = graph.add("Exp", graph.add("Neg", graph.add("Abs", graph.add("Sub", x, y))))
+        return graph.add("Add", graph.add("Max", x, y), graph.add("Log", graph.add("Add", small, graph.constant(1.0))))
 
 
 def widened(run: Run, matrices: Sequence[Any]) -> list[Any]:
@@ -137,3 +160,6 @@ class SumColumnElements(LinearNode):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.copyto(out, grad))
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.add("ReduceSum", *inputs, graph.constant([1]), keepdims=1)

@@ -1,0 +1,41 @@
+"""Action export: a trained network as an ONNX model."""
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.network import Network
+from acoustic.onnx_export import export_onnx, require_onnx
+from readers.config import Config
+from readers.errors import ModelError
+from readers.files import require_writable
+from readers.report import RunReport
+
+FORMATS = ("onnx",)
+
+
+class Export(Action):
+    """No blocks; modelPath, outputPath or outputFile (modelPath with .onnx), outputNodeNames, format (onnx)."""
+
+    blocks = ()
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        config.choice("format", FORMATS, FORMATS[0])
+        self.names = config.array("outputNodeNames", [])
+        key = "outputPath" if config.has("outputPath") else "outputFile"
+        self.output_path = config.path(key, self.model_path.with_name(f"{self.model_path.name}.onnx"))
+        require_onnx(config.where("action"))
+        require_writable(self.output_path)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = self.network()
+        names = self.roots(network)
+        export_onnx(network, names, self.output_path)
+        log(f"{self.output_path}: {', '.join(names)}, one row a frame")
+        return RunReport("models", num_done=1)
+
+    def roots(self, network: Network) -> list[str]:
+        names = self.names or network.outputs
+        if not names:
+            raise ModelError(f"{self.model_path}: no output nodes; expected outputNodeNames=...")
+        for name in names:
+            network[name]
+        return names
