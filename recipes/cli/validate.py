@@ -23,9 +23,7 @@ FILE_FORMS = ("configfile=", "currentdirectory=")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files", metavar="FILE[+FILE...]", help="configuration files, as cntk takes them"
-    )
+    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as cntk takes them")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings over those of the files")
     parser.add_argument("--quick", action="store_true", help="look at the headers of features, not at their values")
 

@@ -6,6 +6,7 @@ import gzip
 import numpy as np
 import pytest
 
+from acoustic.model_file import save_tensors
 from decoder.image import precompile
 from decoder.image_file import save_graph
 from readers.att import read_acceptor
@@ -44,6 +45,28 @@ TEXTS = {
         {"ranges": "2 entries give one, 20 frames"},
     ),
     "list of names": ("aa\nbb\naa\n", {"names": "3, 2 different"}),
+    "HCopy configuration": (
+        "# filterbank\nHPARM: TARGETKIND = FBANK_D\nNUMCHANS = 24\nSAVEWITHCRC = F\n",
+        {"settings": "3", "TARGETKIND": "FBANK_D", "NUMCHANS": "24"},
+    ),
+    "cntk configuration": (
+        "# top\ncommand=Train:Test\nprecision=float\nTrain=[\n action=train\n modelPath=$Dir$/m\n SGD=[a=1]\n]\n"
+        "Test=[action=test:write]\nMore=[b=2]\n",
+        {
+            "commands": "Train Test",
+            "Train": "action train, modelPath $Dir$/m, SGD",
+            "Test": "action test write",
+            "blocks": "More",
+        },
+    ),
+    "network description (NDL)": (
+        "load=ndlMacros\nrun=Net\nNet=[\n x=Input(3)\n w=Parameter(2, 3)\n y=Times(w, x)\n]\n",
+        {"sections": "Net"},
+    ),
+    "model editing script (MEL)": (
+        'm=LoadModel("a.dnn", format=cntk)\nSetDefaultModel(m)\nRemove(m.L1)\nremove(m.L2)\nSaveModel(m, "b.dnn")\n',
+        {"commands": "1 LoadModel, 1 SetDefaultModel, 1 Remove, 1 remove, 1 SaveModel"},
+    ),
     "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
 }
 
@@ -128,6 +151,15 @@ def test_a_model_and_its_tensors(tmp_path):
     assert figures_of(tmp_path / "m", verbose=1)[1]["W"] == "3 x 4"
     save_file(tensors, tmp_path / "plain")
     assert figures_of(tmp_path / "plain")[1]["network"] == "none: tensors only"
+
+
+def test_a_checkpoint_tells_where_training_stands(tmp_path):
+    state = {"format": "argonaut-checkpoint", "version": 2, "epoch": 3, "total_samples": 4096, "state": {}}
+    save_tensors(tmp_path / "m.ckp", {"momentum/W": np.zeros((3, 4), np.float32)}, state)
+    kind, figures = figures_of(tmp_path / "m.ckp")
+    assert kind == "checkpoint of a training"
+    assert (figures["epoch"], figures["total samples"]) == ("3", "4096")
+    assert figures["format"] == "argonaut-checkpoint 2"
 
 
 def test_a_model_cut_short(tmp_path):

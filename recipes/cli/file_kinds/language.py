@@ -1,0 +1,30 @@
+"""What dictionaries and language models hold."""
+
+from collections import Counter
+
+from recipes.cli.file_kinds.figures import Figures
+
+
+def dictionary(path: str) -> Figures:
+    from readers.dictionary import read_dictionary
+
+    entries = read_dictionary(path)
+    phones = {phone for entry in entries for phone in entry.phones}
+    words = Counter(entry.word for entry in entries)
+    return [
+        ("words", f"{len(words)}, {sum(n > 1 for n in words.values())} of them with several pronunciations"),
+        ("entries", f"{len(entries)} pronunciations"),
+        ("phones", f"{len(phones)}: {' '.join(sorted(phones)[:12])}" + (" ..." if len(phones) > 12 else "")),
+        ("probability", f"given for {sum(entry.probability is not None for entry in entries)}"),
+        ("output", f"given for {sum(entry.output is not None for entry in entries)}"),
+    ]
+
+
+def arpa(path: str) -> Figures:
+    from readers.arpa import read_arpa
+
+    arpa = read_arpa(path)
+    figures: Figures = [("order", arpa.order)]
+    figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
+    special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
+    return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]

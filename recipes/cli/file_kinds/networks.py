@@ -1,0 +1,81 @@
+"""What models and checkpoints hold."""
+
+import json
+import math
+from collections import Counter
+
+from readers.errors import FormatError
+from recipes.cli.file_kinds.figures import Figures
+
+
+def safetensors_kind(path: str):
+    """(what it is, describer) of a safetensors file: a model, or a checkpoint, as its metadata say."""
+    metadata = _open(path)[2].get("argonaut", "")
+    return (
+        ("checkpoint of a training", checkpoint)
+        if _parsed(metadata).get("format") == "argonaut-checkpoint"
+        else ("safetensors model", model)
+    )
+
+
+def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str]]:
+    """(shape of every tensor, how many tensors there are of each type, metadata)."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
+            return shapes, Counter(str(part.get_dtype()) for part in parts.values()), file.metadata() or {}
+    except SafetensorError as fault:
+        raise FormatError(f"{path}: {fault}; expected a whole safetensors file") from fault
+
+
+def _parsed(text: str) -> dict:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _tensor_figures(shapes: dict[str, tuple[int, ...]], types: Counter) -> Figures:
+    values = sum(math.prod(shape) for shape in shapes.values())
+    return [("tensors", f"{len(shapes)}, {values} values, {', '.join(f'{n} {t}' for t, n in types.items())}")]
+
+
+def _shape_figures(shapes: dict[str, tuple[int, ...]]) -> Figures:
+    return [(f"+{name}", " x ".join(map(str, shape)) or "scalar") for name, shape in shapes.items()]
+
+
+def model(path: str) -> Figures:
+    shapes, types, metadata = _open(path)
+    figures = _tensor_figures(shapes, types) + _graph_figures(_parsed(metadata.get("argonaut", "")))
+    return figures + _shape_figures(shapes)
+
+
+def checkpoint(path: str) -> Figures:
+    shapes, types, metadata = _open(path)
+    state = _parsed(metadata.get("argonaut", ""))
+    format_text = f"{state['format']} {state.get('version', '')}".strip()
+    figures = [*_tensor_figures(shapes, types), ("format", format_text)]
+    figures += [
+        (name.replace("_", " "), value) for name, value in state.items() if isinstance(value, int) and name != "version"
+    ]
+    return figures + _shape_figures(shapes)
+
+
+def _graph_figures(graph: dict) -> Figures:
+    """Figures of the network that a model's metadata describe; none for a file that holds only tensors."""
+    if not graph:
+        return [("network", "none: tensors only")]
+    nodes = graph.get("nodes", [])
+    figures: Figures = [("format", f"{graph.get('format')} {graph.get('version', '')}".strip())]
+    if nodes:
+        types = Counter(node.get("type") for node in nodes)
+        figures.append(("nodes", f"{len(nodes)}: " + ", ".join(f"{n} {t}" for t, n in types.most_common(6))))
+    for name in ("precision", "features", "labels", "criteria", "evaluations", "outputs"):
+        if graph.get(name):
+            value = graph[name]
+            figures.append((name, " ".join(map(str, value)) if isinstance(value, list) else value))
+    return figures

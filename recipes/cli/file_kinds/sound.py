@@ -1,0 +1,39 @@
+"""What feature and audio files hold."""
+
+from readers.errors import FormatError
+from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
+
+
+def features(path: str) -> Figures:
+    from readers.htk import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
+
+    header = read_htk_header(path)
+    frames = read_htk(path).frames
+    duration = seconds(header.num_frames * header.period)
+    figures: Figures = [
+        ("kind", kind_name(header.kind)),
+        ("frames", f"{header.num_frames} ({duration}, one every {header.period / 1e4:g} ms)"),
+        ("values", f"{header.dim} per frame" + (", compressed to 16 bits" if header.kind & HAS_C else "")),
+        ("byte order", "big-endian" if header.byte_order == ">" else "little-endian"),
+        ("range", f"{frames.min():g} to {frames.max():g}, mean {frames.mean(dtype='f8'):g}"),
+    ]
+    if header.kind & HAS_K:
+        try:
+            read_htk(path, verify=True)
+            figures.append(("checksum", "agrees with the data"))
+        except FormatError as fault:
+            figures.append(("checksum", f"DOES NOT AGREE: {str(fault).removeprefix(f'{path}: ')}"))
+    if not all_finite(frames):
+        figures.append(("note", "some values are infinite or not numbers"))
+    return figures
+
+
+def audio(path: str) -> Figures:
+    from readers.audio import read_audio
+
+    samples, rate = read_audio(path)
+    return [
+        ("samples", f"{len(samples)} ({len(samples) / rate:.2f} s)"),
+        ("rate", f"{rate} Hz"),
+        ("range", f"{samples.min():g} to {samples.max():g} of 16 bits"),
+    ]
