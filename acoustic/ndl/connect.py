@@ -65,26 +65,34 @@ class Connection:
             if option is None:
                 # The node's own check names the options that there are.
                 planned.options[name] = self._text(value)
-            elif option.name in planned.options:
-                raise ConfigError(f"{planned.where}: {option.name} is given twice; expected it once")
             else:
-                planned.options[option.name] = self._option(option, value, planned)
+                self._give(option, value, planned)
         for name, value in zip(self._positions(planned), planned.arguments):
             if name in kind.operand_names:
                 planned.operands.append(self._operand(value, planned))
             else:
-                planned.options[name] = self._option(by_option[name.lower()], value, planned)
+                self._give(by_option[name.lower()], value, planned)
+
+    def _give(self, option: Option, value: Any, planned: Planned) -> None:
+        if option.name in planned.options:
+            raise ConfigError(f"{planned.where}: {option.name} is given twice; expected it once")
+        planned.options[option.name] = self._option(option, value, planned)
 
     def _positions(self, planned: Planned) -> list[str]:
-        """What each positional argument is; optional ones that are not given are left out, the last one first."""
+        """What each positional argument is.
+
+        Optional ones that are not there are left out, the last one first, then those that are given by name.
+        """
         kind, count = planned.kind, len(planned.arguments)
-        names = [name for name in kind.positional_arguments() if name not in planned.options]
+        names = list(kind.positional_arguments())
         optional = [option.name for option in kind.options if option.default is not REQUIRED]
         while len(names) > count:
-            left_out = next((name for name in reversed(names) if name in optional), None)
-            if left_out is None:
+            left_out = [name for name in names if name in optional] or [
+                name for name in names if name in planned.options
+            ]
+            if not left_out:
                 break
-            names.remove(left_out)
+            names.remove(left_out[-1])
         if kind.variadic and 0 < len(names) < count:
             names += [names[-1]] * (count - len(names))
         if len(names) != count:

@@ -9,7 +9,7 @@ from acoustic.node import node_class
 from readers.config_values import did_you_mean
 from readers.errors import ConfigError, ModelError
 
-MAX_CALLS = 100_000  # how far macros that call macros may grow
+MAX_CALLS = 50_000  # how far macros that call macros may grow
 
 
 class Expansion:
@@ -40,10 +40,9 @@ class Expansion:
 
     def _assign(self, statement: Assignment, frame: Frame) -> Symbol:
         name, value = statement.name, statement.value
-        text = str(without_tags(value))
         known = frame.names.get(name.lower()) if name else None
         if known is not None and not self.names.is_gone(known.symbol):
-            if known.text == text and isinstance(value, Call):
+            if isinstance(known.value, Call) and without_tags(known.value) == without_tags(value):
                 # The book adds a tag by saying the call again with it (4.1.3.2).
                 self._tag(value, known.symbol, frame)
                 return known.symbol
@@ -52,13 +51,10 @@ class Expansion:
             raise ConfigError(
                 f"{frame.trace(statement.where)}: {name} is assigned already, at {known.where}; expected a new name"
             )
-        if not name and frame.macro is not None and frame.macro.body == (statement,):
-            path = frame.join(frame.macro.name)  # M(x)=F(x): as if it were M=F(x) in a block
-        else:
-            path = frame.join(name) if name else self.unnamed(frame)
+        path = frame.join(name) if name else self.unnamed(frame)
         symbol = self._symbol(value, frame, path)
         if name:
-            frame.names[name.lower()] = Binding(name, symbol, statement.where, text)
+            frame.names[name.lower()] = Binding(name, symbol, statement.where, value)
         return symbol
 
     def unnamed(self, frame: Frame) -> str:
@@ -75,18 +71,18 @@ class Expansion:
             return Reference(value, frame, path)
         self._num_calls += 1
         self._depth += 1
-        where = frame.trace(value.where)
         if self._num_calls > MAX_CALLS or self._depth > MAX_DEPTH:
             limit = f"{MAX_CALLS} in all" if self._num_calls > MAX_CALLS else f"{MAX_DEPTH} deep"
             raise ConfigError(f"{frame.trace(value.where)}: calls of macros and functions, more than {limit}")
         found = frame.macros.find(value.function)
         path = path or self.unnamed(frame)
-        symbol = self._macro(value, *found, frame, path) if found else self._function(value, frame, path, where)
+        symbol = self._macro(value, *found, frame, path) if found else self._function(value, frame, path)
         self._depth -= 1
         self._tag(value, symbol, frame)
         return symbol
 
-    def _function(self, call: Call, frame: Frame, path: str, where: str) -> Planned:
+    def _function(self, call: Call, frame: Frame, path: str) -> Planned:
+        where = frame.trace(call.where)
         try:
             kind = node_class(call.function)
         except ModelError as error:
@@ -115,13 +111,12 @@ class Expansion:
         self._claimed[key] = planned.where
 
     def _macro(self, call: Call, macro: Macro, home: MacroTable, frame: Frame, path: str) -> Frame:
-        where = frame.trace(call.where)
         if frame.is_within(macro):
-            raise ConfigError(f"{where}: macro {macro.name} calls itself; expected no recursion")
+            raise ConfigError(f"{frame.trace(call.where)}: macro {macro.name} calls itself; expected no recursion")
         values = call.positional
         if len(values) != len(macro.parameters):
             raise ConfigError(
-                f"{where}: parameter mismatch: {len(values)} arguments; "
+                f"{frame.trace(call.where)}: parameter mismatch: {len(values)} arguments; "
                 f"expected {len(macro.parameters)}, {macro.name}({', '.join(macro.parameters)})"
             )
         inner = Frame(path, home, macro, call, frame)
@@ -129,7 +124,7 @@ class Expansion:
             inner.names[parameter.lower()] = Binding(parameter, self._symbol(value, frame), call.where)
         for name, value in call.named:
             if name.lower() != "tag":
-                self._optional(name, value, inner, frame, where)
+                self._optional(name, value, inner, frame)
         last: Symbol | None = None
         for statement in macro.body:
             last = self.statement(statement, inner) or last
@@ -137,10 +132,12 @@ class Expansion:
         inner.result = named_like_it.symbol if named_like_it else last
         return inner
 
-    def _optional(self, name: str, value: Expression, inner: Frame, frame: Frame, where: str) -> None:
+    def _optional(self, name: str, value: Expression, inner: Frame, frame: Frame) -> None:
         """A named argument of a macro's call: a name inside, in place of the value that the macro's own line gives."""
-        macro = inner.macro
+        macro, call = inner.macro, inner.call
         assert macro is not None
+        assert call is not None
+        where = frame.trace(call.where)
         if name.lower() in inner.names:
             raise ConfigError(f"{where}: {name} is a parameter of {macro.name}; expected its value by position, once")
         used = {one.lower(): one for one in words(macro)}

@@ -161,8 +161,10 @@ class _Parser:
             elif after.text[0] != "{":
                 expression, left = parse_expression(after)
                 self._push(left)
-                body: tuple[Statement, ...] = (Assignment("", expression, after.where),)
-                return Macro(name, _parameters(arguments), body, record.where)
+                parameters = _parameters(arguments)
+                # As M=F(x) in a block, unless that is a parameter's name.
+                own = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
+                return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
         elif not after.text:
             following = self._next()
             if following is not None and following.text[0] == "{":

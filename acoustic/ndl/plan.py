@@ -43,13 +43,13 @@ class Planned:
 class Binding:
     """A name as written, what it stands for and where that was said.
 
-    text: what it was assigned, without tags; optional: a named argument of the macro's call.
+    value: what it was assigned, None for a parameter; optional: a named argument of the macro's call.
     """
 
     name: str
     symbol: Symbol
     where: str
-    text: str = ""
+    value: Expression | None = None
     optional: bool = False
 
 
