@@ -6,16 +6,19 @@ which order, in which thread, and where their values lie.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from acoustic.blas import one_thread
 from acoustic.fusion import fuse
 from acoustic.layout import Graph, Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
 from acoustic.order import computed_operands, forward_order, need_gradient
 from acoustic.program import RUN, Program, Worker
+from acoustic.scheduler import Schedule
 from acoustic.team import share_of
 from readers.errors import ModelError, ShapeError
 
@@ -29,6 +32,8 @@ class Engine:
     roots: names of the nodes whose values are wanted; share_buffers: let values that are never alive together lie in
     the same memory; fusion: rewrite chains into single steps (neither changes a result); threads: how many share a
     minibatch (default: as the network's backend says), which changes the rounding of sums over frames.
+    asynchronous: compute branches of the network at the same time, each node as soon as its operands are there
+    (Algorithm 2.3), with as many threads; the minibatch is not shared out then, and no memory is shared.
     inputs: names of the inputs that the roots depend on.
     An engine is for one caller at a time; any number of engines may use a network whose values do not change.
     Raises ModelError and ShapeError.
@@ -42,16 +47,18 @@ class Engine:
         share_buffers: bool = True,
         fusion: bool = True,
         threads: int | None = None,
+        asynchronous: bool = False,
     ) -> None:
         self.network, self.backend = network, network.backend
         self.roots = list(dict.fromkeys(roots))
-        self.sharing = share_buffers
+        self.sharing = share_buffers and not asynchronous  # what is alive together depends on the order
         self.graph = self._build_graph(fusion)
         self.inputs = [node.name for node in self.graph.order if node.is_input]
         self._stored = [node for node in self.graph.order if node.is_stored]
         self._criterion = self.default_criterion()
-        alone = threads == 1 or not self.graph.splits_frames()
-        self.max_workers = 1 if alone else min(self.backend.team.size, threads or self.backend.team.size)
+        num_threads = min(self.backend.team.size, threads or self.backend.team.size)
+        self.max_workers = 1 if asynchronous or not self.graph.splits_frames() else num_threads
+        self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if asynchronous else None
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._slabs: list[Any] = []
         self._values: dict[Hashable, Any] = {}  # of what depends on no input
@@ -133,7 +140,10 @@ class Engine:
         else:
             together = self._forward_alone(program)
         if together:
-            self._each_worker(program, partial(self._forward_part, program, together))
+            if self._executor is None:
+                self._each_worker(program, partial(self._forward_part, program, together))
+            else:
+                self._forward_branches(program, together, self._executor)
             program.add_parts(together)
             self._time.update(dict.fromkeys(together, self._clock))
 
@@ -152,6 +162,13 @@ class Engine:
         run = self._run_of(worker)
         for name in names:
             worker.forward[name].run(run, worker.inputs)
+
+    def _forward_branches(self, program: Program, names: list[str], executor: Executor) -> None:
+        """Algorithm 2.3."""
+        operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
+        steps = program.workers[0].forward
+        with one_thread:
+            Schedule(names, operands, lambda name: steps[name].run(self._run, self._inputs), executor).run()
 
     def _run_of(self, worker: Worker) -> Run:
         return replace(self._run, first_column=worker.columns.start) if worker.columns.start else self._run
