@@ -68,7 +68,7 @@ def utterance_frames(features: Sequence[FeatureStream], line: int, max_frames: i
         if not stream.expand:
             lengths[stream.name] = length
         elif length != 1:
-            raise FormatError(f"{stream.entries[line].path}: {length} frames; expected 1, to be repeated")
+            raise FormatError(f"{stream.entries[line].place}: {length} frames; expected 1, to be repeated")
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
         raise FormatError(f"{features[0].entries[line].where}: frames {found}; expected the same in all streams")

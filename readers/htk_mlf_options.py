@@ -3,6 +3,7 @@
 Source: CNTK book 3.4.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,12 +91,18 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
             features.append(FeatureStream.from_config(name, block))
             known = FEATURE_NAMES
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
-            _refuse_block(block)
+            refuse_block(block)
         elif write:
             warnings.append(f"{block.where()}: {block.full_name()} holds labels; they are not read for writing")
         else:
             labels.append(LabelStream.from_config(name, block))
         warnings.extend(map(str, block.unknown(known)))
+    check_streams(config, features, labels, write)
+    return features, labels, warnings
+
+
+def check_streams(config: Config, features: list[FeatureStream], labels: list[LabelStream], write: bool) -> None:
+    """Raise ConfigError for streams that make no training data, or, with `write`, no features."""
     if not features:
         raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")
     if not write and len(features) + len(labels) < 2:
@@ -108,7 +115,6 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
             f"{features[0].where}: {features[0].name} repeats one frame and is the first stream; "
             "expected one with frames of its own before it"
         )
-    return features, labels, warnings
 
 
 def _refuse_sequences(config: Config) -> None:
@@ -127,16 +133,17 @@ def _refuse_sequences(config: Config) -> None:
         )
 
 
-def _refuse_block(block: Config) -> None:
+def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
+    """Raise ConfigError for a block that sets none of the names that say what it holds."""
     for name in SEQUENCE_NAMES:
         if block.has_own(name):
             raise ConfigError(
                 f"{block.where(name)}: {block.full_name(name)} is for sequence training; "
                 "expected features and labels alone, sequence training is not available yet"
             )
-    hints = [did_you_mean(name, ROLE_NAMES) for name in block.names()]
+    hints = [did_you_mean(name, roles) for name in block.names()]
     raise ConfigError(
-        f"{block.where()}: block {block.full_name()} has none of {', '.join(ROLE_NAMES)}; "
+        f"{block.where()}: block {block.full_name()} has none of {', '.join(roles)}; "
         f"expected one, which says whether it holds features or labels{max(hints, default='')}"
     )
 

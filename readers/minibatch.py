@@ -28,10 +28,12 @@ Progress = Callable[..., None]
 READERS = {
     "HTKMLFReader": "readers.htk_mlf_reader:HTKMLFReader",
     "UCIFastReader": "readers.uci_reader:UCIFastReader",
+    "KaldiReader": "readers.kaldi_reader:KaldiReader",
     "BinaryReader": "readers.binary_reader:BinaryReader",
 }
 WRITERS = {
     "HTKMLFWriter": "readers.htk_mlf_writer:HTKMLFWriter",
+    "KaldiWriter": "readers.kaldi_writer:KaldiWriter",
 }
 NOT_BUILT = ("LMSequenceReader", "LUSequenceReader", "LMSequenceWriter", "LUSequenceWriter", "SequenceReader")
 

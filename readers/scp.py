@@ -40,6 +40,11 @@ class ScpEntry(NamedTuple):
         return key_of(self.logical)
 
     @property
+    def place(self) -> str:
+        """Where its frames begin; entries with the same place share a header."""
+        return self.path
+
+    @property
     def num_frames(self) -> int | None:
         """Frames of the range, or None when the line gives none and the file must tell."""
         return None if self.end is None else self.end - self.start + 1

@@ -64,12 +64,28 @@ class FeatureStream:
                 f"{config.where('expandToUtterance')}: {config.full_name()} repeats one frame and has a context "
                 "window; expected one or the other"
             )
-        scp = config.path("scpFile")
-        with naming(config, "scpFile"):
-            entries = read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
+        scp, entries = cls._read_entries(config, on_fault)
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
-        return cls(name, dim, entries, str(scp), config.where("dim"), context, expand)
+        return cls(name, dim, entries, scp, config.where("dim"), context, expand)
+
+    # What a stream of another format does in its own way: the list of utterances, the header and the frames of a file.
+
+    @staticmethod
+    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
+        """(the file that lists the utterances, the utterances)."""
+        scp = config.path("scpFile")
+        with naming(config, "scpFile"):
+            return str(scp), read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
+
+    @staticmethod
+    def _read_header(entry: ScpEntry) -> HTKHeader:
+        return read_htk_header(entry.path)
+
+    @staticmethod
+    def _read_frames(entry: ScpEntry) -> np.ndarray:
+        """(T, dim) float32 in C order."""
+        return read_htk(entry.path, entry.start or 0, entry.end).frames.T
 
     def header(self, entry: ScpEntry) -> HTKHeader:
         """The header of an entry's file, which must be like that of the first file that could be read.
@@ -77,15 +93,15 @@ class FeatureStream:
         The first header settles the context window.  Raises FormatError or OSError for a file that cannot be read,
         ShapeError for one that is unlike the others: that is no fault of one utterance.
         """
-        found = self._headers.get(entry.path)
+        found = self._headers.get(entry.place)
         if found is None:
             try:
-                found = read_htk_header(entry.path)
+                found = self._read_header(entry)
             except (ArgonautError, OSError) as fault:
                 found = describe(fault)
-            if isinstance(found, HTKHeader):
+            if not isinstance(found, str):
                 self._compare(entry, found)
-            self._headers[entry.path] = found
+            self._headers[entry.place] = found
         if isinstance(found, str):
             raise FormatError(found)
         return found
@@ -102,7 +118,7 @@ class FeatureStream:
         total = self.header(entry).num_frames
         if entry.end is not None and entry.end >= total:
             raise FormatError(
-                f"{entry.where}: frames [{entry.start},{entry.end}] of {entry.path}, which has {total}; "
+                f"{entry.where}: frames [{entry.start},{entry.end}] of {entry.place}, which has {total}; "
                 f"expected a last frame of at most {total - 1}"
             )
         return total if entry.num_frames is None else entry.num_frames
@@ -114,32 +130,32 @@ class FeatureStream:
         `header` must have settled the stream before.
         Raises FormatError for a file that is unlike its header, or that holds a value that is not finite.
         """
-        frames = read_htk(entry.path, entry.start or 0, entry.end).frames.T
+        frames = self._read_frames(entry)
         if self.expand and num_frames is not None:
             frames = np.repeat(frames, num_frames, axis=0)
         if frames.shape[1] != self.native_dim or num_frames not in (None, len(frames)):
             raise FormatError(
-                f"{entry.path}: {len(frames)} frames of {frames.shape[1]} values; "
+                f"{entry.place}: {len(frames)} frames of {frames.shape[1]} values; "
                 f"expected {num_frames} of {self.native_dim}; the file has changed since it was first looked at"
             )
         if not np.isfinite(frames).all():
             bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0])
             raise FormatError(
-                f"{entry.path}: frame {bad + (entry.start or 0)} holds a value that is infinite or no number; "
+                f"{entry.place}: frame {bad + (entry.start or 0)} holds a value that is infinite or no number; "
                 "expected finite features; leave the utterance out or compute it again"
             )
         return frames
 
     def _compare(self, entry: ScpEntry, header: HTKHeader) -> None:
         if self._model is None:
-            self._model = (entry.path, header)
+            self._model = (entry.place, header)
             self.native_dim, self.period = header.dim, header.period
             self._settle_context()
             return
         path, model = self._model
         if _likeness(header) != _likeness(model):
             raise ShapeError(
-                f"{entry.path}: {_describe_header(header)}; expected {_describe_header(model)} as in {path}, "
+                f"{entry.place}: {_describe_header(header)}; expected {_describe_header(model)} as in {path}, "
                 f"since both stand in {self.scp}"
             )
 
@@ -196,11 +212,7 @@ class LabelStream:
             raise ConfigError(
                 f"{config.where(dim_name)}: {config.full_name(dim_name)} is {num_classes}; expected at least 1"
             )
-        source = "mlfFile" if config.has_own("mlfFile") else "mlfFileList"
-        paths = [str(config.path(source))]
-        if source == "mlfFileList":
-            with naming(config, source):
-                paths = [path.replace("\\", "/") for path in read_list(paths[0])]
+        source, paths = cls._find_paths(config)
         states = None
         if config.text("labelMappingFile", ""):
             with naming(config, "labelMappingFile"):
@@ -212,6 +224,16 @@ class LabelStream:
             with naming(config, "labelToTargetMappingFile"):
                 stream.targets = stream._read_targets(config)
         return stream
+
+    @staticmethod
+    def _find_paths(config: Config) -> tuple[str, list[str]]:
+        """(the name in the block that names them, the files of labels)."""
+        source = "mlfFile" if config.has_own("mlfFile") else "mlfFileList"
+        paths = [str(config.path(source))]
+        if source == "mlfFileList":
+            with naming(config, source):
+                paths = [path.replace("\\", "/") for path in read_list(paths[0])]
+        return source, paths
 
     def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
         """Read the MLFs, for these utterances only, on_fault as for `read_mlf`.
