@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.engine import Engine
+from acoustic.forward_mode import jacobian_vector_product
 from acoustic.network import Network
 from acoustic.node import Node
 from readers.errors import ModelError
@@ -24,7 +25,7 @@ EPSILON = 1e-4
 
 @dataclass(frozen=True)
 class Comparison:
-    """Slope of the criterion along one direction of one parameter, computed and numeric."""
+    """Slope of the criterion along one direction of one parameter: computed by reverse mode, and otherwise."""
 
     parameter: str
     computed: float
@@ -107,4 +108,30 @@ def check_gradients(
         direction = np.asfortranarray(rng.standard_normal(node.value.shape))
         computed = float(np.vdot(direction, gradients[node.name]))
         comparisons.append(Comparison(node.name, computed, checker.slope(node, direction, epsilon)))
+    return comparisons
+
+
+def compare_with_forward_mode(
+    network: Network,
+    criterion: str,
+    matrices: Mapping[str, Any],
+    *,
+    rng: np.random.Generator | None = None,
+    **settings: Any,
+) -> Sequence[Comparison]:
+    """The same comparison without finite differences: `numeric` is the slope by forward mode, exact but for rounding.
+
+    In double precision the two agree to ten digits or more.
+    """
+    rng = rng or np.random.default_rng(0)
+    engine = Engine(network, [criterion])
+    engine.forward(matrices, training=True, criterion=criterion, **settings)
+    engine.backward(criterion)
+    comparisons = []
+    for node in engine.graph.order:
+        if node.needs_gradient:
+            direction = engine.backend.asarray(rng.standard_normal(node.value.shape))
+            computed = float((engine.gradient(node.name) * direction).sum())
+            dual = jacobian_vector_product(network, [criterion], matrices, {node.name: direction}, **settings)
+            comparisons.append(Comparison(node.name, computed, float(dual[criterion].tangent[0, 0])))
     return comparisons

@@ -6,8 +6,10 @@ what `backward` reads, so that the engine may recycle everything else.  Nothing 
 """
 
 import difflib
+import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 from acoustic.backend import Backend
@@ -17,6 +19,7 @@ from readers.errors import ModelError, ShapeError
 REQUIRED: Any = object()
 VALUE = "value"  # in `backward_reads`: the node's own value
 WORK = "work"  # in `backward_reads`: the node's own workspace
+EXTENSIONS = "argonaut.nodes"  # the entry point group in which other packages name modules with node types
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,13 @@ class Node:
         """The shape of the value.  Raises ShapeError when the operands do not fit."""
         raise NotImplementedError
 
+    def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
+        """The shape that a parameter must have as operand k, when its description leaves rows or columns open with 0.
+
+        shapes: of all operands.  None: the node does not settle it.
+        """
+        return None
+
     def work_shape(self, *shapes: Shape) -> Shape | None:
         """The shape of a workspace that `forward` fills for `backward`; None when there is none."""
         return None
@@ -294,10 +304,10 @@ def node_class(name: str) -> type[Node]:
     """The node type of a name or alias, in any case.  Raises ModelError with the nearest known names."""
     import acoustic.nodes  # fills the registry
 
-    try:
+    if name.lower() not in _REGISTRY:
+        _load_extensions()
+    if name.lower() in _REGISTRY:
         return _REGISTRY[name.lower()]
-    except KeyError:
-        pass
     for not_built, purpose in acoustic.nodes.NOT_BUILT.items():
         if name.lower() == not_built.lower():
             raise ModelError(f"node type {not_built}, for {purpose}, is not built yet; expected another type")
@@ -306,7 +316,21 @@ def node_class(name: str) -> type[Node]:
 
 
 def registered_nodes() -> Iterator[type[Node]]:
-    """Every node type once, in order of registration."""
+    """Every node type once, in order of registration; those of other packages come last."""
     import acoustic.nodes  # noqa: F401
 
+    _load_extensions()
     yield from dict.fromkeys(_REGISTRY.values())
+
+
+@cache
+def _load_extensions() -> None:
+    """Import the modules that other packages declare as entry points of EXTENSIONS; they register their node types."""
+    for point in importlib.metadata.entry_points(group=EXTENSIONS):
+        try:
+            point.load()
+        except Exception as error:  # whatever a foreign module raises
+            package = point.dist.name if point.dist else "another package"
+            raise ModelError(
+                f"node types of {package}: {point.value}: {type(error).__name__}: {error}; expected a module to import"
+            ) from error
