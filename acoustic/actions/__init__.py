@@ -21,9 +21,10 @@ ACTIONS = {
     "svd": "svd:Svd",
     "dumpnode": "dumpnode:DumpNode",
     "dumpnodes": "dumpnode:DumpNode",
+    "plot": "plot:Plot",
 }
 NOT_BUILT = (
-    *("adapt", "cv", "plot", "writewordandclass", "createlabelmap"),
+    *("adapt", "cv", "writewordandclass", "createlabelmap"),
     *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
 )
 

@@ -1,0 +1,60 @@
+"""Action dumpnode: the nodes of a model as text, for people (CNTK book 3.5.8, 7.1.9)."""
+
+import re
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.dump import dump_lines
+from acoustic.model_file import load_model
+from acoustic.network import Network
+from readers.config import Config
+from readers.errors import ConfigError, ModelError
+from readers.files import atomic_write, require_writable
+from readers.report import RunReport
+
+
+class DumpNode(Action):
+    """modelPath; nodeName (all), or nodeNameRegex; outputFile (MODEL.NODE.txt), printValues, printMetadata (true)."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        self.node = config.text("nodeName", "")
+        self.regex = self._regex()
+        self.values, self.metadata = config.bool("printValues", True), config.bool("printMetadata", True)
+        if not self.values and not self.metadata:
+            raise ConfigError(f"{config.where('printValues')}: neither printValues nor printMetadata; expected one")
+        what = re.sub(r"[/\\]", "_", self.node) if self.node and self.regex is None else "__AllNodes__"
+        self.output = config.path("outputFile", Path(f"{self.model_path}.{what}.txt"))
+        require_writable(self.output)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = load_model(self.model_path)
+        names = self._names(network)
+        with atomic_write(self.output) as file:
+            for line in dump_lines(network, names, self.values, self.metadata):
+                file.write(line.encode())
+        log(f"Written: {self.output}")
+        return RunReport("nodes", len(names))
+
+    def _regex(self) -> re.Pattern | None:
+        text = self.config.text("nodeNameRegex", "")
+        try:
+            return re.compile(text) if text else None
+        except re.error as fault:
+            where = self.config.where("nodeNameRegex")
+            raise ConfigError(f"{where}: nodeNameRegex: {text!r}: {fault}; expected a regular expression") from fault
+
+    def _names(self, network: Network) -> list[str]:
+        """The nodes asked for.  The original dumps all of them when one is not there; here that is an error."""
+        if self.regex is not None:
+            names = [name for name in network.nodes if self.regex.fullmatch(name)]
+            if not names:
+                raise ModelError(f"{self.model_path}: no node is named {self.regex.pattern}; expected one or more")
+            return names
+        if not self.node:
+            return list(network.nodes)
+        same = [name for name in network.nodes if name.lower() == self.node.lower()]
+        return [network[self.node if self.node in same or len(same) != 1 else same[0]].name]

@@ -1,0 +1,104 @@
+"""Action plot: a model's graph in Graphviz's language, and as a picture (CNTK book 3.6)."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.dot import dot_text
+from acoustic.model_file import load_model
+from acoustic.network import Network
+from readers.config import Config
+from readers.errors import ConfigError
+from readers.files import atomic_write, require_writable
+from readers.report import RunReport
+
+TIMEOUT = 600.0  # seconds for one picture
+
+
+class Plot(Action):
+    """modelPath; outputDOTFile (MODEL.dot); outputFile, a picture, and renderCmd, the command that makes it.
+
+    renderCmd has <IN> and <OUT> for the two files; no shell sees it.  Without it `dot` draws; matplotlib does where
+    Graphviz is not installed.
+    """
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        self.dot_file = config.path("outputDOTFile", Path(f"{self.model_path}.dot"))
+        self.picture = config.path("outputFile", None)
+        self.command = _words(config) if config.has("renderCmd") else []
+        if self.command and self.picture is None:
+            raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
+        for path in (self.dot_file, *([self.picture] if self.picture else [])):
+            require_writable(path)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = load_model(self.model_path)
+        with atomic_write(self.dot_file) as file:
+            file.write(dot_text(network).encode())
+        log(f"Written: {self.dot_file}")
+        if self.picture is not None:
+            self._draw(network, log)
+            log(f"Written: {self.picture}")
+        return RunReport("nodes", len(network.nodes))
+
+    def _draw(self, network: Network, log: Log) -> None:
+        assert self.picture is not None
+        command = self.command or ["dot", f"-T{self.picture.suffix[1:].lower() or 'png'}", "<IN>", "-o<OUT>"]
+        program = _program(command[0])
+        if program is None:
+            from acoustic.network_plot import draw_network
+
+            if self.command:
+                log(f"warning: {command[0]} of renderCmd is not installed; matplotlib draws instead")
+            draw_network(network, self.picture)
+            return
+        render([program, *command[1:]], self.dot_file, self.picture)
+
+
+def render(command: list[str], source: Path, picture: Path) -> None:
+    """Run a command with its <IN> and <OUT> replaced; the picture is there when it has succeeded, or is as it was.
+
+    Raises ConfigError when the command fails, takes more than ten minutes or writes no file.
+    """
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    draft = picture.with_name(f".draft.{picture.name}")  # the extension may matter to the command
+    names = {"IN": str(source), "OUT": str(draft)}
+    words = [re.sub("<(IN|OUT)>", lambda match: names[match.group(1)], word) for word in command]
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().split("\n")[-1]
+            raise ConfigError(f"{command[0]}: exit status {done.returncode} ({said}); expected a picture at {picture}")
+        if not draft.is_file():
+            raise ConfigError(f"{command[0]}: wrote no file; expected renderCmd to write <OUT>")
+        draft.replace(picture)
+    except subprocess.TimeoutExpired as fault:
+        raise ConfigError(f"{command[0]}: not done after {TIMEOUT:g} seconds; expected a picture") from fault
+    except OSError as fault:
+        raise ConfigError(f"{command[0]}: {fault.strerror or fault}; expected a program") from fault
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _words(config: Config) -> list[str]:
+    """The words of renderCmd, quotes resolved; backslashes separate directories, as in the book's example."""
+    text, where = config.text("renderCmd"), config.where("renderCmd")
+    try:
+        words = shlex.split(re.sub(r"<\s*(IN|OUT)\s*>", r"<\1>", text.replace("\\", "/")))
+    except ValueError as fault:
+        raise ConfigError(f"{where}: renderCmd is {text!r}: {fault}; expected a command") from fault
+    if "<OUT>" not in " ".join(words[1:]):
+        raise ConfigError(f"{where}: renderCmd is {text!r}; expected a command with <IN> and <OUT>")
+    return words
+
+
+def _program(name: str) -> str | None:
+    """Where a program is; `d:/Tools/dot.exe` is `dot` of this machine where that path is not; None: nowhere."""
+    return shutil.which(name) or shutil.which(Path(name).name.lower().removesuffix(".exe"))

@@ -1,0 +1,83 @@
+"""Action SVD: weight matrices replaced by products of two smaller ones (CNTK book 3.5.7)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.model_file import load_model, save_model
+from acoustic.svd import decompose
+from readers.config import Config
+from readers.config_syntax import Source
+from readers.config_values import parse_float
+from readers.errors import ConfigError
+from readers.files import require_writable
+from readers.report import RunReport
+from readers.text import read_text
+
+
+class Svd(Action):
+    """modelPath, outputModelPath; SVDConfig, or NodeNameRegex and KeepRatio (0.4); AlignedSize (8).
+
+    SVDConfig: a file of lines `regular expression, blank, ratio`.
+    """
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        self.output_path = config.path("outputModelPath")
+        require_writable(self.output_path)
+        self.aligned_size = config.int("AlignedSize", 8)
+        if self.aligned_size < 1:
+            where = config.where("AlignedSize")
+            raise ConfigError(f"{where}: AlignedSize is {self.aligned_size}; expected 1 or more")
+        self.ratios = _ratios(config)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = load_model(self.model_path)
+        before = network.num_parameters()
+        done = decompose(network, self.ratios, self.aligned_size)
+        for one in done:
+            log(str(one))
+        log(f"{self.output_path}: {network.num_parameters()} parameters instead of {before}")
+        save_model(network, self.output_path)
+        return RunReport("matrices", len(done))
+
+
+def _ratios(config: Config) -> dict[str, float]:
+    if config.has("SVDConfig"):
+        path, where = config.path("SVDConfig"), config.where("SVDConfig")
+        try:
+            return read_ratios(path)
+        except OSError as fault:
+            raise ConfigError(f"{where}: {path}: {fault.strerror}; expected a readable file") from fault
+    ratio = config.float("KeepRatio", 0.4)
+    return {config.text("NodeNameRegex"): _checked(ratio, config.where("KeepRatio"))}
+
+
+def read_ratios(path: str | Path) -> Mapping[str, float]:
+    """Regular expression -> ratio, from a file of two columns; empty lines and comments do not count.
+
+    Raises ConfigError with file and line, OSError.
+    """
+    ratios: dict[str, float] = {}
+    for line, where in Source.from_text(read_text(path), str(path)).span.lines():
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2:
+            raise ConfigError(f"{where}: {len(fields)} columns; expected a regular expression and a ratio")
+        if fields[0] in ratios:
+            raise ConfigError(f"{where}: {fields[0]} is there twice; expected it once")
+        ratios[fields[0]] = _checked(parse_float(fields[1], where, "ratio"), where)
+    if not ratios:
+        raise ConfigError(f"{path}: no line; expected lines of a regular expression and a ratio")
+    return ratios
+
+
+def _checked(ratio: float, where: str) -> float:
+    """The ratio; the original keeps nothing at all when it is 1 or more, here 1 keeps everything."""
+    if not 0 < ratio <= 1:
+        raise ConfigError(f"{where}: ratio is {ratio:g}; expected more than 0, at most 1")
+    return ratio
