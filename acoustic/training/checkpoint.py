@@ -107,15 +107,29 @@ class TrainingFiles:
             raise ModelError(f"{path}: no state of the update rule; expected an object with `update`")
         return Checkpoint(*counters, tensors, parts)
 
-    def save(self, network: Network, checkpoint: Checkpoint) -> None:
-        """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept."""
+    def save(self, network: Network, checkpoint: Checkpoint, keep: int | None = None) -> None:
+        """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept.
+
+        keep: the epoch whose checkpoint stays, because training may return to it.
+        """
         epoch = checkpoint.epoch
-        metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": checkpoint.total_samples}
-        save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
+        self.save_checkpoint(checkpoint)
         save_model(network, self.model(epoch))
         if not self.keep_checkpoints:
             for earlier in range(epoch):
-                self.checkpoint(earlier).unlink(missing_ok=True)
+                if earlier != keep:
+                    self.checkpoint(earlier).unlink(missing_ok=True)
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        epoch, samples = checkpoint.epoch, checkpoint.total_samples
+        metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": samples}
+        save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
+
+    def discard_after(self, epoch: int) -> None:
+        """Remove models and checkpoints of later epochs, the latest first, so that the newest one is always whole."""
+        for later in range(self.max_epochs, epoch, -1):
+            self.model(later).unlink(missing_ok=True)
+            self.checkpoint(later).unlink(missing_ok=True)
 
     def save_description(self, text: str) -> None:
         """What was asked for, as text beside the final model."""

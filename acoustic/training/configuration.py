@@ -1,6 +1,7 @@
 """The SGD block of a configuration, read into TrainingOptions.  Source: CNTK book, section 3.3.1."""
 
 from acoustic.key_check import OptionFault, check_keys
+from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config import Config
@@ -28,6 +29,8 @@ READ = {
     "eval_criterion": ("evalCriterionNodeName", "text"),
     "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
     "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
+    "check_gradients": ("gradientcheck", "bool"),
+    "gradient_digits": ("sigFigs", "int"),
     "trace_level": ("traceLevel", "int"),
     "show_every": ("numMBsToShowResult", "int"),
     "show_first": ("firstMBsToShowResult", "int"),
@@ -39,38 +42,20 @@ OTHER = (
     "gradUpdateType",
     "useAdagrad",
     "adaptationRegType",
+    "adaptationRegWeight",
     "autoAdjust",
     "autoAdjustLR",
-    "autoAdjustMinibatch",
+    "numPrevLearnRate",
 )
-WITHOUT_EFFECT = ("executionEngine", "parallelTrain", "learnerType", "sigFigs")
-NOT_BUILT = (
-    {"adaptationRegWeight": "KL adaptation", "gradientcheck": "gradient checks during training"}
-    | dict.fromkeys(
-        (
-            "reduceLearnRateIfImproveLessThan",
-            "continueReduce",
-            "learnRateAdjustInterval",
-            "learnRateDecreaseFactor",
-            "increaseLearnRateIfImproveMoreThan",
-            "learnRateIncreaseFactor",
-            "loadBestModel",
-            "useCVSetControlLRIfCVExists",
-            "useEvalCriterionControlLR",
-            "numMiniBatch4LRSearch",
-            "numPrevLearnRate",
-            "numPrevLearnRates",
-            "numBestSearchEpoch",
-            "minibatchSizeTuningFrequency",
-            "minibatchSizeTuningMax",
-            "minibatchSearchCriterionErrorMargin",
-        ),
-        "automatic learning rate control (autoAdjust)",
-    )
-    | dict.fromkeys(
-        ("hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "doReferenceAlign"), "sequence training"
-    )
+WITHOUT_EFFECT = {
+    "executionEngine": "any order of the nodes gives the same",
+    "parallelTrain": "one process trains",
+    "learnerType": "SGD is the only one",
+}
+NOT_BUILT = dict.fromkeys(
+    ("hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "doReferenceAlign"), "sequence training"
 )
+CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
 
 
 def training_options(sgd: Config) -> TrainingOptions:
@@ -79,12 +64,14 @@ def training_options(sgd: Config) -> TrainingOptions:
     Raises ConfigError with file and line for unknown names (naming the nearest), for what is not built, and for values
     out of range.
     """
-    check_keys(sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys()], NOT_BUILT)
-    _refuse_other_learners(sgd)
+    check_keys(
+        sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT
+    )
     values = {field: getattr(sgd, kind)(key) for field, (key, kind) in READ.items() if sgd.has(key)}
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
     try:
-        return TrainingOptions(**values, rule=_rule(sgd))
+        values["auto_adjust"] = auto_adjust_options(sgd)
+        return TrainingOptions(**values, rule=_rule(sgd), adaptation_weight=_adaptation_weight(sgd))
     except OptionFault as fault:
         raise ConfigError(f"{sgd.where(fault.key)}: {sgd.full_name(fault.key)}: {fault.text}") from None
 
@@ -110,28 +97,52 @@ def _rule(sgd: Config) -> Rule:
     return rule(**{field: getattr(sgd, kind)(key) for field, (key, kind) in rule.keys.items() if sgd.has(key)})
 
 
-def _refuse_other_learners(sgd: Config) -> None:
-    """Raise ConfigError where the block asks for a learner, or a control of the learning rate, that is not built."""
-    regularisation = sgd.text("adaptationRegType", "none")
-    if regularisation.lower() not in ("none", ""):
-        _refuse(sgd, "adaptationRegType", regularisation)
-    block = _auto_adjust(sgd)
-    control = block.text("autoAdjustLR", "none")
-    if control.lower() not in ("none", "false", ""):
-        _refuse(block, "autoAdjustLR", control)
-    if block.bool("autoAdjustMinibatch", False):
-        _refuse(block, "autoAdjustMinibatch", "true")
-
-
-def _auto_adjust(sgd: Config) -> Config:
-    """The block that controls the learning rate; SGD itself when there is none (`autoAdjust=none`, or nothing)."""
+def auto_adjust_options(sgd: Config) -> AutoAdjust:
+    """What the block autoAdjust says; what it does not name is looked up around it.  Raises ConfigError."""
+    block = _auto_adjust_block(sgd)
+    if block is None:
+        _refuse_outside(sgd)
+        return AutoAdjust()
+    check_keys(block, [*CONTROL_KEYS, "autoAdjustLR", "numPrevLearnRate"], {})
+    name = block.text("autoAdjustLR", "none")
+    if name.lower() not in MODES:
+        expected = ", ".join(dict.fromkeys(MODES.values()))
+        raise ConfigError(f"{block.where('autoAdjustLR')}: autoAdjustLR is {name}; expected {expected}")
+    values = {field: getattr(block, kind)(key) for field, (key, kind) in AutoAdjust.keys.items() if block.has(key)}
+    if block.has("numPrevLearnRate"):  # the book's spelling
+        values["previous_rates"] = block.int("numPrevLearnRate")
     try:
-        return sgd.block("autoAdjust", sgd)
+        return AutoAdjust(MODES[name.lower()], **values)
+    except OptionFault as fault:
+        raise ConfigError(f"{block.where(fault.key)}: {block.full_name(fault.key)}: {fault.text}") from None
+
+
+def _auto_adjust_block(sgd: Config) -> Config | None:
+    """None when there is none, or `autoAdjust=none`."""
+    try:
+        return sgd.block("autoAdjust", None)
     except ConfigError:
         if sgd.text("autoAdjust", "").lower() in ("", "none", "false"):
-            return sgd
+            return None
         raise
 
 
-def _refuse(config: Config, key: str, value: str) -> None:
-    raise ConfigError(f"{config.where(key)}: {config.full_name(key)} is {value}, which is not built yet; expected none")
+def _refuse_outside(sgd: Config) -> None:
+    """Raise ConfigError for a control of the learning rate that nobody would look at, for want of its block."""
+    for key in (*CONTROL_KEYS, "autoAdjustLR", "numPrevLearnRate"):
+        off = key == "autoAdjustLR" and sgd.text(key, "").lower() in ("", "none", "false")
+        if sgd.has_own(key) and not off:
+            raise ConfigError(
+                f"{sgd.where(key)}: {sgd.full_name(key)} stands outside a block autoAdjust; expected "
+                f"autoAdjust=[{key}=...]"
+            )
+
+
+def _adaptation_weight(sgd: Config) -> float:
+    """The weight of KL adaptation; 0 without it.  Raises ConfigError."""
+    kind = sgd.text("adaptationRegType", "none")
+    if kind.lower() in ("none", ""):
+        return 0.0
+    if kind.lower() not in ("kl", "klreg"):
+        raise ConfigError(f"{sgd.where('adaptationRegType')}: adaptationRegType is {kind}; expected None or KL")
+    return sgd.float("adaptationRegWeight", 0.0)

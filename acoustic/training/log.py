@@ -80,6 +80,16 @@ def append_history(path: str | Path, row: dict) -> None:
             file.write(json.dumps(item) + "\n")
 
 
+def truncate_history(path: str | Path, epoch: int) -> None:
+    """Drop the rows of the epochs after `epoch`, counting from 1."""
+    rows = read_history(path)
+    if any(row["epoch"] > epoch for row in rows):
+        with atomic_write(path, "w") as file:
+            for row in rows:
+                if row["epoch"] <= epoch:
+                    file.write(json.dumps(row) + "\n")
+
+
 def read_history(path: str | Path) -> list[dict]:
     """The rows of a history file, oldest first; none when there is no such file."""
     path = Path(path)

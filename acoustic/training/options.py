@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from acoustic.key_check import OptionFault
+from acoustic.training.control.options import BEFORE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
 from readers.config_values import Schedule
 
@@ -39,8 +40,8 @@ class TrainingOptions:
     """Options of stochastic gradient descent; training_config.py says what a configuration calls each.
 
     A schedule has one value per epoch, the last one repeating; a single number is taken for a schedule of one value.
-    Exactly one of the two kinds of learning rate and at most one of the three kinds of momentum may be given; without
-    one, momentum is 0.9 per minibatch.  Raises ConfigError for anything out of range.
+    Exactly one of the two kinds of learning rate (none where it is searched) and at most one of the three kinds of
+    momentum may be given; without one, momentum is 0.9 per minibatch.  Raises ConfigError for anything out of range.
     """
 
     max_epochs: int
@@ -59,6 +60,10 @@ class TrainingOptions:
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
     noise_deviation: float = 0.0  # of the normal noise added to every weight after every update
     min_learning_rate: float = 1e-9  # per frame; at a hundredth of it and below nothing is updated
+    auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
+    adaptation_weight: float = 0.0  # of a reference model's outputs in the labels
+    check_gradients: bool = False  # before the first update of every epoch
+    gradient_digits: int = 6  # decimal digits in which computed and numeric gradients have to agree
     keep_checkpoints: bool = False
     train_criterion: str = ""  # node name; "": the network's first criterion
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
@@ -86,6 +91,9 @@ class TrainingOptions:
         _require("L1RegWeight", 0 <= self.l1_weight < math.inf, self.l1_weight, "a weight >= 0")
         deviation = self.noise_deviation
         _require("gaussianNoiseInjectStd", 0 <= deviation < math.inf, deviation, "a deviation >= 0")
+        weight, digits = self.adaptation_weight, self.gradient_digits
+        _require("adaptationRegWeight", 0 <= weight <= 1, weight, "0 <= weight <= 1")
+        _require("sigFigs", 0 < digits <= 15, digits, "1 to 15 digits")
         if 0 < self.epoch_size < max(self.minibatch_size):
             raise OptionFault(
                 "epochSize", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"
@@ -103,7 +111,9 @@ class TrainingOptions:
 
     def _check_rates(self) -> None:
         rates = [key for key, values in self._rates() if values]
-        if len(rates) != 1:
+        if not rates and self.auto_adjust.mode == BEFORE:
+            pass
+        elif len(rates) != 1:
             found = f"given beside {rates[0]}" if rates else "missing"
             key = rates[-1] if rates else "learningRatesPerMB"
             raise OptionFault(key, f"{found}; expected either learningRatesPerMB or learningRatesPerSample")
@@ -124,13 +134,18 @@ class TrainingOptions:
             ("momentumAsTimeConstant", self.momentum_time_constant),
         )
 
+    @property
+    def names_momentum(self) -> bool:
+        """Whether any momentum but none at all was asked for."""
+        return any(any(values) for _, values in self._momenta())
+
     def epoch(self, index: int) -> EpochOptions:
         """The values of epoch `index`, counted from 0; values per minibatch are those of a full minibatch."""
         size = self.minibatch_size[index]
         if self.learning_rates_per_minibatch:
             rate = self.learning_rates_per_minibatch[index] / size
         else:
-            rate = self.learning_rates_per_sample[index]
+            rate = self.learning_rates_per_sample[index] if self.learning_rates_per_sample else 0.0
         if self.momentum_per_sample:
             momentum = self.momentum_per_sample[index]
         elif self.momentum_time_constant:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from acoustic.training.configuration import training_options
+from acoustic.training.control.options import AFTER, BEFORE, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from readers.config import Config
@@ -110,12 +111,19 @@ def test_automatic_control_that_is_off_is_accepted(line):
         ("gradUpdateType=AdaGrad\nuseNAG=true", "useNAG: given beside AdaGrad; expected gradUpdateType=None with it"),
         ("gradUpdateType=RmsProp\nuseAdagrad=true", "useAdagrad: given beside gradUpdateType=RmsProp"),
         ("gaussianNoiseInjectStd=-1", r"gaussianNoiseInjectStd: -1\.0; expected a deviation >= 0"),
-        ("adaptationRegType=KL", r"SGD\.adaptationRegType is KL, which is not built yet"),
-        ("adaptationRegWeight=0.1", "belongs to KL adaptation, which is not built yet"),
-        ("gradientcheck=true", "belongs to gradient checks during training"),
-        ("autoAdjust=[autoAdjustLR=AdjustAfterEpoch]", r"autoAdjustLR is AdjustAfterEpoch, which is not built yet"),
-        ("autoAdjust=[autoAdjustMinibatch=true]", "autoAdjustMinibatch is true, which is not built yet"),
-        ("loadBestModel=true", r"belongs to automatic learning rate control \(autoAdjust\)"),
+        ("adaptationRegType=L2", r"train\.cntk:4: adaptationRegType is L2; expected None or KL"),
+        ("adaptationRegType=KL\nadaptationRegWeight=1.5", r"train\.cntk:5: SGD\.adaptationRegWeight: 1\.5; expected"),
+        ("sigFigs=0", r"SGD\.sigFigs: 0; expected 1 to 15 digits"),
+        ("autoAdjust=[autoAdjustLR=Sometimes]", "autoAdjustLR is Sometimes; expected none, adjustAfterEpoch, search"),
+        ("autoAdjust=[loadBestModl=true]", r"loadBestModl is not known here; did you mean loadBestModel"),
+        ("autoAdjust=[learnRateAdjustInterval=0]", r"autoAdjust\.learnRateAdjustInterval: 0; expected a number of epo"),
+        ("autoAdjust=[learnRateDecreaseFactor=1]", r"learnRateDecreaseFactor: 1\.0; expected a factor between 0 and 1"),
+        ("autoAdjust=[learnRateIncreaseFactor=0.5]", r"learnRateIncreaseFactor: 0\.5; expected a factor >= 1"),
+        ("autoAdjust=[numMiniBatch4LRSearch=10:0]", r"numMiniBatch4LRSearch: \(10, 0\); expected a number of"),
+        ("autoAdjust=[minibatchSizeTuningMax=0]", r"minibatchSizeTuningMax: 0; expected a number of frames > 0"),
+        ("loadBestModel=true", r"SGD\.loadBestModel stands outside a block autoAdjust; expected autoAdjust=\[loadBest"),
+        ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust"),
+        ("hSmoothingWeight=0.9", "hSmoothingWeight belongs to sequence training, which is not built yet"),
     ],
 )
 def test_faults_of_the_block_name_place_finding_and_expectation(line, message):
@@ -146,6 +154,44 @@ def test_faults_of_the_block_name_place_finding_and_expectation(line, message):
 )
 def test_update_rules_with_their_options(lines, rule):
     assert options_of(*lines).rule == rule
+
+
+AUTO = "numPrevLearnRate=3;learnRateDecreaseFactor=0.5;loadBestModel=false;numMiniBatch4LRSearch=100*2:50"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], AutoAdjust()),
+        (["autoAdjust=[autoAdjustLR=AdjustAfterEpoch]"], AutoAdjust(AFTER)),
+        (["autoAdjust=[autoAdjustLR=after]"], AutoAdjust(AFTER)),
+        (
+            [f"autoAdjust=[autoAdjustLR=SearchBeforeEpoch;{AUTO}]"],
+            AutoAdjust(BEFORE, previous_rates=3, decrease=0.5, load_best=False, trial_minibatches=(100, 100, 50)),
+        ),
+        # What the block does not name is looked up around it.
+        (["loadBestModel=false", "autoAdjust=[autoAdjustLR=afterEpoch]"], AutoAdjust(AFTER, load_best=False)),
+        (["autoAdjust=[autoAdjustMinibatch=true]"], AutoAdjust(adapt_minibatch=True)),
+        (["autoAdjust=[increaseLearnRateIfImproveMoreThan=1#INF]"], AutoAdjust()),
+    ],
+)
+def test_automatic_control_and_where_its_values_stand(lines, expected):
+    assert options_of(*lines).auto_adjust == expected
+
+
+def test_a_search_needs_no_learning_rate():
+    text = "SGD=[maxEpochs=2;autoAdjust=[autoAdjustLR=SearchBeforeEpoch]]"
+    options = training_options(Config.from_text(text, "t").block("SGD"))
+    assert options.epoch(0).learning_rate == 0
+    with pytest.raises(ConfigError, match="learningRatesPerMB: missing"):
+        text = text.replace("SearchBeforeEpoch", "AdjustAfterEpoch")
+        training_options(Config.from_text(text, "t").block("SGD"))
+
+
+def test_adaptation_and_gradient_check():
+    options = options_of("adaptationRegType=KL", "adaptationRegWeight=0.25", "gradientcheck=true", "sigFigs=4")
+    assert (options.adaptation_weight, options.check_gradients, options.gradient_digits) == (0.25, True, 4)
+    assert options_of("adaptationRegWeight=0.25").adaptation_weight == 0  # without its type it does nothing
 
 
 def test_missing_epochs_and_learning_rate_are_named():

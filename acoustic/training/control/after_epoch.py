@@ -1,0 +1,86 @@
+"""AdjustAfterEpoch: the learning rate follows how much the criterion improved (CNTK book 3.3.1.2; the tool's SGD)."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from acoustic.training.control.base import Control, Decision, Log, Trial, finite_or_none, or_infinite
+
+
+class AdjustAfterEpoch(Control):
+    """At the end of every interval that reaches beyond the listed learning rates, with p the criterion of the interval
+    before, a that of this one (means over their epochs), and e = p - a:
+
+        a > p or a not finite: the model, and all that training knows, becomes that of the end of the interval before
+        e <= reduce_below p, or a not finite: rate times `decrease`
+        e > increase_above p: rate times `increase`
+
+    With continue_reduce the first small improvement makes every later interval reduce, the second one ends training.
+    The rate is the schedule's (its last one beyond its end) times a factor, so that epochs that are repeated have the
+    reduced rate also where the schedule names one for them.
+    """
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self.interval, self.rolls_back = self.auto.interval, self.auto.load_best
+        self.factor = 1.0
+        self.previous = math.inf
+        self.reducing = False
+        self._total, self._count = 0.0, 0  # of this interval
+
+    def before_epoch(self, epoch: int, trial: Trial, log: Log) -> float:
+        return self.options.epoch(min(epoch, self.num_listed - 1)).learning_rate * self.factor
+
+    def stops(self, learning_rate: float) -> bool:
+        return learning_rate < self.options.min_learning_rate
+
+    def survives(self, epoch: int) -> bool:
+        return self._acts(epoch) and self.auto.load_best
+
+    def _acts(self, epoch: int) -> bool:
+        return epoch >= self.num_listed and (epoch + 1) % self.interval == 0
+
+    def after_epoch(self, epoch: int, criterion: float) -> Decision:
+        self._total += criterion
+        self._count += 1
+        if (epoch + 1) % self.interval:
+            return Decision()
+        average = self._total / self._count
+        self._total, self._count = 0.0, 0
+        decision = self._decide(average) if self._acts(epoch) else Decision()
+        if not decision.roll_back:
+            self.previous = average
+        return decision
+
+    def _decide(self, average: float) -> Decision:
+        known, lost = math.isfinite(self.previous), math.isnan(average)
+        gain = self.previous - average
+        roll_back = self.auto.load_best and (lost or (known and gain < 0))
+        small = lost or (known and gain <= self.auto.reduce_below * self.previous)
+        large = known and not lost and gain > self.auto.increase_above * self.previous
+        if self.auto.continue_reduce:
+            if small and self.reducing:
+                self.finished = True
+                return Decision(roll_back)
+            self.reducing = self.reducing or small
+            change = "reduced" if self.reducing else ""
+        else:
+            change = "reduced" if small else "increased" if large else ""
+        self.factor *= {"": 1.0, "reduced": self.auto.decrease, "increased": self.auto.increase}[change]
+        return Decision(roll_back, change=change)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "factor": self.factor,
+            "previous": finite_or_none(self.previous),
+            "reducing": self.reducing,
+            "finished": self.finished,
+            "total": self._total,
+            "count": self._count,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.factor = float(state.get("factor", 1.0))
+        self.previous = or_infinite(state.get("previous"))
+        self.reducing, self.finished = bool(state.get("reducing", False)), bool(state.get("finished", False))
+        self._total, self._count = float(state.get("total", 0.0)), int(state.get("count", 0))

@@ -1,0 +1,79 @@
+"""Adaptive minibatch sizing: the largest minibatch that learns as well as a small one (CNTK book 3.3.1.2)."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from acoustic.training.control.base import Log
+
+GROWTH = math.sqrt(2.0)  # from one trial's size to the next
+MULTIPLE = 64  # frames
+
+
+class AdaptiveMinibatch:
+    """Epochs beyond the listed minibatch sizes take the largest one, in steps of sqrt(2) and multiples of 64, whose
+    short training has a criterion at most error_margin percent above that of the smallest.
+
+    The smallest tried: the listed size, divided by the square root of the change of the learning rate since the first
+    epoch if it fell, and at least half of the size before; the largest: tuning_max, and at most twice the size before.
+    Epochs whose number, from 1, is no multiple of tuning_frequency keep the size before.
+    """
+
+    def __init__(self, options: Any) -> None:
+        self.options, self.auto = options, options.auto_adjust
+        self.previous = 0  # size chosen last; 0: none yet
+        self.first_rate = 0.0  # learning rate of the first epoch
+
+    def before_epoch(self, epoch: int, learning_rate: float, trial: Callable[[int], float], log: Log) -> int:
+        """The minibatch size of an epoch, counted from 0; trial(size): criterion per frame of a short training."""
+        self.first_rate = self.first_rate or learning_rate
+        listed = self.options.minibatch_size[epoch]
+        if not self.auto.adapt_minibatch or epoch < len(self.options.minibatch_size):
+            return listed
+        if epoch < 2:
+            self.previous = 0
+        if (epoch + 1) % self.auto.tuning_frequency:
+            return self.previous or listed
+        smallest, largest = self._range(listed, learning_rate)
+        before, self.previous = self.previous, self._search(epoch, smallest, largest, trial, log)
+        if self.previous != before:
+            log(f"Minibatch size adapted to {self.previous} for epoch {epoch + 1}.")
+        return self.previous
+
+    def _range(self, listed: int, learning_rate: float) -> tuple[int, int]:
+        change = learning_rate / self.first_rate if self.first_rate else 1.0
+        smallest = int(listed / math.sqrt(change)) if 0 < change < 1 else listed
+        largest = self.auto.tuning_max
+        if self.options.epoch_size:
+            largest = min(largest, self.options.epoch_size)
+        if self.previous:
+            smallest, largest = max(smallest, self.previous // 2), min(largest, 2 * self.previous)
+        return smallest, largest
+
+    def _search(self, epoch: int, smallest: int, largest: int, trial: Callable[[int], float], log: Log) -> int:
+        if smallest > largest:
+            return largest
+        good, base, size = 0, 0.0, float(smallest)
+        while size <= largest * (1 + 1e-6):  # the root of two squared is a little more than two
+            tried = min(max(MULTIPLE * int((size + MULTIPLE / 2) // MULTIPLE), MULTIPLE), largest)
+            if tried != good:
+                criterion = trial(tried)
+                if self.options.trace_level > 0:
+                    log(
+                        f"AdaptiveMinibatchSearch Epoch[{epoch + 1}]: minibatchSize={tried} (search range: "
+                        f"{smallest}..{largest}); criterion = {criterion:.8f}"
+                    )
+                if not good:
+                    base = criterion
+                elif not criterion <= base * (1 + self.auto.error_margin / 100):
+                    break
+                good = tried
+            size *= GROWTH
+        return good
+
+    def state(self) -> dict[str, Any]:
+        return {"previous": self.previous, "first_rate": self.first_rate}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.previous = int(state.get("previous", 0))
+        self.first_rate = float(state.get("first_rate", 0.0))

@@ -1,0 +1,82 @@
+"""One pass of updates: minibatch after minibatch forward, backward and into the parameters (CNTK book, 5.3.4)."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from acoustic.engine import Engine
+from acoustic.network import Network
+from acoustic.training.evaluation import Totals, scalar
+from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.update import Updater
+from readers.errors import ModelError
+
+Matrices = Mapping[str, Any]
+Each = Callable[[dict[str, float], int], None]
+
+
+class Diverged(ModelError):
+    """A criterion that is no longer finite."""
+
+
+class Learner:
+    """Teaches a network what a reader gives.
+
+    criterion: the node to train by; names: it and the evaluation nodes whose values are wanted.  seed: with epoch and
+    minibatch, what dropout and noise are drawn from.  transform: applied to the matrices of every minibatch;
+    before_updates: called with those of a whole epoch's first minibatch and the arguments of its forward pass.
+    """
+
+    def __init__(
+        self, network: Network, reader: Any, options: TrainingOptions, criterion: str, names: list[str], seed: int
+    ) -> None:
+        self.reader, self.options, self.seed = reader, options, seed
+        self.criterion, self.names = criterion, names
+        self.engine = Engine(network, names)
+        self.updater = Updater(network, options)
+        self.transform: Callable[[Matrices], Matrices] | None = None
+        self.before_updates: Callable[..., None] | None = None
+
+    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
+        """Learn from the minibatches of an epoch, counted from 0; num_frames: a trial that stops after as many, 0: all.
+
+        each(figures, frames) gets every minibatch's sums.  Raises Diverged, and ModelError when there is no minibatch.
+        """
+        totals = Totals(self.names)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below, with a place to name
+            for index, minibatch in enumerate(self._minibatches(epoch, values)):
+                figures = self._learn(epoch, index, minibatch, values, first=index == 0 and not num_frames)
+                totals.add(figures, minibatch.num_frames)
+                if each is not None:
+                    each(figures, minibatch.num_frames)
+                if 0 < num_frames <= totals.num_frames:
+                    break
+        if not totals.num_frames:
+            raise ModelError(f"epoch {epoch + 1}: the reader gave no minibatch; expected at least one")
+        return totals
+
+    def _minibatches(self, epoch: int, values: EpochOptions) -> Any:
+        size = self.options.epoch_size
+        return self.reader.minibatches(epoch=epoch, minibatch_size=values.minibatch_size, epoch_size=size)
+
+    def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:
+        seed = (self.seed, epoch, index)
+        matrices = minibatch.matrices if self.transform is None else self.transform(minibatch.matrices)
+        settings = {"dropout_rate": values.dropout_rate, "seed": seed}
+        learns = values.learning_rate > 0.01 * self.options.min_learning_rate
+        if learns and first and self.before_updates is not None:
+            self.before_updates(matrices, **settings)
+        self.engine.forward(matrices, training=True, criterion=self.criterion, **settings)
+        figures = {name: scalar(self.engine, name) for name in self.names}
+        if not math.isfinite(figures[self.criterion]):
+            raise Diverged(
+                f"epoch {epoch + 1}, minibatch {index + 1}: {self.criterion} is {figures[self.criterion]}; "
+                "expected a finite number; try a smaller learning rate or look for damaged features"
+            )
+        if learns:
+            frames = minibatch.num_frames
+            self.updater.begin(values.learning_rate, values.momentum_of(frames), frames, seed)
+            self.engine.backward(self.criterion, self.updater)
+        return figures

@@ -1,0 +1,366 @@
+"""The epochs of one training: what stands before, between and after the passes over the data (CNTK book, 5.3)."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from acoustic.network import Network
+from acoustic.nodes.convolution import limit_packing
+from acoustic.team import default_threads
+from acoustic.training.adaptation import Reference
+from acoustic.training.checkpoint import Checkpoint, TrainingFiles
+from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
+from acoustic.training.control.options import AFTER, BEFORE, NONE
+from acoustic.training.control.search import trial_frames
+from acoustic.training.display import Display, Log, Progress, silent
+from acoustic.training.evaluation import check_inputs, evaluate
+from acoustic.training.gradient_test import GradientCheck
+from acoustic.training.learner import Diverged, Learner
+from acoustic.training.log import (
+    append_history,
+    finished_line,
+    read_history,
+    starting_line,
+    truncate_history,
+    validation_line,
+)
+from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.plots import draw_history
+from acoustic.training.precompute import precompute
+from acoustic.training.snapshot import Snapshot
+from readers.errors import ModelError
+
+SWEEP_COLUMNS = 4096  # frames at a time where nothing is learned in between
+PLOT_INTERVAL = 60.0  # seconds between pictures while training runs; the last epoch always gives one
+
+# Mode of autoAdjustLR: control of the learning rate.
+CONTROLS = {NONE: Control, AFTER: AdjustAfterEpoch, BEFORE: SearchBeforeEpoch}
+
+
+class Trainer:
+    """The epochs of one training; see `train`."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader,
+        options: TrainingOptions,
+        cv_reader=None,
+        files: TrainingFiles | None = None,
+        seed: int = 0,
+        log: Log = silent,
+        progress: Progress = silent,
+        reference: Reference | None = None,
+    ):
+        self.network, self.reader, self.cv_reader = network, reader, cv_reader
+        self.options, self.files, self.log, self.progress = options, files, log, progress
+        self.criterion, self.names = _criteria(network, options)
+        if options.packed_samples:
+            limit_packing(network, options.packed_samples)
+        self.learner = Learner(network, reader, options, self.criterion, self.names, seed)
+        self.engine, self.updater = self.learner.engine, self.learner.updater
+        self._prepare_learner(reference)
+        check_inputs(self.engine, reader, "reader")
+        if cv_reader is not None:
+            check_inputs(self.engine, cv_reader, "cvReader")
+        self.control = CONTROLS[options.auto_adjust.mode](options)
+        self.sizes = AdaptiveMinibatch(options)
+        self.total_samples = 0
+        self.history: list[dict] = []
+        self._best: Snapshot | None = None  # at the end of the last interval, for controls that return to it
+        self._last_plot = time.monotonic()
+
+    def _prepare_learner(self, reference: Reference | None) -> None:
+        options = self.options
+        if any(options.dropout_rate) and not any(node.type_name == "Dropout" for node in self.network.nodes.values()):
+            self.log("warning: dropoutRate is set and the network has no Dropout node; addDropoutNodes=true adds them")
+        if reference is not None:
+            self.learner.transform = reference.soft_labels(self.engine, self.criterion, options.adaptation_weight)
+        if not options.rule.uses_momentum and options.names_momentum:
+            self.log(
+                f"warning: {options.rule.names[0]} applies no momentum; what the configuration says of it has no effect"
+            )
+        if options.check_gradients:
+            self.learner.before_updates = GradientCheck(self.engine, self.criterion, options.gradient_digits, self.log)
+
+    # ---- before the first epoch
+
+    def prepare(self, start: int | None, make_mode: bool = True, description: str = "") -> None:
+        """Take up an earlier run's state, or compute the statistics and save the initial model; see `train`.
+
+        Nothing is written or removed before the statistics are there: computing them looks at all the data.
+        """
+        if start:
+            self._resume(start)
+        computed = self._precompute()
+        if self.control.rolls_back and self._best is None:
+            self._best = Snapshot.take(self.network, self.updater, start or 0, self.total_samples)
+        if self.files is None:
+            return
+        if not make_mode and (removed := self.files.remove()):
+            self.log(f"makeMode=false: removed {removed} model and checkpoint files of an earlier training")
+        if description:
+            self.files.save_description(description)
+        if start is None or (start == 0 and computed):
+            self.files.save_initial(self.network)
+
+    def _resume(self, start: int) -> None:
+        """Take up the state after `start` epochs of an earlier run."""
+        self.history = [row for row in read_history(self.files.history) if row["epoch"] <= start]
+        checkpoint = self.files.load_checkpoint(start)
+        if checkpoint is None:
+            if isinstance(self.control, AdjustAfterEpoch) and start >= self.control.num_listed:
+                raise ModelError(
+                    f"{self.files.checkpoint(start)}: missing; expected the learning rate of epoch {start + 1} in it, "
+                    "or in the configuration"
+                )
+            self.log(f"warning: {self.files.checkpoint(start)} is missing; smoothed gradients start at zero")
+            return
+        self._take_state(checkpoint)
+        threads = checkpoint.state.get("threads")
+        if threads != self._threads:
+            self.log(
+                f"warning: {self.files.checkpoint(start)} was made with {threads} threads and this run has "
+                f"{self._threads}; rounding will differ from that of a run that was not interrupted"
+            )
+        before = start - start % self.control.interval
+        if self.control.rolls_back and before != start:
+            self._best = Snapshot.read(self.files, before, self.network, self.updater)
+
+    def _take_state(self, checkpoint: Checkpoint) -> None:
+        where = self.files.checkpoint(checkpoint.epoch)
+        self.updater.restore(checkpoint.tensors, checkpoint.state["update"], where)
+        try:
+            self.control.restore(checkpoint.state.get("control", {}))
+            self.sizes.restore(checkpoint.state.get("sizes", {}))
+        except (TypeError, ValueError, AttributeError) as fault:
+            raise ModelError(f"{where}: state of the learning rate control ({fault}); expected numbers") from fault
+        self.total_samples = checkpoint.total_samples
+
+    @property
+    def _threads(self) -> int:
+        """The threads whose number the rounding depends on."""
+        return max(self.network.backend.team.size, default_threads())
+
+    def _precompute(self) -> int:
+        """Fill the statistics that have no value yet; how many."""
+        waiting = [node for node in self.network.precomputed() if node.value is None]
+        if not waiting:
+            return 0
+        size = 0 if self.options.precompute_all_data else self.options.epoch_size
+        total = size or self.reader.num_frames
+        self.log(f"Precomputing --> {len(waiting)} PreCompute nodes found.")
+        for node in waiting:
+            self.log(f"\t{node.name} = {node.type_name}({', '.join(operand.name for operand in node.operands)})")
+
+        def sweep() -> Iterator[dict]:
+            for minibatch in self.reader.minibatches(epoch=0, minibatch_size=SWEEP_COLUMNS, epoch_size=size):
+                yield minibatch.matrices
+
+        precompute(self.network, sweep, lambda done: self.progress(done, total, epoch="statistics"))
+        self.log("Precomputing --> Completed.")
+        return len(waiting)
+
+    # ---- one epoch
+
+    def run(self, start: int) -> None:
+        """Train the epochs from `start`, counted from 0, to the last, or until the control ends training."""
+        epoch = start
+        while epoch < self.options.max_epochs:
+            if self.control.finished:
+                self._finish()
+                return
+            values = self._plan(epoch)
+            if self.control.stops(values.learning_rate):
+                self.log(
+                    f"Learn Rate Per Sample for Epoch[{epoch + 1}] = {values.learning_rate:.8g} is less than "
+                    f"minLearnRate {self.options.min_learning_rate:.8g}. Training stops."
+                )
+                self._finish()
+                return
+            decision = self.run_epoch(epoch, values)
+            epoch = self._best.epoch if decision.roll_back else epoch + 1
+
+    def _plan(self, epoch: int) -> EpochOptions:
+        """The values of an epoch, those included that have to be searched for."""
+        values = self.options.epoch(epoch)
+        frames = trial_frames(self.options, epoch)
+        before: Snapshot | None = None
+
+        def trial(**changes: float) -> float:
+            nonlocal before
+            before = before or Snapshot.take(self.network, self.updater)
+            done = 0
+
+            def show(figures: dict[str, float], num_frames: int) -> None:
+                nonlocal done
+                done += num_frames
+                self.progress(done, frames, epoch=f"search before {epoch + 1}/{self.options.max_epochs}")
+
+            try:
+                totals = self.learner.run(epoch, replace(values, **changes), show, frames)
+                return totals.averages()[self.criterion]
+            except Diverged:
+                return math.nan
+            finally:
+                before.restore(self.network, self.updater)
+
+        rate = self.control.before_epoch(epoch, lambda rate: trial(learning_rate=rate), self.log)
+        values = replace(values, learning_rate=rate)
+        size = self.sizes.before_epoch(epoch, rate, lambda size: trial(minibatch_size=size), self.log)
+        return replace(values, minibatch_size=size)
+
+    def run_epoch(self, epoch: int, values: EpochOptions | None = None) -> Decision:
+        """Train one epoch (counted from 0), validate, save; returns what follows."""
+        values = values or self._plan(epoch)
+        if self.options.trace_level > 0:
+            momentum = values.momentum_of(values.minibatch_size)
+            self.log(starting_line(epoch + 1, values.learning_rate, momentum, values.time_constant))
+        try:
+            row = self._train_and_validate(epoch, values)
+            value = self._control_value(epoch, row)
+        except Diverged as fault:
+            if not self.control.survives(epoch):
+                raise
+            self.log(f"warning: {fault}")
+            row, value = None, math.nan
+        decision = self.control.after_epoch(epoch, value)
+        if decision.change:
+            rate = self.options.epoch(min(epoch, self.control.num_listed - 1)).learning_rate * self.control.factor
+            self.log(f"learnRatePerSample {decision.change} to {rate:.8g}")
+        if decision.roll_back:
+            self._roll_back()
+        else:
+            self._keep(epoch, row)
+        return decision
+
+    def _train_and_validate(self, epoch: int, values: EpochOptions) -> dict:
+        """The epoch's row of the history."""
+        total = self.options.epoch_size or self.reader.num_frames
+        display = Display(self.options, epoch, total, self.log, self.progress)
+        display.begin(self.network, self.criterion, self.names)
+        begin = time.perf_counter()
+        totals = self.learner.run(epoch, values, display.add)
+        display.finish()
+        seconds = time.perf_counter() - begin
+        self.total_samples += totals.num_frames
+        self._check_parameters(epoch)
+        self.log(
+            finished_line(
+                epoch + 1,
+                self.options.max_epochs,
+                totals.figures,
+                totals.num_frames,
+                self.total_samples,
+                values.learning_rate,
+                seconds,
+            )
+        )
+        row = {
+            "epoch": epoch + 1,
+            "learning_rate_per_sample": values.learning_rate,
+            "momentum_per_sample": values.momentum,
+            "minibatch_size": values.minibatch_size,
+            "dropout_rate": values.dropout_rate,
+            "samples": totals.num_frames,
+            "total_samples": self.total_samples,
+            "seconds": round(seconds, 3),
+            "training": totals.averages(),
+        }
+        if self.cv_reader is not None:
+            row["validation"] = self._validate(epoch, values)
+        return row
+
+    def _validate(self, epoch: int, values: EpochOptions) -> dict[str, float]:
+        # Order does not matter to sums, so every epoch validates in the order of epoch 0.
+        minibatches = self.cv_reader.minibatches(epoch=0, minibatch_size=values.minibatch_size, epoch_size=0)
+        totals = evaluate(self.engine, minibatches, self.names)
+        self.log(validation_line(epoch + 1, self.options.max_epochs, totals.figures, totals.num_frames))
+        return totals.averages()
+
+    def _check_parameters(self, epoch: int) -> None:
+        """The last update of an epoch shows in no criterion: look at the parameters before they are saved."""
+        xp = self.network.backend.xp
+        for node in self.network.parameters():
+            if node.needs_gradient and not bool(xp.isfinite(node.value).all()):
+                raise Diverged(
+                    f"epoch {epoch + 1}, last minibatch: parameter {node.name!r} is not finite; expected finite "
+                    "numbers; try a smaller learning rate"
+                )
+
+    # ---- after an epoch
+
+    def _control_value(self, epoch: int, row: dict) -> float:
+        """What the learning rate is controlled by."""
+        auto = self.options.auto_adjust
+        part = "validation" if auto.by_validation and "validation" in row else "training"
+        name = self.names[1] if auto.by_evaluation and len(self.names) > 1 else self.criterion
+        value = row[part][name]
+        if auto.mode != NONE and not math.isfinite(value):
+            raise Diverged(f"epoch {epoch + 1}, {part}: {name} is {value}; expected a finite number")
+        return value
+
+    def _keep(self, epoch: int, row: dict) -> None:
+        """Save what the epoch gave."""
+        self.history.append(row)
+        if self.control.rolls_back and (epoch + 1) % self.control.interval == 0:
+            self._best = Snapshot.take(self.network, self.updater, epoch + 1, self.total_samples)
+        if self.files is None:
+            return
+        # History before model: a run killed in between repeats the epoch and writes the row again.
+        append_history(self.files.history, row)
+        self.files.save(self.network, self._checkpoint(epoch + 1), self._best.epoch if self._best else None)
+        last = epoch + 1 == self.options.max_epochs
+        if last or time.monotonic() - self._last_plot > PLOT_INTERVAL:
+            self._plot()
+
+    def _roll_back(self) -> None:
+        """Return to the end of the last interval: model, what the rule keeps, counters, files."""
+        best = self._best
+        best.restore(self.network, self.updater)
+        self.total_samples = best.total_samples
+        self.history = [row for row in self.history if row["epoch"] <= best.epoch]
+        where = "" if self.files is None else f", {self.files.model(best.epoch)}"
+        self.log(
+            f"Loading (rolling back to) previous model with best training-criterion value, of epoch {best.epoch}{where}"
+        )
+        if self.files is not None:
+            self.files.discard_after(best.epoch)
+            truncate_history(self.files.history, best.epoch)
+            # Last: a run killed before this repeats the epoch that was worse, and decides the same again.
+            self.files.save_checkpoint(self._checkpoint(best.epoch))
+
+    def _checkpoint(self, epoch: int) -> Checkpoint:
+        tensors = {name: self.network.backend.to_host(matrix) for name, matrix in self.updater.tensors().items()}
+        state = {
+            "update": self.updater.scalars,
+            "control": self.control.state(),
+            "sizes": self.sizes.state(),
+            "threads": self._threads,
+        }
+        return Checkpoint(epoch, self.total_samples, tensors, state)
+
+    def _finish(self) -> None:
+        """Save the network as the final model before the last epoch."""
+        self.log("Finished training and saved final model")
+        if self.files is not None:
+            self.files.save(self.network, self._checkpoint(self.options.max_epochs))
+            self._plot()
+
+    def _plot(self) -> None:
+        if self.history:
+            draw_history(self.history, self.files.plot)
+            self._last_plot = time.monotonic()
+
+
+def _criteria(network: Network, options: TrainingOptions) -> tuple[str, list[str]]:
+    """(the criterion to train by, it and the evaluation nodes to show)."""
+    if options.train_criterion:
+        criterion = network[options.train_criterion].name
+    elif network.criteria:
+        criterion = network.criteria[0]
+    else:
+        raise ModelError("the network has no training criterion; expected one, or trainCriterionNodeName")
+    evaluations = [network[options.eval_criterion].name] if options.eval_criterion else network.evaluations
+    return criterion, list(dict.fromkeys([criterion, *evaluations]))
