@@ -16,9 +16,16 @@ from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStre
 METHODS = ("blockRandomize", "rollingWindow")
 MAX_FRAMES_IN_MEMORY = 2_000_000
 MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, for blockRandomize alone
+# Known to configurations of the tool, and why it makes no difference here.
+WITHOUT_EFFECT = {
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+    "useMersenneTwisterRand": "the order follows from randomSeed",
+    "unigram": "a language model of states is for sequence training",
+}
 READER_NAMES = (
     *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
-    *("pageFilePath", "verbosity", "traceLevel", "useMersenneTwisterRand", "unigram", "readAhead"),
+    *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
     # Ours.
     *("maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
 )

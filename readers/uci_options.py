@@ -16,10 +16,19 @@ from readers.mlf import read_state_list
 from readers.records import ORDER_NAMES
 from readers.streams import naming
 
+# Known to configurations of the tool, and why it makes no difference here.
+WITHOUT_EFFECT = {
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+    "prefetch": "records are in memory or mapped",
+    "useMersenneTwisterRand": "the order follows from randomSeed",
+    "wsize": "a cache is as large as its records",
+    "wrecords": "a cache is as large as its records",
+    "windowSize": "a cache is mapped as a whole",
+}
 READER_NAMES = (
     *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", *ORDER_NAMES),
-    *("verbosity", "traceLevel", "prefetch", "oneLinePerFile", "useMersenneTwisterRand"),
-    *("writerType", "wfile", "wsize", "wrecords", "windowSize"),
+    *("oneLinePerFile", "writerType", "wfile", *WITHOUT_EFFECT),
 )
 BLOCK_NAMES = ("file", "dim", "start", "sectionType", "type")
 LABEL_NAMES = (*BLOCK_NAMES, "labelDim", "labelType", "labelMappingFile")

@@ -39,6 +39,7 @@ class Action:
     """
 
     blocks: ClassVar[tuple[str, ...]] = ("reader",)  # what the action reads in its command block
+    without_effect: ClassVar[dict[str, str]] = {}  # what the tool reads there and this does not need, with the reason
     keeps_report: ClassVar[bool] = True  # whether what became of its data belongs in a file beside the model
 
     def __init__(self, config: Config, machine: Machine, model_path: Path):
@@ -98,7 +99,7 @@ def losses(*readers: Reader) -> RunReport:
     """What became of the utterances, or records, of some readers."""
     report = RunReport(readers[0].unit)
     for reader in readers:
-        report.done(reader.num_utterances)
+        report.done(reader.num_utterances if reader.unit == "utterances" else reader.num_frames)
         for name, reason in reader.skipped:
             report.skip(name, reason)
     return report

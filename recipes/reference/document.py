@@ -1,0 +1,116 @@
+"""The reference as one Markdown text."""
+
+from collections.abc import Iterable, Iterator
+
+from acoustic.node import REQUIRED, Node, Option, registered_nodes
+from recipes.reference.parameters import HONOURED, Place, places
+from recipes.reference.source_names import default_text
+
+HEAD = """\
+# Reference
+
+Made by `python -m recipes.reference` from the tables of the code; a test fails when it is stale.  Numbers are sections
+of the CNTK book.  Names count in any case of letters.
+
+- [Functions of the network description language](#functions-of-the-network-description-language)
+- [Commands of the model editing language](#commands-of-the-model-editing-language)
+- [Parameters](#parameters)
+"""
+PARAMETERS = """\
+By the block that they stand in; a name that a block does not set is looked for in the blocks around it.  A name that
+is in no table is an error in the blocks of builders and SGD, a warning in those of readers and writers, and nothing in
+those of commands; `argonaut validate` lists the first two, and of the others those that look misspelled.
+"""
+
+
+def reference() -> str:
+    """The whole text."""
+    return "\n".join([HEAD, *_functions(), *_commands(), *_parameters()]) + "\n"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    head = list(head)
+    yield _row(head)
+    yield _row("-" for _ in head)
+    yield from map(_row, rows)
+    yield ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+# Functions
+
+
+def _functions() -> Iterator[str]:
+    from acoustic.nodes import NOT_BUILT
+
+    yield "## Functions of the network description language\n"
+    yield "Section 4.1.4.  Arguments stand in this order; those with a default, and all options, may be left out.\n"
+    nodes = list(registered_nodes())
+    yield from _table(("function", "arguments", "options", "what it is"), map(_function, nodes))
+    yield "### Refused by name\n"
+    yield from _table(("function", "reason"), [(f"`{name}`", f"{why}: not built") for name, why in NOT_BUILT.items()])
+
+
+def _function(node: type[Node]) -> tuple[str, str, str, str]:
+    names = ", ".join(f"`{name}`" for name in (node.type_name, *node.aliases))
+    options = {option.name: option for option in node.options}
+    positional = node.positional_arguments()
+    arguments = [_argument(name, options.get(name)) for name in positional]
+    if node.variadic:
+        arguments.append("...")
+    others = [_option(option) for option in node.options if option.name not in positional]
+    described = (node.__doc__ or "").split("\n\n")[0]
+    return names, ", ".join(arguments), "; ".join(others), described
+
+
+def _argument(name: str, option: Option | None) -> str:
+    return f"`{name}`" if option is None or option.default is REQUIRED else _option(option)
+
+
+def _option(option: Option) -> str:
+    names = "/".join((option.name, *option.aliases))
+    default = "" if option.default is REQUIRED else f"={default_text(option.default)}"
+    return f"`{names}{default}`" + (f" ({', '.join(option.choices)})" if option.choices else "")
+
+
+# Commands
+
+
+def _commands() -> Iterator[str]:
+    from acoustic.mel.registry import commands
+
+    yield "## Commands of the model editing language\n"
+    yield "Section 4.2.2.\n"
+    rows = []
+    for spec in commands():
+        options = "; ".join(
+            f"`{name}`" + (f" ({', '.join(words)})" if words else "") for name, words in spec.options.items()
+        )
+        calls = ", ".join(f"`{signature}`" for signature in spec.signatures)
+        rows.append((calls, ", ".join(f"`{alias}`" for alias in spec.aliases), options, spec.summary))
+    yield from _table(("command", "other names", "options", "what it does"), rows)
+
+
+# Parameters
+
+
+def _parameters() -> Iterator[str]:
+    yield "## Parameters\n"
+    yield PARAMETERS
+    for place in places():
+        yield f"### {place.title}{f' ({place.section})' if place.section else ''}\n"
+        yield from _place(place)
+
+
+def _place(place: Place) -> Iterator[str]:
+    if place.refused:
+        yield f"Refused by name: {place.refused}.\n"
+        return
+    rows = []
+    for one in place.parameters:
+        state = one.state if one.state == HONOURED else f"{one.state}: {one.reason}"
+        rows.append((f"`{one.name}`", f"`{one.default}`" if one.default else "", state))
+    yield from _table(("parameter", "default", "state"), rows)

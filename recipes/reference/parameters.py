@@ -1,0 +1,164 @@
+"""The parameters of chapter 3 by the block they stand in, with default and state, from the code that reads them."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+
+from recipes.reference.source_names import default_text, names_read
+
+HONOURED, REFUSED = "honoured", "refused"
+NO_EFFECT = "accepted without effect"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row: name, default (empty: none, or not a constant), state, and the reason where it is not honoured."""
+
+    name: str
+    default: str = ""
+    state: str = HONOURED
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A block of the configuration.  refused: why all of it is refused; empty if it is not."""
+
+    section: str  # of the book
+    title: str
+    parameters: tuple[Parameter, ...] = ()
+    refused: str = ""
+
+
+def places() -> Iterator[Place]:
+    """Every block of chapter 3, in its order."""
+    yield _simple_builder()
+    yield _ndl_builder()
+    yield _sgd()
+    yield from _readers()
+    yield from _actions()
+    yield _top()
+
+
+def _simple_builder() -> Place:
+    from acoustic import simple_builder
+
+    read = names_read(simple_builder)
+    rows = [Parameter(name, read.get(name) or "") for name in sorted(simple_builder.KEYS, key=str.lower)]
+    rows += _refused(dict.fromkeys(simple_builder.RECURRENT_KEYS, "recurrent networks and language models"))
+    return Place("3.2.1", "SimpleNetworkBuilder", tuple(rows))
+
+
+def _ndl_builder() -> Place:
+    from acoustic.ndl import builder
+
+    read = names_read(builder)
+    return Place("3.2.2", "NDLNetworkBuilder", tuple(Parameter(name, read.get(name) or "") for name in builder.KEYS))
+
+
+def _sgd() -> Place:
+    from acoustic.training import configuration
+    from acoustic.training.control.options import AutoAdjust
+    from acoustic.training.options import TrainingOptions
+    from acoustic.training.rules import RULES
+
+    rows = _from_fields(TrainingOptions, configuration.READ)
+    read = names_read(configuration)
+    rows += [Parameter(name, read.get(name) or "") for name in configuration.OTHER]
+    for rule in dict.fromkeys(RULES.values()):
+        rows += _from_fields(rule, rule.keys)
+    rows += _from_fields(AutoAdjust, AutoAdjust.keys)
+    rows += _without_effect(configuration.WITHOUT_EFFECT)
+    rows += _refused(configuration.NOT_BUILT)
+    return Place("3.3.1", "SGD", tuple({row.name: row for row in reversed(rows)}.values())[::-1])
+
+
+def _from_fields(options: type, keys: Mapping[str, tuple[str, str]]) -> list[Parameter]:
+    """Rows of a dataclass of options; keys: field -> (name in a configuration, how it is read)."""
+    defaults = {
+        field.name: "" if field.default is MISSING else default_text(field.default) for field in fields(options)
+    }
+    return [Parameter(name, defaults.get(field, "")) for field, (name, _) in keys.items()]
+
+
+def _without_effect(names: Mapping[str, str]) -> list[Parameter]:
+    return [Parameter(name, "", NO_EFFECT, reason) for name, reason in names.items()]
+
+
+def _refused(names: Mapping[str, str]) -> list[Parameter]:
+    return [Parameter(name, "", REFUSED, f"{purpose}: not built") for name, purpose in names.items()]
+
+
+def _readers() -> Iterator[Place]:
+    from readers import minibatch
+
+    yield _reader("3.4.1", "UCIFastReader", "readers.uci_options", ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES"))
+    yield _reader(
+        "3.4.2",
+        "HTKMLFReader",
+        "readers.htk_mlf_options",
+        ("READER_NAMES", "FEATURE_NAMES", "LABEL_NAMES"),
+        refused="SEQUENCE_NAMES",
+    )
+    for section, name in (("3.4.3", "LMSequenceReader"), ("3.4.4", "LUSequenceReader")):
+        assert name in minibatch.NOT_BUILT
+        yield Place(section, name, refused="sequence readers, for recurrent networks, are not built")
+
+
+def _reader(section: str, title: str, module_name: str, tables: tuple[str, ...], refused: str = "") -> Place:
+    module = importlib.import_module(module_name)
+    idle = getattr(module, "WITHOUT_EFFECT", {})
+    read = {**names_read("readers.streams"), **names_read("readers.records"), **names_read(module)}
+    names = dict.fromkeys(name for table in tables for name in getattr(module, table))
+    rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
+    rows += _without_effect(idle)
+    rows += _refused(dict.fromkeys(getattr(module, refused, ()), "sequence training"))
+    return Place(section, title, tuple(rows))
+
+
+# Section of the book: the action, as it is spelled there.
+ACTION_SECTIONS = {
+    "3.5.1": "train",
+    "3.5.2": "adapt",
+    "3.5.3": "test",
+    "3.5.4": "cv",
+    "3.5.5": "write",
+    "3.5.6": "edit",
+    "3.5.7": "SVD",
+    "3.5.8": "dumpnode",
+    "3.5.9": "writeWordAndClass",
+    "3.5.10": "createLabelMap",
+    "3.5.11": "doEncoderDecoder",
+    "3.6": "plot",
+    "3.7": "convertDBN",
+    "": "export",  # ours
+}
+# Modules that read names of a command block for its action.
+ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",)}
+
+
+def _actions() -> Iterator[Place]:
+    from acoustic.actions import ACTIONS
+
+    for section, action in ACTION_SECTIONS.items():
+        target = ACTIONS.get(action.lower())
+        if target is None:
+            yield Place(section, f"action {action}", refused="this action is not built")
+            continue
+        module, _, name = target.partition(":")
+        kind = getattr(importlib.import_module(f"acoustic.actions.{module}"), name)
+        idle = getattr(kind, "without_effect", {})
+        read = {**dict.fromkeys(kind.blocks), **names_read(kind)}
+        for helper in ACTION_HELPERS.get(section, ()):
+            read |= names_read(helper)
+        rows = [Parameter(one, default or "") for one, default in read.items() if one not in idle]
+        yield Place(section, f"action {action}", (*rows, *_without_effect(idle)))
+
+
+def _top() -> Place:
+    read = {
+        **dict.fromkeys(("configFile", "currentDirectory", "include")),
+        **names_read("recipes.cli.cntk"),
+        "traceLevel": "0",
+    }
+    return Place("3.8", "the top of a configuration", tuple(Parameter(name, text or "") for name, text in read.items()))
