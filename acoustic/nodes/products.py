@@ -22,6 +22,9 @@ class Times(Node):
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return a.cols is not None
 
+    def wanted_operand(self, k: int, a: Shape, b: Shape) -> Shape | None:
+        return Shape(a.rows, b.rows) if k == 0 else None
+
     def infer_shape(self, a: Shape, b: Shape) -> Shape:
         if a.cols != b.rows:
             raise self.shape_error((a, b), "columns of A = rows of B")
@@ -111,8 +114,8 @@ class KhatriRaoProduct(Node):
         x, y = inputs
         rows = grad.shape[0] // y.shape[0] if x is None else x.shape[0]
         cube = self._cube(grad, rows)
-        into.add(0, lambda out: run.xp.einsum("nmt,nt->mt", cube, y, out=out))
-        into.add(1, lambda out: run.xp.einsum("nmt,mt->nt", cube, x, out=out))
+        into.add(0, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,nt->mt", cube, y)))
+        into.add(1, lambda out: run.xp.copyto(out, run.xp.einsum("nmt,mt->nt", cube, x)))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (x, y), (dx, dy) = inputs, tangents
