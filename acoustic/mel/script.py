@@ -155,14 +155,20 @@ class Editor:
         self._files[os.path.realpath(path)] = (path, content)
 
     def _write(self) -> list[Path]:
-        """Write all files beside their places, then move all of them there."""
+        """Write all files beside their places, then move all of them there.
+
+        A model that is there already, byte for byte, keeps its age: a training that went on from it is not outdated
+        when a run of several commands is repeated.
+        """
         with contextlib.ExitStack() as stack:
             for path, content in self._files.values():
-                file = stack.enter_context(atomic_write(path))
                 if isinstance(content, Network):
-                    file.write(model_bytes(content))
+                    data = model_bytes(content)
+                    if not (path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data):
+                        stack.enter_context(atomic_write(path)).write(data)
                 else:
-                    file.writelines(line.encode("utf-8", "surrogateescape") for line in content)
+                    lines = (line.encode("utf-8", "surrogateescape") for line in content)
+                    stack.enter_context(atomic_write(path)).writelines(lines)
         return [path for path, _ in self._files.values()]
 
 

@@ -60,6 +60,16 @@ def test_a_file_saved_twice_holds_what_came_last(shop):
     assert not [path for path in shop.directory.iterdir() if path.name.endswith(".tmp")]
 
 
+def test_an_equal_model_is_not_written_again(shop):
+    text = "m=LoadModel(a.dnn)\nL4=RBFF(L3.RL, 4, 4)\nSaveModel(m, one.dnn)"
+    shop.run(text)
+    before = (shop.directory / "one.dnn").stat()
+    assert [str(path) for path in shop.run(text)] == ["one.dnn"]
+    assert (shop.directory / "one.dnn").stat() == before
+    shop.run(text, seed=1)
+    assert (shop.directory / "one.dnn").stat() != before
+
+
 def test_in_line_description_refers_forward_and_to_nodes_that_are_there(shop, operands):
     edited = shop.edit("b = Sigmoid(a)\nHDim=4\na = Plus(L2.RL, W)\nW=Parameter(HDim)\nSetInput(L3.*.T, 1, b)")
     assert operands(edited, "a") == ["L2.RL", "W"]
