@@ -11,6 +11,7 @@ from acoustic.node import Node, Shape, did_you_mean, node_class
 from acoustic.order import forward_order
 from readers.errors import ModelError, ShapeError
 
+_AT_LEAST_ONE = "at least one row and one column"
 SPECIAL_LISTS = ("features", "labels", "criteria", "evaluations", "outputs")
 
 
@@ -59,6 +60,10 @@ class Network:
         if not node.is_stored or node.is_precomputed:
             return
         rows, cols = self.shapes[node.name]
+        if 0 in (rows, cols):
+            raise ShapeError(
+                f"{node.where}: shape {rows}x{cols}; expected {_AT_LEAST_ONE}, or a node that settles them"
+            )
         if rows * cols * 8 > _memory():
             raise ModelError(f"{node.where}: {rows}x{cols} numbers; expected a matrix that fits this machine's memory")
         node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
@@ -79,6 +84,7 @@ class Network:
             if self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
         node = node_class(type_name)(name, nodes, dict(options), origin)
+        self._settle_open_operands(node)
         self.shapes[name] = self.checked_shape(node)
         self.nodes[name] = node
         self._tag(node)
@@ -101,9 +107,21 @@ class Network:
     def checked_shape(self, node: Node) -> Shape:
         """The shape that follows from the node's operands.  Raises ShapeError."""
         shape = node.infer_shape(*(self.shapes[operand.name] for operand in node.operands))
-        if shape.rows < 1 or (not shape.has_frames and shape.cols < 1):
-            raise ShapeError(f"{node.where}: shape {shape}; expected at least one row and one column")
+        fewest = 0 if _may_be_open(node) else 1
+        if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
+            raise ShapeError(f"{node.where}: shape {shape}; expected {_AT_LEAST_ONE}")
         return shape
+
+    def _settle_open_operands(self, node: Node) -> None:
+        """Give parameters without a value yet the rows and columns that their description leaves open with 0."""
+        for k, operand in enumerate(node.operands):
+            shape = self.shapes[operand.name]
+            if _may_be_open(operand) and 0 in shape:
+                wanted = node.wanted_operand(k, *(self.shapes[one.name] for one in node.operands))
+                if wanted is not None:
+                    shape = Shape(shape.rows or wanted.rows, shape.cols or wanted.cols)
+                    operand.settings["rows"], operand.settings["cols"] = shape
+                    self.shapes[operand.name] = shape
 
     def set_value(self, node: Node | str, value: Any) -> None:
         """Give a parameter, constant or statistic its value, a matrix (rows, cols).  Raises ModelError, ShapeError."""
@@ -159,6 +177,11 @@ class Network:
         for node in self.nodes.values():
             operands = ", ".join(operand.name if operand else "-" for operand in node.operands)
             yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"
+
+
+def _may_be_open(node: Node) -> bool:
+    """Whether another node may yet settle the size of this one."""
+    return node.is_stored and "needGradient" in node.settings and node.value is None
 
 
 def _memory() -> float:

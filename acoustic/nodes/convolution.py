@@ -142,6 +142,14 @@ class Convolution(WindowProduct):
         fastest, limit = super().images_at_a_time(run), self.settings["maxTempMemSizeInSamples"]
         return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest
 
+    def wanted_operand(self, k: int, w: Shape, image: Shape) -> Shape | None:
+        """Weights whose dimensions are not given take them from here (book 4.1.4.34)."""
+        pixels = image_of(image)
+        if k != 0 or pixels is None:
+            return None
+        width, height, rows = (self.settings[name] for name in ("kernelWidth", "kernelHeight", "outputChannels"))
+        return Shape(rows, width * height * pixels.channels)
+
     def infer_shape(self, w: Shape, image: Shape) -> Shape:
         names = ("kernelWidth", "kernelHeight", "horizontalSubsample", "verticalSubsample")
         sides = [self.settings[name] for name in names]
