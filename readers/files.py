@@ -37,6 +37,16 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
         raise
 
 
+class _Abandoned(BaseException):
+    """Makes files that are being written go away."""
+
+
+def abandon(files: contextlib.ExitStack) -> None:
+    """Leave files of `atomic_write` that were entered into a stack as if the work on them had failed."""
+    with contextlib.suppress(_Abandoned):
+        files.__exit__(_Abandoned, _Abandoned(), None)
+
+
 def require_writable(path: str | Path) -> None:
     """Raise OSError unless it looks as if a file could be written at `path`; touches nothing.
 

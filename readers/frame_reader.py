@@ -53,6 +53,8 @@ class FrameReader(Reader):
     maxSkippedFraction (default 0.5) allows, or all of them.
     """
 
+    unit = "utterances"
+
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
         self.options = ReaderOptions.from_config(config)

@@ -38,6 +38,8 @@ class HTKMLFWriter(Writer):
     Raises ConfigError or FormatError for lists that cannot be used.
     """
 
+    shares_files = False
+
     def __init__(self, config: Config):
         super().__init__()
         blocks = dict(config.blocks())

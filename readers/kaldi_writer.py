@@ -17,7 +17,7 @@ import numpy as np
 from readers.config import Config
 from readers.config_values import did_you_mean
 from readers.errors import ConfigError, FormatError, ShapeError
-from readers.files import atomic_write, require_writable
+from readers.files import abandon, atomic_write, require_writable
 from readers.kaldi_ark import write_matrix
 from readers.minibatch import Utterance, Writer
 
@@ -92,15 +92,10 @@ class KaldiWriter(Writer):
 
     def close(self, failed: bool = False) -> None:
         if failed:
-            fault = _Abandoned()
-            self._stack.__exit__(_Abandoned, fault, None)
+            abandon(self._stack)
         else:
             self._stack.close()
         self._files = {}
-
-
-class _Abandoned(BaseException):
-    """Makes files that are being written go away."""
 
 
 @contextlib.contextmanager

@@ -52,13 +52,15 @@ class Minibatch:
 class Utterance:
     """A whole utterance; unpacks to key, matrices.
 
-    matrices[stream] (dim, T) float32, Fortran order; line: its place in the data, from 0; period: 100 ns per frame.
+    matrices[stream] (dim, T) float32, Fortran order; line: its place in the data, from 0; period: 100 ns per frame;
+    records: the columns are records, each on its own, and no utterance.
     """
 
     key: str
     matrices: dict[str, np.ndarray]
     line: int
     period: int = 100000
+    records: bool = False
 
     def __iter__(self) -> Iterator:
         return iter((self.key, self.matrices))
@@ -71,12 +73,12 @@ class Reader(ABC):
     if action write shall work with it, `utterances`.
 
     warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
-    of what cannot be used; unit: what `num_utterances` and `skipped` count, in the plural; partial: whether the last,
-    short minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user
-    does not, beside randomize=none.
+    of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether the last, short
+    minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
+    not, beside randomize=none.
     """
 
-    unit: ClassVar[str] = "utterances"
+    unit: ClassVar[str] = "records"
     test_settings: ClassVar[Mapping[str, str]] = {}
     partial: bool = True
 
@@ -107,7 +109,7 @@ class Reader(ABC):
     @property
     def num_utterances(self) -> int:
         """How many `utterances` gives, those included that it may have to skip."""
-        return self.num_frames
+        return 1
 
     def places(self) -> dict[str, str]:
         """file:line of the dimension of each stream, for messages; streams may be missing."""
@@ -147,7 +149,13 @@ class Reader(ABC):
 
 
 class Writer(ABC):
-    """What action write asks of a writer.  warnings: as a reader's."""
+    """What action write asks of a writer.
+
+    warnings: as a reader's; shares_files: whether a file takes more than one utterance, so that one that cannot be
+    written ends the run.
+    """
+
+    shares_files: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.warnings: list[str] = []

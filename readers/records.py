@@ -96,8 +96,6 @@ class RecordReader(Reader):
     record, or when one stream has more than another.
     """
 
-    unit = "records"
-
     def __init__(self, streams: Sequence[RecordStream], order: RecordOrder, rng_seed: int = 0, name: str = "data"):
         super().__init__()
         self._name = name
@@ -154,12 +152,16 @@ class RecordReader(Reader):
         self._block = (number, int(self._sweep.bounds[index]), self._sweep.frames(index))
         return self._block[1:]
 
+    @property
+    def num_utterances(self) -> int:
+        return -(-self._num_records // PIECE_RECORDS)
+
     def utterances(self) -> Iterator[Utterance]:
         """The records in their own order, some ten thousand at a time; the numbers alone, without classes."""
         for piece, begin in enumerate(range(0, self._num_records, PIECE_RECORDS)):
             rows = slice(begin, begin + PIECE_RECORDS)
             matrices = {stream.name: stream.matrix(rows) for stream in self._streams if stream.num_classes is None}
-            yield Utterance(self._name if piece == 0 else f"{self._name}-{piece}", matrices, piece)
+            yield Utterance(self._name if piece == 0 else f"{self._name}-{piece}", matrices, piece, records=True)
 
     def close(self) -> None:
         self._streams = [RecordStream(one.name, one.values[:0], one.num_classes, one.where) for one in self._streams]

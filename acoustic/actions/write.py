@@ -1,8 +1,6 @@
-"""Action write: values of network nodes for whole utterances, to HTK files or text (CNTK book 3.5.5, 7.1.9)."""
+"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9)."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -12,31 +10,34 @@ from acoustic.network import Network
 from acoustic.training.evaluation import check_inputs
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.files import atomic_write
-from readers.minibatch import Utterance, Writer, open_writer
+from readers.minibatch import Reader, Writer, open_writer, writer_class
 from readers.report import RunReport
 from readers.streams import describe
-
-# Takes an utterance and its matrices by node name, (rows, T).
-Put = Callable[[Utterance, dict[str, np.ndarray]], None]
+from readers.text_writer import TextFormat, TextWriter
 
 
 class Write(Action):
-    """Blocks: reader, and writer unless outputPath is given; modelPath, outputNodeNames, minibatchSize."""
+    """Blocks: reader, and writer unless outputPath is given, format for its text; modelPath, outputNodeNames,
+    minibatchSize, epochSize (0: all; else whole utterances until there are as many frames)."""
 
-    blocks = ("reader", "writer")
+    blocks = ("reader", "writer", "format")
 
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("modelPath"))
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = config.ints("minibatchSize", "2048")[0]
+        if self.minibatch_size < 1:
+            where, what = config.where("minibatchSize"), config.full_name("minibatchSize")
+            raise ConfigError(f"{where}: {what} is {self.minibatch_size}; expected at least 1")
+        self.epoch_size = config.int("epochSize", 0)
         self.has_writer = config.has("writer")
-        self.output_path = "" if self.has_writer else config.text("outputPath", "")
+        self.output_path = "" if self.has_writer else config.text("outputPath", "").replace("\\", "/")
         check_reader(config, "reader")
-        if config.has("format"):
-            raise ConfigError(f"{config.where('format')}: a format block is not built yet; expected none")
-        if not self.has_writer and not self.output_path:
+        if self.has_writer:
+            writer_class(config.block("writer"))
+        elif not self.output_path:
             raise ConfigError(f"{config.where()}: {config.full_name()} has no writer; expected one, or outputPath=...")
+        self.format = TextFormat.from_config(config.block("format")) if config.has("format") else TextFormat()
 
     def roots(self, network: Network) -> list[str]:
         names = self.names or network.outputs
@@ -52,65 +53,58 @@ class Write(Action):
         network = self.network()
         names = self.roots(network)
         engine = Engine(network, names)
-        reader = self.open_reader("reader", log, progress, write=True)
-        check_inputs(engine, reader)
-        report = RunReport(reader.unit)
-        num_frames = num_minibatches = 0
-        with self._output(network, names, reader.num_utterances, log) as put:
-            for utterance in reader.utterances():
-                matrices = {name: utterance.matrices[name] for name in engine.inputs}
-                values = forward_in_pieces(engine, matrices, names, self.minibatch_size)
-                try:
-                    put(utterance, values)
-                except OSError as fault:
-                    if not self.has_writer:  # text of all utterances goes to one file
-                        raise
-                    report.fail(utterance.key, describe(fault))
-                    continue
-                count = next(iter(values.values())).shape[1]
-                report.done(1 if reader.unit == "utterances" else count)
-                num_frames += count
-                num_minibatches += 1
-                if self.trace_level > 0:
-                    log(f"Minibatch[{num_minibatches}]: ActualMBSize = {count}")
-                progress(utterance.line + 1, reader.num_utterances, frames=num_frames)
-        for name, reason in reader.skipped:
-            report.skip(name, reason)
+        with contextlib.ExitStack() as stack:
+            reader = stack.enter_context(self.open_reader("reader", log, progress, write=True))
+            check_inputs(engine, reader)
+            writer = stack.enter_context(self._open_writer(log))
+            writer.check({name: network.shapes[name].rows for name in names}, reader.num_utterances)
+            for name in (one for one in names if one not in getattr(writer, "nodes", names)):
+                log(f"warning: {name} has no block in the writer; it is not written")
+            report = self._write(engine, reader, writer, names, log, progress)
         if self.output_path:
             log(f"Written to {self.output_path}*")
-        log(f"Total Samples Evaluated = {num_frames}")
+        log(f"Total Samples Evaluated = {self.num_frames}")
         return report
 
-    @contextlib.contextmanager
-    def _output(self, network: Network, names: list[str], num_utterances: int, log: Log) -> Iterator[Put]:
-        """Where the values go: the writer, or text files."""
-        if self.has_writer:
-            writer = open_writer(self.config.block("writer"))
-            for warning in writer.warnings:
-                log(f"warning: {warning}")
-            writer.check({name: network.shapes[name].rows for name in names}, num_utterances)
-            yield _put_to(writer, log)
-        else:
-            with contextlib.ExitStack() as stack:
-                if self.output_path == "-" and self.machine.stdout is not None:
-                    files = dict.fromkeys(names, self.machine.stdout)
-                else:
-                    paths = {name: Path(f"{self.output_path}.{name}") for name in names}
-                    files = {name: stack.enter_context(atomic_write(path, "w")) for name, path in paths.items()}
+    def _open_writer(self, log: Log) -> Writer:
+        if not self.has_writer:
+            return TextWriter(self.output_path, self.format, self.machine.stdout)
+        writer = open_writer(self.config.block("writer"))
+        for warning in writer.warnings:
+            log(f"warning: {warning}")
+        return writer
 
-                def put(utterance: Utterance, values: dict[str, np.ndarray]) -> None:
-                    for name, value in values.items():
-                        files[name].write(matrix_text(value))
-
-                yield put
-
-
-def _put_to(writer: Writer, log: Log) -> Put:
-    def put(utterance: Utterance, values: dict[str, np.ndarray]) -> None:
-        for name, count in writer.write(utterance, values).items():
-            log(f"warning: {utterance.key}: {count} values of {name} are not finite")
-
-    return put
+    def _write(
+        self, engine: Engine, reader: Reader, writer: Writer, names: list[str], log: Log, progress: Progress
+    ) -> RunReport:
+        """Write all utterances, or as many as epochSize frames take."""
+        report = RunReport(reader.unit)
+        self.num_frames = num_minibatches = 0
+        for utterance in reader.utterances():
+            matrices = {name: utterance.matrices[name] for name in engine.inputs}
+            if self.epoch_size and utterance.records:
+                matrices = {name: one[:, : self.epoch_size - self.num_frames] for name, one in matrices.items()}
+            values = forward_in_pieces(engine, matrices, names, self.minibatch_size)
+            try:
+                for name, count in writer.write(utterance, values).items():
+                    log(f"warning: {utterance.key}: {count} values of {name} are not finite")
+            except OSError as fault:
+                if writer.shares_files:
+                    raise
+                report.fail(utterance.key, describe(fault))
+                continue
+            count = next(iter(values.values())).shape[1]
+            report.done(count if utterance.records else 1)
+            self.num_frames += count
+            num_minibatches += 1
+            if self.trace_level > 0:
+                log(f"Minibatch[{num_minibatches}]: ActualMBSize = {count}")
+            progress(utterance.line + 1, reader.num_utterances, frames=self.num_frames)
+            if self.epoch_size and self.num_frames >= self.epoch_size:
+                break
+        for name, reason in reader.skipped:
+            report.skip(name, reason)
+        return report
 
 
 def forward_in_pieces(
@@ -126,9 +120,3 @@ def forward_in_pieces(
         for name in names:
             values[name][:, start:end] = network.backend.to_host(engine.value(name))
     return values
-
-
-def matrix_text(matrix: np.ndarray) -> str:
-    """A line per frame, values as %f with a blank between."""
-    line = " ".join(["%f"] * matrix.shape[0]) + "\n"
-    return "".join(line % tuple(column) for column in matrix.T.tolist())

@@ -38,7 +38,7 @@ def test_every_record_once_with_its_label(data, order, size):
     reader = open_reader(config(data, f"{order}\nminiBatchMode=Partial\nverbosity=1"), 3)
     assert isinstance(reader, UCIFastReader)
     assert (reader.dims(), reader.streams) == ({"features": 2, "labels": 3}, ["features", "labels"])
-    assert (reader.num_frames, reader.num_utterances, reader.unit, reader.warnings) == (COUNT, COUNT, "records", [])
+    assert (reader.num_frames, reader.num_utterances, reader.unit, reader.warnings) == (COUNT, 1, "records", [])
     minibatches = list(reader.minibatches(0, size))
     assert len(minibatches) == reader.num_minibatches(size)
     for minibatch in minibatches:
