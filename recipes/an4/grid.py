@@ -1,4 +1,4 @@
-"""The search options that the recipe tries on the development set."""
+"""The search options that the recipe tries on the development set, and those that it tries for the variants."""
 
 from recipes.tuning import Grid
 
@@ -12,5 +12,18 @@ GRID = Grid(
     },
     beams=(8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0),
     # Beside so small an acweight the default, a third of the beam after each word, loses words: 18 errors, not 13.
+    fixed={"word_end_beam_frac": 1.0},
+)
+
+# For the variants, smaller networks on fewer values: coarser, since one choice serves all of them.
+VARIANTS_GRID = Grid(
+    start={"acweight": 0.2, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},
+    values={
+        "acweight": (0.1, 0.15, 0.2, 0.3),
+        "lm_scale": (0.7, 1.0, 1.5, 2.0),
+        "word_penalty": (-1.0, 0.0, 1.0, 2.0),
+        "sil_cost": (-1.0, 0.0, 1.0),
+    },
+    beams=(14.0,),
     fixed={"word_end_beam_frac": 1.0},
 )

@@ -6,6 +6,9 @@ ends with the word error rate on the test set, first with the corpus' flat unigr
 trained on the transcripts:
   WER 10.1% (test, 130 utterances, 773 words, flat LM)
   WER 5.2% (test, 130 utterances, 773 words, LM trained on the transcripts)
+
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
+trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
 """
 
 import argparse
@@ -14,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.stages import Stage, command, run_stages
+from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
 WINDOW = 21  # frames that the network sees at once
@@ -26,10 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="over the training's configuration, such as AN4_Train=[SGD=[maxEpochs=4]] (repeat)",
     )  # fmt: skip
+    add_variants_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe(arguments)
+    if arguments.variants:
+        variants = recipe.variants(arguments)
+        shared = [stage for stage in recipe.stages() if stage.name in ("lists", "lm", "graph")]
+        return run_stages(
+            [*shared, *variants.stages()], recipe.out, recipe.settings(), arguments.first, arguments.last,
+            variants.closing,
+        )  # fmt: skip
     return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
 
@@ -65,6 +77,26 @@ class Recipe:
         from recipes.an4.corpus import find_sets
 
         return find_sets(self.data)
+
+    def variants(self, arguments: argparse.Namespace):
+        """The book's example setups on this corpus; the second task is the speaker."""
+        from recipes.an4.grid import VARIANTS_GRID
+        from recipes.variants.lists import Item
+        from recipes.variants.run import Decoding, Task, Variants
+
+        task = Task(
+            config=CONFIG / "variants.cntk",
+            sets=lambda: {name: [Item(u.name, u.audio, u.speaker) for u in us] for name, us in self.sets.items()},
+            states=self.out / "labels" / "states.list",
+            decoding={
+                name: Decoding(self.out / "graph" / lm, self.lm_file(lm), self.out / "labels" / f"{name}.words.mlf")
+                for name, lm in (("dev", "tune-trained"), ("test", "trained"))
+            },
+            grid=VARIANTS_GRID,
+            unit="WER",
+            data_stage="lists",
+        )
+        return Variants.from_arguments(task, arguments, self.workers, self.overrides)
 
     def lists(self) -> int:
         from readers.scp import write_pairs

@@ -23,6 +23,11 @@ class Utterance:
     audio: Path
     phones: Path
 
+    @property
+    def dialect(self) -> str:
+        """The dialect region, dr1 to dr8."""
+        return self.name.split("-")[1]
+
 
 def find_sets(data: Path) -> dict[str, list[Utterance]]:
     """The utterances of "train", "dev" and "test", each in the order of their names.

@@ -4,6 +4,9 @@ worked example:
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
   argonaut recipe timit --out exp/synthetic --size demo           a synthesised corpus of the same layout
 ends with a line `PER xx.x%` for the core test set.
+
+  argonaut recipe timit --data /corpora/TIMIT --out exp/timit --variants all
+trains the eight example setups of the book (7.1.1-7.1.9) and ends with their frame and phone error rates.
 """
 
 import argparse
@@ -12,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.stages import Stage, command, run_stages
+from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
 SIZES = ("demo", "full")
@@ -23,10 +27,19 @@ DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", choices=SIZES, default="full", help="of the synthesised corpus (default full)")
+    add_variants_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe(arguments)
+    if arguments.variants:
+        variants = recipe.variants(arguments)
+        base = ("corpus", "features", "labels", "lm", "graph")
+        shared = [stage for stage in recipe.stages() if stage.name in base]
+        return run_stages(
+            [*shared, *variants.stages()], recipe.out, recipe.settings(), arguments.first, arguments.last,
+            variants.closing,
+        )  # fmt: skip
     return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
 
@@ -62,6 +75,35 @@ class Recipe:
         from recipes.timit.corpus import find_sets
 
         return find_sets(self.data)
+
+    def variants(self, arguments: argparse.Namespace):
+        """The book's example setups on this corpus; the second task is the dialect region."""
+        from readers.timit import read_phone_map
+        from recipes.timit.grid import GRID
+        from recipes.timit.prepare import PHONE_MAP
+        from recipes.variants.run import Decoding, Task, Variants
+
+        labels, lm = self.out / "labels", self.out / "lm.arpa"
+        task = Task(
+            config=CONFIG / "variants.cntk",
+            sets=self.variant_sets,
+            states=labels / "states.list",
+            decoding={
+                name: Decoding(self.out / "graph", lm, labels / f"{name}.phones.mlf") for name in ("dev", "test")
+            },
+            grid=GRID,
+            unit="PER",
+            data_stage="labels",
+            fold=read_phone_map(PHONE_MAP),
+            fbank=lambda name: self.out / "features" / f"{name}.fbank",
+        )
+        return Variants.from_arguments(task, arguments, self.workers)
+
+    def variant_sets(self):
+        """The sets once the corpus is there: a synthesised one is a stage's work."""
+        from recipes.variants.lists import Item
+
+        return {name: [Item(u.name, u.audio, u.dialect) for u in us] for name, us in self.sets.items()}
 
     def corpus(self) -> int:
         from recipes.cli.console import progress_display

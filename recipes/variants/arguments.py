@@ -1,0 +1,36 @@
+"""The option --variants of a recipe, and what it names."""
+
+import argparse
+
+from readers.errors import ConfigError
+
+# In the order in which they are trained.
+VARIANTS = {
+    "simple": "SimpleNetworkBuilder, fixed schedule (7.1.1)",
+    "adjust": "learning rate adjusted on the development set (7.1.2)",
+    "ndl": "the same network in NDL (7.1.3)",
+    "bottleneck": "auto-encoder, network on its bottleneck (7.1.4)",
+    "pretrain": "layer-by-layer discriminative pre-training (7.1.5)",
+    "multitask": "states and groups of utterances (7.1.6)",
+    "twoinputs": "mel channels with context, MFCC without (7.1.7)",
+    "crossvalidate": "the best epoch of `simple` (7.1.8)",
+}
+
+
+def add_variants_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--variants",
+        metavar="NAMES",
+        help=f"train the book's example setups instead: all, or some of {','.join(VARIANTS)}",
+    )
+
+
+def parse_names(text: str) -> list[str]:
+    """The variants that `all` or a list `a,b` names, in their order.  Raises ConfigError."""
+    named = list(VARIANTS) if text == "all" else text.split(",")
+    unknown = [name for name in named if name not in VARIANTS]
+    if unknown:
+        raise ConfigError(f"command line: --variants {unknown[0]}; expected all, or some of {','.join(VARIANTS)}")
+    if "crossvalidate" in named and "simple" not in named:
+        raise ConfigError("command line: --variants crossvalidate chooses among the epochs of simple; expected both")
+    return [name for name in VARIANTS if name in named]

@@ -1,0 +1,319 @@
+"""The eight variants as stages of a recipe: trained one after the other, decoded with the same graph, LM and scales."""
+
+import argparse
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from recipes.stages import Stage, command
+from recipes.tuning import Grid
+from recipes.variants.arguments import VARIANTS, parse_names
+from recipes.variants.lists import Item
+from recipes.variants.table import Row
+
+CONFIG = Path(__file__).parent / "config"
+FEATURES = {"fbank": CONFIG / "fbank24_zda.hcopy", "mfcc": CONFIG / "mfcc13_zda.hcopy"}
+SETS = ("train", "dev", "test")
+DECODED_SETS = ("dev", "test")
+TRAININGS = {"bottleneck": ("encoder", "model"), "pretrain": ("layer1", "layer2", "model")}  # else "model" alone
+ERRORS = ("EvalErrorPrediction", "Err")  # the node of the frame error: of the simple builder, of our NDL
+CONFUSED, CONFUSED_NODE = "simple", "HLast"  # whose phone confusions are drawn
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What a set is decoded with: graph, a directory of `argonaut graph`; lm, ARPA; references, an MLF of words."""
+
+    graph: Path
+    lm: Path
+    references: Path
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a corpus is to the variants.
+
+    config: its variants.cntk; sets: gives the utterances of train, dev and test once the data stage is done;
+    states: the state list; decoding: of dev and test; unit: WER or PER; data_stage: the stage of the recipe after which
+    labels are there; fold: as in Development; fbank: feature files that the recipe has made itself, by utterance.
+    """
+
+    config: Path
+    sets: Callable[[], Mapping[str, Sequence[Item]]]
+    states: Path
+    decoding: Mapping[str, Decoding]
+    grid: Grid
+    unit: str
+    data_stage: str
+    fold: Mapping[str, str | None] | None = None
+    fbank: Callable[[str], Path] | None = None
+
+
+class Variants:
+    """Stages over a task; everything lies below `out`/variants.
+
+    resume: continue trainings that were interrupted, where the settings are still the same.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        names: Sequence[str],
+        out: Path,
+        seed: int,
+        workers: int,
+        overrides: Sequence[str] = (),
+        resume: bool = True,
+    ):
+        self.task, self.names, self.out, self.seed = task, names, out, seed
+        self.workers, self.overrides, self.resume = workers, list(overrides), resume
+        self.work = out / "variants"
+        self.lists = self.work / "lists"
+
+    @classmethod
+    def from_arguments(
+        cls, task: Task, arguments: argparse.Namespace, workers: int, overrides: Sequence[str] = ()
+    ) -> "Variants":
+        """As the command line of a recipe asks; with --from trainings begin again."""
+        names = parse_names(arguments.variants)
+        return cls(task, names, arguments.out, arguments.seed, workers, overrides, resume=arguments.first is None)
+
+    def stages(self) -> list[Stage]:
+        data = "variant-data"
+        trained = [
+            Stage(
+                f"variant-{name}",
+                VARIANTS[name],
+                self.choose_epoch if name == "crossvalidate" else lambda name=name: self.train(name),
+                needs=("variant-simple",) if name == "crossvalidate" else (data,),
+            )
+            for name in self.names
+        ]
+        first, own = trained[0].name, {"variants": self.names}
+        return [
+            Stage(data, "features and lists of the variants", self.data, needs=(self.task.data_stage,)),
+            *trained,
+            Stage("variant-scales", f"search options, on the development set, with {self.names[0]}", self.scales,
+                  needs=("graph", first), settings={"variant": self.names[0]}),
+            Stage("variant-score", "frame errors, decoding, table and pictures", self.score,
+                  needs=("graph", "variant-scales", *(stage.name for stage in trained)), settings=own),
+        ]  # fmt: skip
+
+    # Features and lists
+
+    def data(self) -> int:
+        from readers.scp import write_pairs
+        from recipes.variants import lists
+
+        lost, sets = 0, self.task.sets()
+        for name in VARIANTS:
+            self.begun(name).unlink(missing_ok=True)
+        for kind, config in FEATURES.items():
+            if kind != "fbank" or self.task.fbank is None:
+                pairs = [(i.audio, self.feature_file(kind, i.name)) for name in SETS for i in sets[name]]
+                write_pairs(self.lists / f"{kind}.hcopy.list", pairs)
+                lost |= command(
+                    "hcopy", "-C", config, "-S", self.lists / f"{kind}.hcopy.list",
+                    "--report", self.work / "reports" / f"features.{kind}", "-j", self.workers,
+                )  # fmt: skip
+            files = {name: [(item.name, self.feature_file(kind, item.name)) for item in sets[name]] for name in SETS}
+            report = lists.write_feature_lists(self.lists, kind, files)
+            report.write(self.work / "reports" / f"lists.{kind}")
+            print(report.summary())
+            lost |= report.exit_status
+        lists.write_groups(self.work / "labels", self.lists, {name: sets[name] for name in ("train", "dev")})
+        for name in SETS:
+            scp = self.lists / f"{name}.fbank.scp"
+            target = self.work / "bottleneck" / "features"
+            outputs = lists.write_output_list(self.lists / f"{name}.bottleneck.out", scp, target, ".bottleneck")
+            lists.write_future_list(self.lists / f"{name}.bottleneck.scp", scp, outputs)
+        for variant in VARIANTS:
+            for name in DECODED_SETS:
+                scp, target = self.lists / f"{name}.fbank.scp", self.work / variant / "output" / name
+                lists.write_output_list(self.lists / f"{variant}.{name}.out", scp, target, ".loglikelihood")
+        return lost
+
+    def feature_file(self, kind: str, name: str) -> Path:
+        if kind == "fbank" and self.task.fbank is not None:
+            return self.task.fbank(name)
+        return self.work / "features" / kind / f"{name}.{kind}"
+
+    # Training
+
+    def cntk_arguments(self, name: str) -> list[str]:
+        """What `cntk` is called with for a variant."""
+        return [
+            f"configFile={self.task.config}+{CONFIG / name}.cntk", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
+            f"randomSeed={self.seed}", *self.overrides,
+        ]  # fmt: skip
+
+    def begun(self, name: str) -> Path:
+        """The settings of a training that may be under way."""
+        return self.work / name / "begun.json"
+
+    def train(self, name: str) -> int:
+        """The variant's commands; a training that was interrupted under the same settings goes on where it stopped."""
+        from readers.files import atomic_write
+
+        settings = json.dumps({"seed": self.seed, "overrides": self.overrides})
+        begun = self.begun(name)
+        if not (self.resume and begun.is_file() and begun.read_text(encoding="utf-8") == settings):
+            # Not by makeMode=false, which would also remove the model that an edit leaves for a training to begin with.
+            shutil.rmtree(begun.parent, ignore_errors=True)
+            with atomic_write(begun, "w") as file:
+                file.write(settings)
+        return command("cntk", *self.cntk_arguments(name))
+
+    def choose_epoch(self) -> int:
+        """Evaluate every epoch of `simple`; write the outputs of the one with the fewest wrong development frames."""
+        lost = command("cntk", *self.cntk_arguments("crossvalidate"))
+        epoch = self.best_epoch()
+        print(f"best epoch: {epoch} of {len(self.history('simple', 'model'))}", flush=True)
+        return lost | command(
+            "cntk", *self.cntk_arguments("crossvalidate"), "command=WriteDev:WriteTest",
+            f"modelPath={self.model('crossvalidate')}",
+        )  # fmt: skip
+
+    def history(self, name: str, training: str) -> list[dict]:
+        from acoustic.training.log import read_history
+
+        return read_history(self.work / name / training / "net.history.jsonl")
+
+    def best_epoch(self) -> int:
+        """The epoch of `simple` after which fewest development frames are wrong; the first of equals."""
+        rows = self.history("simple", "model")
+        return min(rows, key=lambda row: (frame_error(row["validation"]), row["epoch"]))["epoch"]
+
+    def model(self, name: str) -> Path:
+        """The model that a variant ends with."""
+        if name != "crossvalidate":
+            return self.work / name / "model" / "net"
+        rows, epoch = self.history("simple", "model"), self.best_epoch()
+        final = self.model("simple")
+        return final if epoch == rows[-1]["epoch"] else Path(f"{final}.{epoch}")
+
+    # Decoding
+
+    def development(self, variant: str, name: str):
+        """The outputs that a variant wrote for a set, and what was said."""
+        from recipes.cli.score import read_words
+        from recipes.tuning import Development
+        from recipes.variants.outputs import read_outputs
+
+        references = read_words(self.task.decoding[name].references)
+        scores = read_outputs(
+            self.lists / f"{name}.fbank.scp", self.lists / f"{variant}.{name}.out", self.model(variant)
+        )
+        return Development(scores, references, fold=self.task.fold)
+
+    def scales(self) -> None:
+        from recipes.decoding import choose_options, open_decoder
+
+        decoding = self.task.decoding["dev"]
+        chosen, score = choose_options(
+            open_decoder(decoding.graph, decoding.lm), self.development(self.names[0], "dev"), self.task.grid,
+            self.work / "scales.json", self.workers,
+        )  # fmt: skip
+        shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
+        print(f"dev {self.task.unit} {score.word_error_rate:.1f}% ({self.names[0]}): {shown}", flush=True)
+
+    def score(self) -> None:
+        from readers.files import atomic_write
+        from recipes.decoding import open_decoder, read_choice
+        from recipes.tuning import decode_and_score
+        from recipes.variants.table import draw_table, markdown_rows, text_table
+
+        options = read_choice(self.work / "scales.json")
+        decoders = {
+            name: open_decoder(decoding.graph, decoding.lm).with_options(**options)
+            for name, decoding in self.task.decoding.items()
+        }
+        rows = []
+        for variant in self.names:
+            rates = {}
+            for name, decoder in decoders.items():
+                score = decode_and_score(decoder, self.development(variant, name), self.workers)
+                rates[name] = score.word_error_rate
+            rows.append(self.row(variant, rates))
+        with atomic_write(self.work / "results.json", "w") as file:
+            json.dump([asdict(row) for row in rows], file, indent=1)
+        for path, text in (
+            (self.table, text_table(rows, self.task.unit)),
+            (self.work / "rows.md", markdown_rows(rows)),
+        ):
+            with atomic_write(path, "w") as file:
+                file.write(text)
+        draw_table(rows, self.task.unit, self.work / "variants.png")
+        if CONFUSED in self.names:
+            self.draw_confusions()
+
+    def row(self, name: str, rates: Mapping[str, float]) -> Row:
+        source = "simple" if name == "crossvalidate" else name
+        histories = [self.history(source, training) for training in TRAININGS.get(source, ("model",))]
+        last = histories[-1][-1]
+        if name == "crossvalidate":
+            last = next(row for row in histories[-1] if row["epoch"] == self.best_epoch())
+        epochs = "+".join(str(rows[-1]["epoch"]) for rows in histories)
+        return Row(
+            name=name,
+            about=VARIANTS[name],
+            epochs=str(last["epoch"]) if name == "crossvalidate" else epochs,
+            train_error=100 * frame_error(last["training"]),
+            dev_error=100 * self.dev_error(name),
+            dev_words=rates["dev"],
+            test_words=rates["test"],
+            seconds=sum(row["seconds"] for rows in histories for row in rows),
+        )
+
+    def reader(self, name: str):
+        """The block of the reader of a variant's development set, with labels."""
+        from readers.config import load_config
+
+        config = load_config(self.cntk_arguments("simple" if name == "crossvalidate" else name))
+        return config.block("Test").block("reader")
+
+    def dev_error(self, name: str) -> float:
+        """The share of wrong development frames of the model that a variant ends with."""
+        from acoustic.engine import Engine
+        from acoustic.model_file import load_model
+        from acoustic.training.evaluation import evaluate
+        from readers.minibatch import open_reader
+
+        network = load_model(self.model(name))
+        node = next(node for node in ERRORS if node in network.nodes)
+        with open_reader(self.reader(name)) as reader:
+            totals = evaluate(Engine(network, [node]), reader.minibatches(0, 4096, 0), [node])
+        return totals.averages()[node]
+
+    def draw_confusions(self) -> None:
+        """Which phone is taken for which after the first and after the last epoch (the book's Fig. 1.4)."""
+        from decoder.graph.lexicon import state_map_of
+        from readers.mlf import read_state_list
+        from recipes.variants.frames import classified_frames, draw_confusions, phone_confusions
+
+        states = read_state_list(self.task.states)
+        state_map = state_map_of(states)
+        final = self.model(CONFUSED)
+        last = self.history(CONFUSED, "model")[-1]["epoch"]
+        panels = []
+        for epoch, model in {1: Path(f"{final}.1") if last > 1 else final, last: final}.items():
+            classes, guesses = classified_frames(model, CONFUSED_NODE, self.reader(CONFUSED))
+            panels.append((f"epoch {epoch}", phone_confusions(classes, guesses, states, state_map)))
+        draw_confusions(panels, list(state_map), self.work / "confusions.png")
+
+    @property
+    def table(self) -> Path:
+        return self.work / "table.txt"
+
+    def closing(self) -> None:
+        pictures = [self.work / "variants.png"] + [self.work / "confusions.png"] * (CONFUSED in self.names)
+        print("pictures:", *pictures)
+        print(f"rows for RESULTS.md: {self.work / 'rows.md'}")
+        print(self.table.read_text(encoding="utf-8"), end="")
+
+
+def frame_error(figures: Mapping[str, float]) -> float:
+    """The frame error among the figures of an epoch."""
+    return next(figures[name] for name in ERRORS if name in figures)

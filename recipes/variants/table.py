@@ -1,0 +1,70 @@
+"""The figures of all variants side by side: as text, as rows of RESULTS.md, as a picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.files import atomic_write
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant.  Errors in percent: of frames in the last epoch of training and after it, of words in decoding."""
+
+    name: str
+    about: str
+    epochs: str
+    train_error: float
+    dev_error: float
+    dev_words: float
+    test_words: float
+    seconds: float
+
+
+HEADINGS = ("variant", "epochs", "train frames", "dev frames")
+
+
+def text_table(rows: Sequence[Row], unit: str) -> str:
+    """A line a variant; unit: WER or PER."""
+    headings = (*HEADINGS, f"dev {unit}", f"test {unit}", "training")
+    lines = [_cells(row) for row in rows]
+    widths = [max(len(line[i]) for line in [headings, *lines]) for i in range(len(headings))]
+    shown = [[headings[0].ljust(widths[0]), *(h.rjust(w) for h, w in zip(headings[1:], widths[1:]))]]
+    shown += [[line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:]))] for line in lines]
+    return "\n".join("  ".join(cells) for cells in shown) + "\n"
+
+
+def markdown_rows(rows: Sequence[Row]) -> str:
+    """The rows as RESULTS.md has them."""
+    return "".join(f"| {row.name} | {row.about} | {' | '.join(_cells(row)[1:])} |\n" for row in rows)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    errors = (row.train_error, row.dev_error, row.dev_words, row.test_words)
+    return row.name, row.epochs, *(f"{error:.1f} %" for error in errors), f"{row.seconds:.0f} s"
+
+
+def draw_table(rows: Sequence[Row], unit: str, path: Path) -> None:
+    """A PNG: frame errors on the left, word or phone errors on the right, a group of bars for each variant."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 1.4 + 0.5 * len(rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = (
+        ("frames", (("training", "train_error"), ("development", "dev_error"))),
+        (unit, (("development", "dev_words"), ("test", "test_words"))),
+    )
+    places = range(len(rows))
+    for axes, (title, bars) in zip(figure.subplots(1, 2, sharey=True), panels):
+        for shift, (label, name) in zip((-0.2, 0.2), bars):
+            values = [getattr(row, name) for row in rows]
+            drawn = axes.barh([place + shift for place in places], values, height=0.38, label=label)
+            axes.bar_label(drawn, fmt="%.1f", fontsize=8, padding=2)
+        axes.set_xlabel(f"{title}, error (%)")
+        axes.margins(x=0.12)
+        axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    axes.set_yticks(places, [row.name for row in rows])
+    axes.invert_yaxis()
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)
