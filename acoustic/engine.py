@@ -140,11 +140,14 @@ class Engine:
         else:
             together = self._forward_alone(program)
         if together:
+            shared = [name for name in together if name not in program.after] if program.after else together
             if self._executor is None:
-                self._each_worker(program, partial(self._forward_part, program, together))
+                self._each_worker(program, partial(self._forward_part, program, shared))
             else:
-                self._forward_branches(program, together, self._executor)
-            program.add_parts(together)
+                self._forward_branches(program, shared, self._executor)
+            program.add_parts(shared)
+            for name in together[len(shared) :]:
+                program.after[name].run(self._run, self._inputs)
             self._time.update(dict.fromkeys(together, self._clock))
 
     def _forward_alone(self, program: Program) -> list[str]:
@@ -244,15 +247,13 @@ class Engine:
                 if on_gradient is not None:
                     on_gradient(node, self._gradients[name])
 
-        first = program.workers[0]
-        count = len(first.backward)
         if program.split:
             self._backward_split(program, finish, getattr(on_gradient, "part", None))
         else:
-            for bound, step in zip(first.backward, program.steps):
+            for bound, step in zip(program.workers[0].backward, program.steps):
                 bound.run(self._run, self._inputs)
                 finish(step.finished)
-        for bound, step in zip(program.last, program.steps[count:]):
+        for bound, step in zip(program.last, program.steps[program.num_together :]):
             bound.run(self._run, self._inputs)
             finish(step.finished)
         if on_gradient is not None:
@@ -270,11 +271,13 @@ class Engine:
         self, program: Program, finish: Callable[[Iterable[str]], None], part: Callable[..., None] | None
     ) -> None:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
+        for bound in program.first:
+            bound.run(self._run, self._inputs)
         self._each_worker(program, partial(self._backward_part, program))
         program.add_partial_gradients()
         self._each_worker(program, partial(self._deferred_part, program, part))
         done = {name for step, _ in program.workers[0].deferred for name in step.finished_products}
-        for step in program.steps[: len(program.workers[0].backward)]:
+        for step in program.steps[: program.num_together]:
             for name in step.finished:
                 if part is not None and name in done:
                     self.network.nodes[name].touch()

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from acoustic.buffers import FOREVER, Lifetime, Plan, separate, share
 from acoustic.node import VALUE, WORK, Node, Shape
@@ -42,22 +43,37 @@ class Graph:
         """Whether the value has columns for the frames: as many as a minibatch has frames, or in proportion."""
         return self.shapes[name].has_frames
 
-    @property
-    def computed(self) -> list[Node]:
-        """What is computed, the nodes that depend on no input first."""
-        return sorted((node for node in self.order if not node.is_leaf), key=lambda node: node.name in self.from_input)
+    @cached_property
+    def after_sums(self) -> frozenset[str]:
+        """The nodes that need a result of all frames: a weighted sum of criteria, for one."""
+        names: set[str] = set()
+        for node in self.order:
+            from_input = [operand.name for operand in self.operands[node.name] if operand.name in self.from_input]
+            if any(name in names or not self.has_frames(name) for name in from_input):
+                names.add(node.name)
+        return frozenset(names)
+
+    def computed(self, split: bool) -> list[Node]:
+        """What is computed: what depends on no input first and, if the frames are shared out, after_sums last."""
+        last = self.after_sums if split else ()
+        nodes = [node for node in self.order if not node.is_leaf]
+        return sorted(nodes, key=lambda node: (node.name in self.from_input, node.name in last))
 
     def splits_frames(self) -> bool:
-        """Whether the columns can be shared out: every node takes them one by one or sums over them, sums last."""
+        """Whether the columns can be shared out: every node takes them one by one or sums over them, sums last.
+
+        What follows from sums alone is computed when the frames are done.
+        """
         for node in self.order:
             if node.name not in self.from_input or node.is_leaf:
                 continue
-            sums_below = any(
-                operand.name in self.from_input and not self.has_frames(operand.name)
-                for operand in self.operands[node.name]
-            )
+            if node.name in self.after_sums:
+                from_input = [operand.name for operand in self.operands[node.name] if operand.name in self.from_input]
+                if any(self.has_frames(name) for name in (node.name, *from_input)):
+                    return False
+                continue
             one_kind = node.sums_frames != (self.shapes[node.name].cols is None)
-            if sums_below or not one_kind or not node.splits_frames(*self.operand_shapes(node)):
+            if not one_kind or not node.splits_frames(*self.operand_shapes(node)):
                 return False
         return True
 
@@ -95,14 +111,18 @@ class Layout:
 
 
 def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
-    """The steps of the gradient computation, in order (Algorithm 2.4), those that depend on the inputs first."""
+    """The steps of the gradient computation, in order (Algorithm 2.4), those that depend on the inputs first.
+
+    If the frames are shared out, what follows from sums comes before everything else.
+    """
     order = gradient_order(criterion, graph.needed, graph.children)
-    order.sort(key=lambda node: node.name not in graph.from_input)
+    first = graph.after_sums if split else frozenset()
+    order.sort(key=lambda node: (node.name not in graph.from_input, node.name not in first))
     steps = []
     for node in order:
         operands = graph.operands[node.name]
         wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
-        waits = node.frame_products if split and node.name in graph.from_input else ()
+        waits = node.frame_products if split and node.name in graph.from_input - first else ()
         deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
         steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
     read_late: set[str] = set()
@@ -147,7 +167,7 @@ def lay_out(
     alone, and gradients of what has no frames, lie elsewhere: they outlive a minibatch.
     """
     shapes = infer_shapes(graph, num_columns)
-    forward = graph.computed
+    forward = graph.computed(split)
     steps = backward_steps(graph, criterion, split) if criterion is not None else []
     lifetimes, kept = _Lifetimes(graph, shapes, forward, steps, roots, split).collect()
     plan = share(lifetimes) if sharing else separate(lifetimes)

@@ -108,10 +108,11 @@ class Program:
         self.parts = self._parts_of_sums() if self.split else {}
         self.alone = {node.name: self._bind_forward(node, None) for node in layout.forward if self._is_alone(node)}
         self.together = [node.name for node in layout.forward if not self._is_alone(node)]
+        after = {node.name: node for node in layout.forward if self._is_after(node)}
+        self.after = {name: self._bind_forward(node, None) for name, node in after.items()}
         for worker in self.workers:
-            worker.forward = {
-                node.name: self._bind_forward(node, worker) for node in layout.forward if not self._is_alone(node)
-            }
+            shared = [node for node in layout.forward if not self._is_alone(node) and node.name not in after]
+            worker.forward = {node.name: self._bind_forward(node, worker) for node in shared}
         self.statistics = self._statistics()
         self.steps = layout.backward
         self._bind_all_backward()
@@ -126,6 +127,10 @@ class Program:
     def _is_alone(self, node: Node) -> bool:
         """Whether a node depends on no input, so that it is computed once and not by every worker."""
         return node.name not in self.graph.from_input
+
+    def _is_after(self, node: Node) -> bool:
+        """Whether a node is computed once, when all workers have done their frames: it follows from sums over them."""
+        return self.split and node.name in self.graph.after_sums
 
     def _shape(self, key: Key) -> Shape:
         node = next(node for node in self.layout.forward if node.name == key[1])
@@ -162,7 +167,7 @@ class Program:
         return {
             node.name: [self.backend.empty(*self.layout.shapes[node.name]) for _ in self.workers]
             for node in self.layout.forward
-            if node.sums_frames and not self._is_alone(node)
+            if node.sums_frames and not self._is_alone(node) and not self._is_after(node)
         }
 
     # ---- forward
@@ -222,16 +227,20 @@ class Program:
     # ---- backward
 
     def _bind_all_backward(self) -> None:
-        """Bind the steps of the workers, the deferred parts, and the steps that depend on no input.
+        """Bind the steps before those of the workers, these, the deferred parts, and the steps that depend on no input.
 
         Whether a contribution is the first to its gradient follows from that order.
         """
-        together = [step for step in self.steps if not self._is_alone(step.node)]
+        before: set[str] = set()
+        first = [step for step in self.steps if self._is_after(step.node)]
+        self.first = [self._bind_backward(step, step.wanted, None, before) for step in first]
+        together = [step for step in self.steps[len(first) :] if not self._is_alone(step.node)]
         touched: set[str] = set()
         for worker in self.workers:
-            touched = set()
+            # What has no frames each worker adds up in memory of its own, but the first one where the whole will be.
+            touched = set(before) if worker is self.workers[0] else set()
             worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in together]
-        after = set(touched)
+        after = before | touched
         for worker in self.workers:
             touched = set(after)
             worker.deferred = [
@@ -239,7 +248,9 @@ class Program:
                 for step in together
                 if step.deferred
             ]
-        self.last = [self._bind_backward(step, step.wanted, None, touched) for step in self.steps[len(together) :]]
+        self.num_together = len(first) + len(together)
+        last = self.steps[self.num_together :]
+        self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
 
     def _bind_backward(
         self,

@@ -196,10 +196,10 @@ def test_threads_change_only_the_rounding(num_frames):
 
 
 def test_frames_are_shared_out_only_where_that_is_right():
-    """A sum over frames that others use, and columns repeated across frames, need all frames in one place."""
+    """A sum over frames that frames need, and columns repeated across frames, need all frames in one place."""
     network = branching()
     assert Engine(network, ["J", "e"]).max_workers == 3
-    assert Engine(network, ["total"]).max_workers == 1
+    assert Engine(network, ["total"]).max_workers == 3
     network.add("Scale", "scaled by a sum", "J", "e")
     assert Engine(network, ["scaled by a sum"]).max_workers == 1
     network.add("Parameter", "pair", rows=4, cols=2)
