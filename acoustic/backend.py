@@ -35,12 +35,14 @@ def array_module(device: str) -> Any:
     raise ConfigError(f"device {device!r}; expected cpu, gpu or gpu:N")
 
 
-def matmul_into(xp: Any, a: Any, b: Any, out: Any) -> None:
-    """out = a b, with out (m, n) in Fortran order; `a @ b` would make a matrix in C order, and a copy."""
+def matmul_into(xp: Any, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
+    """out = scale a b + keep out, out (m, n) in Fortran order; `a @ b` would make a matrix in C order, and a copy."""
     if xp is np:
-        blas.multiply(a, b, out)
-    else:
+        blas.multiply(a, b, out, scale, keep)
+    elif scale == 1 and keep == 0:
         xp.dot(b.T, a.T, out=out.T)
+    else:
+        xp.add(keep * out if keep else 0, scale * xp.dot(b.T, a.T).T, out=out)
 
 
 @dataclass(frozen=True)

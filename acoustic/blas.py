@@ -25,6 +25,13 @@ THREAD_CALLS = (
     "openblas_{}_num_threads",
 )
 MKL_FILE = re.compile(r"(lib)?mkl_rt(\.\d+)*\.(so|dylib|dll)(\.\d+)*")
+# Products of the OpenBLAS in numpy's wheels and in distributions, with the type of their dimensions.
+PRODUCT_CALLS = (
+    ("scipy_cblas_{}gemm64_", ctypes.c_int64),
+    ("cblas_{}gemm64_", ctypes.c_int64),
+    ("scipy_cblas_{}gemm", ctypes.c_int),
+    ("cblas_{}gemm", ctypes.c_int),
+)
 COLUMN_MAJOR, PLAIN, TRANSPOSED, SEQUENTIAL = 102, 111, 112, 1
 
 
@@ -78,11 +85,26 @@ one_thread = _OneThread()
 """While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
-def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """out = a b, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither."""
-    sgemm = mkl_sgemm() if out.dtype == np.float32 else None
-    if sgemm is None or not _by_mkl(sgemm, a, b, out):
+def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
+    """out = scale a b + keep out, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither.
+
+    With keep = 0 what stood in out does not matter.
+    """
+    plain = scale == 1 and keep == 0
+    gemm = (mkl_sgemm() if out.dtype == np.float32 else None) or (None if plain else _numpys_gemm(out.dtype))
+    if gemm is not None and _by_library(gemm, a, b, out, scale, keep):
+        return
+    if plain:
         np.dot(b.T, a.T, out=out.T)  # out' = b' a' is row-major, which is what numpy writes without a copy
+        return
+    product = np.empty(out.shape, out.dtype, order="F")
+    np.dot(b.T, a.T, out=product.T)
+    product *= out.dtype.type(scale)
+    if keep == 0:
+        out[...] = product
+    else:
+        out *= out.dtype.type(keep)
+        out += product
 
 
 @cache
@@ -100,21 +122,45 @@ def mkl_sgemm() -> Callable[..., None] | None:
         sgemm = library.cblas_sgemm
     except (importlib.metadata.PackageNotFoundError, OSError, AttributeError):
         return None
-    number, pointer, real = ctypes.c_int, ctypes.c_void_p, ctypes.c_float
-    sgemm.argtypes = [number] * 6 + [real, pointer, number, pointer, number, real, pointer, number]
-    sgemm.restype = None
-    return sgemm
+    return _declared(sgemm, ctypes.c_int, ctypes.c_float)
 
 
-def _by_mkl(sgemm: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
-    """Multiply with MKL; False, having done nothing, for strides it does not take."""
-    first, second, third = _storage(a), _storage(b), _storage(out)
+@cache
+def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
+    """cblas_sgemm or cblas_dgemm of the BLAS behind numpy, which np.dot gives no scales to; None when it is unknown."""
+    kinds = {np.dtype(np.float32): ("s", ctypes.c_float), np.dtype(np.float64): ("d", ctypes.c_double)}
+    if dtype not in kinds:
+        return None
+    letter, real = kinds[dtype]
+    try:
+        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    for name, number in PRODUCT_CALLS:
+        with contextlib.suppress(AttributeError):
+            return _declared(getattr(library, name.format(letter)), number, real)
+    return None
+
+
+def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:
+    """A cblas function with the types of its arguments; number: that of dimensions."""
+    pointer, choice = ctypes.c_void_p, ctypes.c_int
+    gemm.argtypes = [choice] * 3 + [number] * 3 + [real, pointer, number, pointer, number, real, pointer, number]
+    gemm.restype = None
+    return gemm
+
+
+def _by_library(
+    gemm: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float
+) -> bool:
+    """Multiply with a cblas function; False, having done nothing, for strides it does not take."""
+    first, second, third = _storage(a, out.dtype), _storage(b, out.dtype), _storage(out, out.dtype)
     if first is None or second is None or third is None or third[0] != PLAIN:
         return False
     m, n = out.shape
-    sgemm(
+    gemm(
         COLUMN_MAJOR, first[0], second[0], m, n, a.shape[1],
-        1.0, _address(a), first[1], _address(b), second[1], 0.0, _address(out), third[1],
+        scale, _address(a), first[1], _address(b), second[1], keep, _address(out), third[1],
     )  # fmt: skip
     return True
 
@@ -123,13 +169,13 @@ def _address(matrix: np.ndarray) -> int:
     return matrix.__array_interface__["data"][0]
 
 
-def _storage(matrix: np.ndarray) -> tuple[int, int] | None:
-    """(PLAIN or TRANSPOSED, distance of columns or rows in elements) of a float32 matrix; None for other strides."""
-    (rows, cols), (down, across) = matrix.shape, matrix.strides
-    if matrix.dtype != np.float32 or rows == 0 or cols == 0:
+def _storage(matrix: np.ndarray, dtype: np.dtype) -> tuple[int, int] | None:
+    """(PLAIN or TRANSPOSED, distance of columns or rows in elements) of a matrix; None for other types and strides."""
+    (rows, cols), (down, across), size = matrix.shape, matrix.strides, matrix.itemsize
+    if matrix.dtype != dtype or rows == 0 or cols == 0:
         return None
-    if (down == 4 or rows == 1) and (cols == 1 or (across >= 4 * rows and across % 4 == 0)):
-        return PLAIN, rows if cols == 1 else across // 4
-    if (across == 4 or cols == 1) and (rows == 1 or (down >= 4 * cols and down % 4 == 0)):
-        return TRANSPOSED, cols if rows == 1 else down // 4
+    if (down == size or rows == 1) and (cols == 1 or (across >= size * rows and across % size == 0)):
+        return PLAIN, rows if cols == 1 else across // size
+    if (across == size or cols == 1) and (rows == 1 or (down >= size * cols and down % size == 0)):
+        return TRANSPOSED, cols if rows == 1 else down // size
     return None
