@@ -6,6 +6,7 @@ for model editing scripts and other people's configurations name these nodes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from acoustic.key_check import check_keys
 from acoustic.network import Network
@@ -27,12 +28,12 @@ CRITERIA = {  # name in lower case: node type
     "crossentropywithsoftmax": "CrossEntropyWithSoftmax",
     "crossentropy": "CrossEntropy",
     "squareerror": "SquareError",
+    "logistic": "Logistic",
 }
 ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPrediction"}
 # The tool called this node after the criterion's name of 2015, then after that of 2016.
 ERROR_NODE_NAMES = {"errorprediction": "EvalErrorPrediction", "classificationerror": "EvalClassificationError"}
 CRITERIA_NOT_BUILT = (
-    "logistic",
     "noisecontrastiveestimation",
     "ncecrossentropywithsoftmax",
     "classcrossentropywithsoftmax",
@@ -85,12 +86,15 @@ class SimpleNetworkOptions:
 
     layer_sizes: dimensions of input, hidden layers and output.
     layer_types: nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None.
-    training_criterion: CrossEntropyWithSoftmax, CrossEntropy or SquareError; eval_criterion: these or ErrorPrediction
-    (ClassificationError).
+    training_criterion: CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic; eval_criterion: these or
+    ErrorPrediction (ClassificationError).
     init_scale: scales the range or deviation of the initial weights.
     normalise_features: add mean and variance normalisation of the input, computed over the data before training.
     with_prior: add the label prior and the scaled log-likelihood that a decoder wants.
     with_dropout: add a dropout node after each hidden layer.  The book has one on the input too, the tool has not.
+    words: how many word indicators stand one above the other in the input (lookupTableOrder); with more than one, the
+    first hidden layer is a table that is looked up for each of them, so that the second is words times as wide at its
+    input.  With one, the weights of the first layer are that table already.
     """
 
     layer_sizes: Sequence[int]
@@ -102,11 +106,16 @@ class SimpleNetworkOptions:
     normalise_features: bool = False
     with_prior: bool = False
     with_dropout: bool = False
+    words: int = 1
 
     def __post_init__(self):
         if len(self.layer_sizes) < 2 or min(self.layer_sizes) < 1:
             sizes = ":".join(str(size) for size in self.layer_sizes)
             raise OptionFault("layerSizes", f"{sizes}; expected at least an input and an output size, all > 0")
+        if self.words > 1 and (len(self.layer_sizes) < 3 or self.layer_sizes[0] % self.words):
+            sizes = ":".join(str(size) for size in self.layer_sizes)
+            needed = f"layerSizes with a multiple of {self.words} first and the dimension of the table second"
+            raise OptionFault("lookupTableOrder", f"{self.words}, layerSizes {sizes}; expected {needed}")
         for name in self.layer_types:
             _known("layerTypes", name, LAYER_TYPES)
         _known("trainingCriterion", self.training_criterion, CRITERIA)
@@ -118,6 +127,8 @@ class SimpleNetworkOptions:
 
 
 def _known(key: str, name: str, table: dict[str, str]) -> None:
+    if name.lower() in ERRORS and table is CRITERIA:
+        raise OptionFault(key, f"{name} has no gradient; expected one of {', '.join(CRITERIA.values())}")
     if name.lower() not in table:
         fault = "is not built yet" if name.lower() in CRITERIA_NOT_BUILT else "is unknown"
         names = ", ".join(dict.fromkeys(filter(None, table.values())))
@@ -133,11 +144,9 @@ def simple_network_options(builder: Config) -> SimpleNetworkOptions:
     kind = builder.text("rnnType", "SIMPLENET")
     if kind.upper() != "SIMPLENET":
         raise ConfigError(f"{builder.where('rnnType')}: rnnType is {kind}, which is not built yet; expected SIMPLENET")
-    order = builder.int("lookupTableOrder", 0)
-    if order not in (0, 1):
-        raise ConfigError(
-            f"{builder.where('lookupTableOrder')}: lookupTableOrder is {order}; expected 0 or 1 in a SIMPLENET"
-        )
+    order = builder.int("lookupTableOrder", 1)
+    if order < 0:
+        raise ConfigError(f"{builder.where('lookupTableOrder')}: lookupTableOrder is {order}; expected 0 or more")
     sizes = builder.ints("layerSizes")
     output = builder.int("outputLayerSize", -1)
     if output not in (-1, tuple(sizes)[-1]):
@@ -156,6 +165,7 @@ def simple_network_options(builder: Config) -> SimpleNetworkOptions:
             normalise_features=builder.bool("applyMeanVarNorm", False),
             with_prior=builder.bool("needPrior", False),
             with_dropout=builder.bool("addDropoutNodes", False),
+            words=max(order, 1),
         )
     except OptionFault as fault:
         raise ConfigError(f"{builder.where(fault.key)}: {builder.full_name(fault.key)}: {fault.text}") from None
@@ -172,8 +182,12 @@ def build_simple_network(
     network = Network(precision=precision, device=device, seed=seed)
     hidden = len(options.layer_sizes) - 2
     top = _input_layer(network, options)
-    for layer in range(hidden):
-        product = f"W{layer}*" + ("features" if layer == 0 else f"H{layer}")
+    first = 0
+    if options.words > 1:
+        first, top = 1, _lookup(network, options, top)
+    for layer in range(first, hidden):
+        below = f"H{layer}" if layer > first else "LookupTable" if first else "features"
+        product = f"W{layer}*{below}"
         kind = options.layer_type(layer)
         top = _affine(network, options, layer, top, product, f"{product}+B{layer}" if kind else f"H{layer + 1}")
         if kind:
@@ -204,16 +218,21 @@ def _input_layer(network: Network, options: SimpleNetworkOptions) -> Node:
     return network.add("PerDimMeanVarNormalization", "MVNormalizedFeatures", features, mean, deviation)
 
 
+def _lookup(network: Network, options: SimpleNetworkOptions, features: Node) -> Node:
+    """The table and what it gives for each word of the input, one above the other."""
+    words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
+    table = network.add("LearnableParameter", "E0", rows=rows, cols=words, **_initial(options))
+    return network.add("LookupTable", "LookupTable", table, features)
+
+
+def _initial(options: SimpleNetworkOptions) -> dict[str, Any]:
+    init = "uniform" if options.uniform_init else "gaussian"
+    return {"init": init, "initValueScale": options.init_scale}
+
+
 def _affine(network: Network, options: SimpleNetworkOptions, layer: int, x: Node, product: str, total: str) -> Node:
-    rows, columns = options.layer_sizes[layer + 1], options.layer_sizes[layer]
-    weights = network.add(
-        "LearnableParameter",
-        f"W{layer}",
-        rows=rows,
-        cols=columns,
-        init="uniform" if options.uniform_init else "gaussian",
-        initValueScale=options.init_scale,
-    )
+    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
+    weights = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=columns, **_initial(options))
     bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
     return network.add("Plus", total, network.add("Times", product, weights, x), bias)
 
@@ -222,8 +241,12 @@ def _add_criteria(network: Network, options: SimpleNetworkOptions, labels: Node,
     """Training and evaluation criterion, one node for both when they are the same."""
 
     def add(kind: str, name: str) -> Node:
-        # CrossEntropy takes probabilities; the others take the output layer itself.
-        return network.add(kind, name, labels, posterior if kind == "CrossEntropy" else last)
+        # CrossEntropy and Logistic take probabilities, of one class among all and of each; the others the output layer.
+        if kind == "Logistic":
+            top = network.nodes.get("LogisticProb") or network.add("Sigmoid", "LogisticProb", last)
+        else:
+            top = posterior if kind == "CrossEntropy" else last
+        return network.add(kind, name, labels, top)
 
     kinds = CRITERIA | ERRORS
     training, evaluation = options.training_criterion.lower(), options.eval_criterion.lower()

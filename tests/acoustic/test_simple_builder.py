@@ -106,6 +106,8 @@ def test_dropout_nodes_follow_hidden_layers_and_feed_the_next():
         ("squareError", "squareerror", (["SquareError"], ["SquareError"])),
         ("crossEntropyWithSoftmax", "classificationError", (["CrossEntropyWithSoftmax"], ["EvalClassificationError"])),
         ("CrossEntropy", "SquareError", (["CrossEntropy"], ["SquareError"])),
+        ("logistic", "Logistic", (["Logistic"], ["Logistic"])),
+        ("SquareError", "Logistic", (["SquareError"], ["Logistic"])),
     ],
 )
 def test_criterion_names_of_book_and_code_in_any_case(criterion, evaluation, names):
@@ -128,6 +130,33 @@ def test_cross_entropy_on_posteriors_equals_cross_entropy_with_softmax():
         engine.forward(matrices)
         values.append(engine.value(criterion).item())
     assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_logistic_is_on_the_probability_of_each_class_alone():
+    network = build_simple_network(options_of("layerSizes=4:3:2\ntrainingCriterion=Logistic\nevalCriterion=logistic"))
+    assert [operand.name for operand in network["Logistic"].operands] == ["labels", "LogisticProb"]
+    assert (network["LogisticProb"].type_name, network["LogisticProb"].operands[0].name) == ("Sigmoid", "HLast")
+
+
+def test_lookup_table_stands_for_the_first_layer_and_is_shared_by_the_words():
+    network = build_simple_network(options_of("layerSizes=12:2:5:3\nlookupTableOrder=3\nlayerTypes=Tanh"))
+    assert describe(network)[:8] == [
+        "features=InputValue()",
+        "E0=LearnableParameter()",
+        "LookupTable=LookupTable(E0,features)",
+        "W1=LearnableParameter()",
+        "B1=LearnableParameter()",
+        "W1*LookupTable=Times(W1,LookupTable)",
+        "W1*LookupTable+B1=Plus(W1*LookupTable,B1)",
+        "H2=Tanh(W1*LookupTable+B1)",
+    ]
+    assert network["E0"].value.shape == (2, 4)
+    assert network["W1"].value.shape == (5, 6)
+    assert network["W2*H1"].operands[1].name == "H2"
+    direct = build_simple_network(options_of("layerSizes=12:2:3\nlookupTableOrder=3"))
+    assert direct["W1"].value.shape == (3, 6)
+    for order in (0, 1):
+        assert "E0" not in build_simple_network(options_of(f"layerSizes=12:2:3\nlookupTableOrder={order}")).nodes
 
 
 def test_initial_values_follow_the_book_and_the_seed():
@@ -154,12 +183,17 @@ def test_initial_values_follow_the_book_and_the_seed():
             "layerSizes=4:2\nlayerTypes=Sigmod",
             r"net\.cntk:3: B\.layerTypes: Sigmod is unknown; expected one of Sigmoid",
         ),
-        ("layerSizes=4:2\ntrainingCriterion=Logistic", "trainingCriterion: Logistic is not built yet; expected one of"),
-        ("layerSizes=4:2\ntrainingCriterion=ErrorPrediction", "ErrorPrediction is unknown; expected one of Cross"),
+        (
+            "layerSizes=4:2\ntrainingCriterion=ClassBasedCrossEntropyWithSoftmax",
+            "trainingCriterion: ClassBasedCrossEntropyWithSoftmax is not built yet; expected one of",
+        ),
+        ("layerSizes=4:2\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of Cross"),
         ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion: Accuracy is unknown; expected one of"),
         ("layerSizes=4:2\nrnnType=LSTM", r"net\.cntk:3: rnnType is LSTM, which is not built yet; expected SIMPLENET"),
         ("layerSizes=4:2\nrecurrentLayer=1", "B.recurrentLayer belongs to recurrent networks"),
-        ("layerSizes=4:2\nlookupTableOrder=3", "lookupTableOrder is 3; expected 0 or 1"),
+        ("layerSizes=4:2\nlookupTableOrder=-1", "lookupTableOrder is -1; expected 0 or more"),
+        ("layerSizes=6:2\nlookupTableOrder=3", "B.lookupTableOrder: 3, layerSizes 6:2; expected layerSizes with a"),
+        ("layerSizes=7:3:2\nlookupTableOrder=3", "expected layerSizes with a multiple of 3 first"),
         ("layerSizes=4:2\nneedprioor=true", r"B\.needprioor is not known here; did you mean needPrior"),
         ("needPrior=true", r"B\.layerSizes is not set"),
         ("layerSizes=4:2\noutputLayerSize=3", "outputLayerSize is 3; expected the last of layerSizes"),
