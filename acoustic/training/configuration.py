@@ -29,6 +29,7 @@ READ = {
     "eval_criterion": ("evalCriterionNodeName", "text"),
     "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
     "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
+    "execution_engine": ("executionEngine", "text"),
     "check_gradients": ("gradientcheck", "bool"),
     "gradient_digits": ("sigFigs", "int"),
     "trace_level": ("traceLevel", "int"),
@@ -48,7 +49,6 @@ OTHER = (
     "numPrevLearnRate",
 )
 WITHOUT_EFFECT = {
-    "executionEngine": "any order of the nodes gives the same",
     "parallelTrain": "one process trains",
     "learnerType": "SGD is the only one",
 }

@@ -9,7 +9,7 @@ import numpy as np
 from acoustic.engine import Engine
 from acoustic.network import Network
 from acoustic.training.evaluation import Totals, scalar
-from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
 from acoustic.training.update import Updater
 from readers.errors import ModelError
 
@@ -34,7 +34,7 @@ class Learner:
     ) -> None:
         self.reader, self.options, self.seed = reader, options, seed
         self.criterion, self.names = criterion, names
-        self.engine = Engine(network, names)
+        self.engine = Engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
         self.updater = Updater(network, options)
         self.transform: Callable[[Matrices], Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None

@@ -14,6 +14,7 @@ from acoustic.training.rules import Momentum, Rule
 from readers.config_values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
+SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class TrainingOptions:
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
     precompute_all_data: bool = True  # statistics from all the data, else from one epoch of it
     packed_samples: int = 0  # how many images a convolution may pack at a time; 0: as many as is fastest
+    execution_engine: str = SYNCHRONOUS  # or ASYNCHRONOUS: branches of the network at the same time
     trace_level: int = 0
     show_every: int = 10  # minibatches
     show_first: int = 0  # this many minibatches of an epoch are shown one by one
@@ -83,6 +85,10 @@ class TrainingOptions:
         _require("epochSize", self.epoch_size >= 0, self.epoch_size, "a number of frames, or 0 for all the data")
         _require("numMBsToShowResult", self.show_every > 0, self.show_every, "a number of minibatches > 0")
         _require("maxTempMemSizeInSamplesForCNN", self.packed_samples >= 0, self.packed_samples, "a number >= 0")
+        engine = self.execution_engine.lower()
+        expected = f"{SYNCHRONOUS} or {ASYNCHRONOUS}"
+        _require("executionEngine", engine in (SYNCHRONOUS, ASYNCHRONOUS), self.execution_engine, expected)
+        object.__setattr__(self, "execution_engine", engine)
         self._check_schedules()
         self._check_rates()
         threshold = self.clipping_threshold

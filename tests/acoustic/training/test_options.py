@@ -90,6 +90,7 @@ def test_automatic_control_that_is_off_is_accepted(line):
     ("line", "message"),
     [
         ("momentumPerMb2=0.9", r"train\.cntk:4: SGD\.momentumPerMb2 is not known here; did you mean momentumPerMB"),
+        ("executionEngine=both", r"train\.cntk:4: SGD\.executionEngine: both; expected synchronous or asynchronous"),
         ("minibatchSize=0", r"train\.cntk:4: SGD\.minibatchSize: 0; expected a number of frames > 0"),
         ("minibatchSize=many", r"train\.cntk:4: SGD\.minibatchSize is 'many'; expected an integer"),
         ("dropoutRate=0.2:1.0", r"train\.cntk:4: SGD\.dropoutRate: 1\.0; expected 0 <= rate < 1"),
@@ -186,6 +187,11 @@ def test_a_search_needs_no_learning_rate():
     with pytest.raises(ConfigError, match="learningRatesPerMB: missing"):
         text = text.replace("SearchBeforeEpoch", "AdjustAfterEpoch")
         training_options(Config.from_text(text, "t").block("SGD"))
+
+
+@pytest.mark.parametrize(("lines", "engine"), [((), "synchronous"), (["executionEngine=Asynchronous"], "asynchronous")])
+def test_execution_engine(lines, engine):
+    assert options_of(*lines).execution_engine == engine
 
 
 def test_adaptation_and_gradient_check():

@@ -111,6 +111,15 @@ def test_a_short_last_minibatch_uses_the_momentum_of_its_frames(array_reader):
     assert network["W0"].value.item() == pytest.approx(1 - 0.0375 - 0.023375)
 
 
+def test_the_asynchronous_engine_trains_the_same_network(ring_reader):
+    networks = [
+        train(ring_network(dropout=True), ring_reader(300), ring_options(2, execution_engine=engine)).network
+        for engine in ("synchronous", "asynchronous")
+    ]
+    for node in networks[0].parameters():
+        np.testing.assert_allclose(node.value, networks[1][node.name].value, rtol=1e-3, atol=1e-5)
+
+
 def test_learning_rate_zero_leaves_the_parameters_alone(ring_reader):
     network = ring_network()
     before = network["W0"].value.copy(order="F")
