@@ -57,8 +57,12 @@ class Network:
 
     def initialise(self, node: Node) -> None:
         """Give a parameter or constant its initial value; other nodes have none.  Raises ModelError."""
-        if not node.is_stored or node.is_precomputed:
-            return
+        if node.is_stored and not node.is_precomputed:
+            self.check_size(node)
+            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+
+    def check_size(self, node: Node) -> None:
+        """Raise ShapeError when the size of a parameter or constant is open still, ModelError when it is too large."""
         rows, cols = self.shapes[node.name]
         if 0 in (rows, cols):
             raise ShapeError(
@@ -66,7 +70,6 @@ class Network:
             )
         if rows * cols * 8 > _memory():
             raise ModelError(f"{node.where}: {rows}x{cols} numbers; expected a matrix that fits this machine's memory")
-        node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
 
     def add_node(
         self,

@@ -36,7 +36,7 @@ def ndl_options(block: Config) -> NdlOptions:
 
     networkDescription: the file; `load` and `run` of the block count before those in the file; a file without sections
     is run as a whole.  Without networkDescription `load` and `run` name blocks of the configuration.
-    Raises ConfigError with file and line for whatever does not parse.
+    Raises ArgonautError with file and line for whatever does not parse, and for nodes that do not fit together.
     """
     check_keys(block, KEYS, {})
     offset = block.int("randomSeedOffset", 0)
@@ -50,7 +50,15 @@ def ndl_options(block: Config) -> NdlOptions:
         script = _from_configuration(block, macros)
     for macro in script.macros:
         macros.define(macro)
-    return NdlOptions(macros, Script(script.statements), offset, dump)
+    options = NdlOptions(macros, Script(script.statements), offset, dump)
+    _network(options, Network(), values=False)  # what is wrong with it shows before anything starts
+    return options
+
+
+def _network(options: NdlOptions, network: Network, values: bool) -> Network:
+    Scope(network, options.macros).evaluate(options.script, values=values)
+    network.validate()
+    return network
 
 
 def _sections(block: Config, key: str) -> tuple[Name, ...]:
@@ -103,9 +111,7 @@ def build_ndl_network(options: NdlOptions, precision: str = "float", device: str
 
     Raises ConfigError, ModelError and ShapeError that name the line of the description and the macros on the way.
     """
-    network = Network(precision=precision, device=device, seed=seed + options.seed_offset)
-    Scope(network, options.macros).evaluate(options.script)
-    network.validate()
+    network = _network(options, Network(precision, device, seed + options.seed_offset), values=True)
     if options.dump_path is not None:
         with atomic_write(options.dump_path) as file:
             file.write("".join(f"{line}\n" for line in network.describe()).encode())

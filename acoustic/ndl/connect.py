@@ -29,8 +29,11 @@ class Connection:
         self._names = expansion.names
         self._constants: dict[str, Planned] = {}
 
-    def make(self) -> list[Node]:
-        """Add the planned nodes to the network, in order as far as operands come first; values in order of the plan."""
+    def make(self, values: bool = True) -> list[Node]:
+        """Add the planned nodes to the network, in order as far as operands come first; values in order of the plan.
+
+        values: whether parameters get their initial values.
+        """
         network = self._names.network
         plan = self._expansion.plan
         for planned in list(plan):
@@ -42,17 +45,19 @@ class Connection:
             planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
             made.append(planned.made)
         for planned in plan:
-            self._initialise(planned)
+            assert planned.made is not None
+            self._initialise(planned.made, values)
         return made
 
-    def _initialise(self, planned: Planned) -> None:
-        node = planned.made
-        assert node is not None
-        if node.is_stored and not node.is_precomputed:
-            try:
-                self._names.network.initialise(node)
-            except OSError as fault:
-                raise ConfigError(f"{node.where}: {fault}; expected a readable file") from fault
+    def _initialise(self, node: Node, values: bool) -> None:
+        network = self._names.network
+        try:
+            if values:
+                network.initialise(node)
+            elif node.is_stored and not node.is_precomputed:
+                network.check_size(node)
+        except OSError as fault:
+            raise ConfigError(f"{node.where}: {fault}; expected a readable file") from fault
 
     def _bind(self, planned: Planned) -> None:
         """Sort the arguments of a call into operands and options by the declarations of the node type."""

@@ -43,10 +43,11 @@ class Scope:
         self.macros = macros if macros is not None else MacroTable(shipped_macros())
         self._top = Frame("", self.macros)
 
-    def evaluate(self, source: Source | Span | Script, define_macros: bool = True) -> list[Node]:
+    def evaluate(self, source: Source | Span | Script, define_macros: bool = True, values: bool = True) -> list[Node]:
         """Add the nodes of a script, or of a few statements, to the network; returns them, operands first.
 
-        define_macros: whether the script may define macros, which stay defined for what follows.
+        define_macros: whether the script may define macros, which stay defined for what follows; values: whether
+        parameters get their initial values, or the description is only checked.
         Names stay too: a later call may use them, and none may be assigned twice.  Raises ArgonautError with file,
         line and the macros on the way; network and names are then as before.
         """
@@ -65,7 +66,7 @@ class Scope:
             expansion = Expansion(Names(network))
             for statement in script.statements:
                 expansion.statement(statement, self._top)
-            made = Connection(expansion).make()
+            made = Connection(expansion).make(values)
             self._mark(expansion)
         except ArgonautError:
             network.nodes, network.shapes, self._top.names = nodes, shapes, names

@@ -225,6 +225,13 @@ def test_action_train_takes_the_builder_that_is_there(files, builders, expected)
     assert Train(inner, Machine()).network().shapes["H1"].rows == 9
 
 
+def test_action_train_finds_faults_of_the_description_before_it_runs(files):
+    folder = files(net=SAME.replace("L2=SBFF(L1, 4, 5)", "L2=SBFF(L1, 4, 6)"))
+    text = (ACTION + "NDLNetworkBuilder=[networkDescription={0}/net.ndl]").replace("{0}", str(folder))
+    with pytest.raises(ArgonautError, match=r"SBFF called at .*net.ndl:5\): node 'L2.BFF.FF.T' \(Times\)"):
+        Train(Config.from_text(text, "exp.cntk"), Machine())
+
+
 @pytest.mark.parametrize(
     ("builders", "message"),
     [
