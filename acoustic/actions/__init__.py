@@ -15,6 +15,9 @@ ACTIONS = {
     "trainrnn": "train:Train",
     "test": "evaluate:Evaluate",
     "eval": "evaluate:Evaluate",
+    "cv": "cross_validate:CrossValidate",
+    "adapt": "adapt:Adapt",
+    "gradientcheck": "gradient_check:CheckGradients",
     "write": "write:Write",
     "export": "export:Export",
     "edit": "edit:Edit",
@@ -24,7 +27,7 @@ ACTIONS = {
     "plot": "plot:Plot",
 }
 NOT_BUILT = (
-    *("adapt", "cv", "writewordandclass", "createlabelmap"),
+    *("writewordandclass", "createlabelmap"),
     *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
 )
 

@@ -8,6 +8,7 @@ from acoustic.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.log import figures_text
 from readers.config import Config
+from readers.errors import ConfigError
 from readers.minibatch import Reader
 from readers.report import RunReport
 
@@ -20,9 +21,9 @@ class Evaluate(Action):
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("modelPath"))
         # The figures do not depend on it; CNTK's 40960 frames would only take memory.
-        self.minibatch_size = config.ints("minibatchSize", "4096")[0]
-        self.epoch_size = config.int("epochSize", 0)
-        self.show_every = config.int("numMBsToShowResult", 100)
+        self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
+        self.epoch_size = at_least(config, "epochSize", config.int("epochSize", 0), 0)
+        self.show_every = at_least(config, "numMBsToShowResult", config.int("numMBsToShowResult", 100), 1)
         self.names = config.array("evalNodeNames", [])
         check_reader(config, "reader")
 
@@ -38,7 +39,7 @@ class Evaluate(Action):
     def roots(self, network: Network) -> list[str]:
         return evaluation_nodes(network, self.names)
 
-    def _evaluate(self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress) -> None:
+    def _evaluate(self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress) -> Totals:
         perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]
         totals, window = Totals(names), Totals(names)
 
@@ -58,6 +59,14 @@ class Evaluate(Action):
         evaluate(engine, reader.minibatches(0, self.minibatch_size, self.epoch_size), names, each)
         show_window()
         log(f"Final Results: {result_line(0, totals, perplexities)}")
+        return totals
+
+
+def at_least(config: Config, key: str, value: int, smallest: int) -> int:
+    """value, unless it is less: ConfigError."""
+    if value < smallest:
+        raise ConfigError(f"{config.where(key)}: {key} is {value}; expected {smallest} or more")
+    return value
 
 
 def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:

@@ -6,6 +6,7 @@ from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, 
 from acoustic.ndl import build_ndl_network, ndl_options
 from acoustic.network import Network
 from acoustic.simple_builder import build_simple_network, simple_network_options
+from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.configuration import training_options
 from acoustic.training.sgd import train
@@ -37,9 +38,7 @@ class Train(Action):
         require_writable(self.model_path)  # else it would show after the last epoch
         self.options = training_options(sgd)
         self.make_mode = config.bool("makeMode", True)
-        builder = _builder(config)
-        read_options, self.build = BUILDERS[builder]
-        self.network_options = read_options(config.block(builder))
+        self._read_start(config)
         self.readers = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
         for name in self.readers:
             check_reader(config, name)
@@ -50,6 +49,7 @@ class Train(Action):
             log(f"{self.model_path} is there: no further training is necessary.")
             return RunReport("utterances")
         network = self.network()
+        reference = self.reference()
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self.open_reader(name, log, progress)) for name in self.readers]
             train(
@@ -63,8 +63,22 @@ class Train(Action):
                 seed=self.machine.seed,
                 log=log,
                 progress=progress,
+                reference=reference,
             )
             return losses(*readers)
+
+    def _read_start(self, config: Config) -> None:
+        """Read what training starts from.  Raises ConfigError."""
+        if self.options.adaptation_weight:
+            where = config.block("SGD").where("adaptationRegType")
+            raise ConfigError(f"{where}: KL adaptation of a network that has learned nothing; expected action=adapt")
+        builder = builder_of(config)
+        read_options, self.build = BUILDERS[builder]
+        self.network_options = read_options(config.block(builder))
+
+    def reference(self) -> Reference | None:
+        """The fixed model of KL adaptation; None without it."""
+        return None
 
     def network(self) -> Network:
         """The network of the description, with its initial values."""
@@ -72,7 +86,7 @@ class Train(Action):
         return self.build(self.network_options, machine.precision, machine.device, machine.seed)
 
 
-def _builder(config: Config) -> str:
+def builder_of(config: Config) -> str:
     """The name of the block that describes the network, the innermost.  Raises ConfigError.
 
     Blocks of other builders are passed over beside one of ours, as in configurations that hold several.

@@ -12,6 +12,7 @@ worked example: train the network that block TIMIT_Train describes, then test it
   randomSeed         of initial weights, order of the data and dropout (default 0)
   traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
   stderr             log file: this name, the commands and .log
+  doneFile           written when every command has come to its end
   makeMode           true (default) continues a training where it stopped, false starts it again
 
 A training leaves, beside its modelPath MODEL: a model per epoch and a checkpoint, MODEL.history.jsonl, MODEL.png
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import TextIO
 
 from readers.errors import ConfigError
-from readers.files import require_writable
+from readers.files import atomic_write, require_writable
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
@@ -53,6 +54,7 @@ def run(argv: list[str]) -> int:
     with open_log(config, commands) as log:
         for warning in config.warnings:
             log(f"warning: {warning}")
+        done = done_file(config)
         machine = read_machine(config)
         # All of them are made, and so checked, before the first one starts.
         actions = {}
@@ -64,8 +66,22 @@ def run(argv: list[str]) -> int:
                 actions[title] = make_action(name, block, machine)
         with cpu_threads(config):
             statuses = [run_action(log, title, action) for title, action in actions.items()]
+        if done is not None and max(statuses) < 2:
+            with atomic_write(done, "w") as file:
+                file.write(f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         log.closing("COMPLETED.")
     return max(statuses)
+
+
+def done_file(config) -> Path | None:
+    """The file that is to say that the run has ended well, one of an earlier run removed; None: not asked for."""
+    name = config.text("doneFile", "")
+    if not name:
+        return None
+    path = Path(name)
+    require_writable(path)
+    path.unlink(missing_ok=True)
+    return path
 
 
 class Log:

@@ -1,0 +1,38 @@
+"""Action adapt: a trained model learns from new data, held near what it was by KL regularisation (CNTK book 3.5.2)."""
+
+from acoustic.actions.train import Train
+from acoustic.model_file import load_model
+from acoustic.network import Network
+from acoustic.training.adaptation import Reference
+from readers.config import Config
+from readers.errors import ConfigError
+
+ORIGINAL = ("originalModelFileName", "origModelFileName")  # the book's name, the tool's
+
+
+class Adapt(Train):
+    """Blocks: SGD, reader and, when there is one, cvReader; originalModelFileName, refNodeName, makeMode.
+
+    Without adaptationRegType=KL it only trains on, from a copy of the original model.
+    """
+
+    blocks = ("SGD", "reader", "cvReader")
+
+    def _read_start(self, config: Config) -> None:
+        given = [key for key in ORIGINAL if config.has(key)]
+        self.original = config.path(given[0] if given else ORIGINAL[0])
+        self.reference_node = config.text("refNodeName", "")
+        if self.options.adaptation_weight and not self.reference_node:
+            raise ConfigError(
+                f"{config.where()}: refNodeName is missing; expected a node of {self.original}, for instance "
+                "PosteriorProb"
+            )
+
+    def network(self) -> Network:
+        """A copy of the original model."""
+        return load_model(self.original, self.machine.precision, self.machine.device)
+
+    def reference(self) -> Reference | None:
+        if not self.options.adaptation_weight:
+            return None
+        return Reference(self.network(), self.reference_node)

@@ -1,0 +1,86 @@
+"""Action cv: evaluates the models of a training epoch by epoch, and names the best (CNTK book 3.5.4)."""
+
+import math
+import time
+from pathlib import Path
+
+from acoustic.actions.base import Log, Machine, Progress, losses
+from acoustic.actions.evaluate import Evaluate, at_least
+from acoustic.engine import Engine
+from acoustic.model_file import load_model
+from acoustic.network import Network
+from acoustic.training.evaluation import check_inputs
+from readers.config import Config
+from readers.errors import ConfigError, ModelError
+from readers.report import RunReport
+
+
+class CrossValidate(Evaluate):
+    """Block: reader; modelPath, crossValidationInterval, evalNodeNames, sleepTimeBetweenRuns and as action test.
+
+    crossValidationInterval=start:increment:end names the files modelPath.start, modelPath.(start + increment), ...; for
+    the first one that is missing, modelPath itself is taken: the model after the last epoch.
+    """
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine)
+        interval = list(config.ints("crossValidationInterval"))
+        where = config.where("crossValidationInterval")
+        if len(interval) != 3 or interval[0] < 0 or interval[1] < 1 or interval[2] < interval[0]:
+            written = ":".join(map(str, interval))
+            raise ConfigError(f"{where}: crossValidationInterval is {written}; expected start:increment:end, in epochs")
+        self.epochs = range(interval[0], interval[2] + 1, interval[1])
+        self.pause = at_least(config, "sleepTimeBetweenRuns", config.int("sleepTimeBetweenRuns", 0), 0)
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        results: list[tuple[Path, dict[str, float]]] = []
+        # As in the tool, the order of the data is left to the reader's own `randomize`: sums do not depend on it.
+        with self.open_reader("reader", log, progress) as reader:
+            for path in self._models(log):
+                if results and self.pause:
+                    time.sleep(self.pause)
+                network = load_model(path, self.machine.precision, self.machine.device)
+                names = self.roots(network)
+                engine = Engine(network, names)
+                check_inputs(engine, reader)
+                log(f"Model {path} --> ")
+                results.append((path, self._evaluate(engine, reader, names, log, progress).averages()))
+            if not results:
+                raise ModelError(
+                    f"{self.model_path}: none of its models is there; expected {self._path(self.epochs[0])}"
+                )
+            for line in best_lines(results):
+                log(line)
+            return losses(reader)
+
+    def network(self) -> Network:
+        """The first model that there is."""
+        paths = [*(self._path(epoch) for epoch in self.epochs), self.model_path]
+        path = next((path for path in paths if path.exists()), paths[0])
+        return load_model(path, self.machine.precision, self.machine.device)
+
+    def _path(self, epoch: int) -> Path:
+        return Path(f"{self.model_path}.{epoch}")
+
+    def _models(self, log: Log) -> list[Path]:
+        """The files to evaluate."""
+        found: list[Path] = []
+        for epoch in self.epochs:
+            path = self._path(epoch)
+            if not path.exists():
+                log(f"Model {path} does not exist.")
+                if self.model_path in found or not self.model_path.exists():
+                    continue
+                path = self.model_path
+            found.append(path)
+        return found
+
+
+def best_lines(results: list[tuple[Path, dict[str, float]]]) -> list[str]:
+    """Per node the model with the smallest figure, the first of equals."""
+    lines = ["Best models:", "------------"]
+    for index, name in enumerate(results[0][1]):
+        comparable = [result for result in results if name in result[1]]
+        path, figures = min(comparable, key=lambda result: (math.isnan(result[1][name]), result[1][name]))
+        lines.append(f"Based on Err[{index}]: Best model = {path} with min err {figures[name]:.8g} ({name})")
+    return lines

@@ -1,0 +1,83 @@
+"""Action gradientCheck: computed against numeric derivatives, parameter by parameter (CNTK book 3.3.1.6, eq. 2.5)."""
+
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.actions.evaluate import at_least
+from acoustic.actions.train import BUILDERS, builder_of
+from acoustic.engine import Engine
+from acoustic.model_file import load_model
+from acoustic.network import Network
+from acoustic.training.evaluation import check_inputs
+from acoustic.training.gradient_test import check_elements, report_lines
+from acoustic.training.precompute import precompute
+from readers.config import Config
+from readers.errors import ModelError
+from readers.report import RunReport
+
+MINIBATCH = 64  # frames: an error of a formula shows in few
+
+
+class CheckGradients(Action):
+    """Blocks: reader and a network builder, or modelPath instead; trainCriterionNodeName, sigFigs, minibatchSize,
+    numGradientSamples, dropoutRate.
+
+    One minibatch is computed in double precision whatever `precision` says; statistics that are not known yet are taken
+    from it.  The report counts parameters; one whose derivatives differ in the first sigFigs digits has failed.
+    """
+
+    blocks = ("reader", *BUILDERS)
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        self.from_file = not any(config.has(name) for name in BUILDERS)
+        super().__init__(config, machine, config.path("modelPath") if self.from_file else Path("network"))
+        if not self.from_file:
+            builder = builder_of(config)
+            read_options, self.build = BUILDERS[builder]
+            self.network_options = read_options(config.block(builder))
+        self.criterion = config.text("trainCriterionNodeName", "")
+        self.digits = at_least(config, "sigFigs", config.int("sigFigs", 6), 1)
+        self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", str(MINIBATCH))[0], 1)
+        self.num_samples = at_least(config, "numGradientSamples", config.int("numGradientSamples", 10), 1)
+        self.dropout_rate = config.floats("dropoutRate", "0")[0]
+        check_reader(config, "reader")
+
+    def network(self) -> Network:
+        if self.from_file:
+            return load_model(self.model_path, "double", self.machine.device)
+        return self.build(self.network_options, "double", self.machine.device, self.machine.seed)
+
+    def roots(self, network: Network) -> list[str]:
+        if not self.criterion and not network.criteria:
+            raise ModelError("the network has no training criterion; expected one, or trainCriterionNodeName")
+        return [network[self.criterion].name if self.criterion else network.criteria[0]]
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = self.network()
+        (criterion,) = self.roots(network)
+        engine = Engine(network, [criterion])
+        with self.open_reader("reader", log, progress) as reader:
+            check_inputs(engine, reader)
+            minibatch = next(iter(reader.minibatches(0, self.minibatch_size, 0)), None)
+            if minibatch is None:
+                raise ModelError("the reader gave no minibatch; expected at least one")
+            precompute(network, lambda: [minibatch.matrices])
+            checks = check_elements(
+                engine,
+                criterion,
+                minibatch.matrices,
+                num_samples=self.num_samples,
+                seed=self.machine.seed,
+                dropout_rate=self.dropout_rate,
+            )
+        log(f"Gradient check of {criterion} over {minibatch.num_frames} frames, {self.digits} digits:")
+        for line in report_lines(checks, self.digits):
+            log(line)
+        report = RunReport("parameters")
+        for check in checks:
+            if check.agrees(self.digits):
+                report.done()
+            else:
+                report.fail(check.name, f"computed {check.computed:.10g}, numeric {check.numeric:.10g}")
+        return report
