@@ -126,6 +126,9 @@ class Connection:
             text: str | None = value.text
         else:
             found = self._names.resolve(value, word=option.kind in (str, bool))
+            number = self._number_of(found)
+            if number is not None and option.kind in (int, float):
+                return number
             if not isinstance(found, Reference):
                 name = found.path if isinstance(found, Planned) else found.name
                 raise ConfigError(
@@ -136,16 +139,29 @@ class Connection:
             text = found.expression.text
         return parse_bool(text, planned.where, option.name) if option.kind is bool else text
 
+    def _number_of(self, found: Any) -> Any:
+        """What a Constant (1x1) holds, which the book gives for some options; None for anything else."""
+        if isinstance(found, Node):
+            return found.value[0, 0] if found.type_name == "Constant" and found.value.size == 1 else None
+        if isinstance(found, Planned) and found.kind is node_class("Constant") and len(found.arguments) == 1:
+            value = found.kind.options[0]
+            sizes = [name for name, _ in found.named if name.lower() != "tag"]
+            return None if sizes else self._option(value, found.arguments[0], found)
+        return None
+
     def _operand(self, value: Any, planned: Planned) -> Planned | Node:
         """The node that an argument stands for; a number becomes a Constant (1x1)."""
         found = self._names.resolve(value)
         return self._constant(found) if isinstance(found, Reference) else found
 
-    def _constant(self, number: Reference) -> Planned:
+    def _constant(self, number: Reference) -> Planned | Node:
         """A Constant of the variable's name, one for all uses of the variable; without a variable unnamed."""
+        assert isinstance(number.expression, Number)
         path = number.path or self._expansion.unnamed(number.frame)
         if path not in self._constants:
-            assert isinstance(number.expression, Number)
+            made = self._names.existing(path)
+            if made is not None and made.settings == {"value": number.expression.value, "rows": 1, "cols": 1}:
+                return made  # from statements before these
             where = number.frame.trace(number.expression.where)
             planned = Planned(node_class("Constant"), path, where, [], [], options={"value": number.expression.value})
             self._expansion.claim(planned)

@@ -42,8 +42,10 @@ class Expansion:
         name, value = statement.name, statement.value
         known = frame.names.get(name.lower()) if name else None
         if known is not None and not self.names.is_gone(known.symbol):
-            if isinstance(known.value, Call) and without_tags(known.value) == without_tags(value):
+            bare = without_tags(value)
+            if known.value is not None and without_tags(known.value) == bare != value:
                 # The book adds a tag by saying the call again with it (4.1.3.2).
+                assert isinstance(value, Call)
                 self._tag(value, known.symbol, frame)
                 return known.symbol
             if known.optional and not isinstance(value, Call):

@@ -198,6 +198,8 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
         ("y=SBFF(x,2,4,r=2)", "net.ndl:2: r is a parameter of SBFF; expected its value by position, once"),
         ("X=Input(3)", "net.ndl:2: X is assigned already, at net.ndl:1; expected a new name"),
         ("s=1\nS=2", "net.ndl:3: S is assigned already, at net.ndl:2"),
+        ("y=Exp(x)\ny=Exp(x)", "net.ndl:3: y is assigned already, at net.ndl:2"),
+        ("y=Exp(x)\ny=Log(x, tag=eval)", "net.ndl:3: y is assigned already, at net.ndl:2"),
         ("relu=Exp(x)", "net.ndl:2: relu is the name of a function; expected another name"),
         ("Tanh(a)=Exp(a)", "net.ndl:2: macro Tanh has a reserved name; expected another one"),
         ("evalNodes(a)=Exp(a)", "macro evalNodes has a reserved name"),
@@ -270,6 +272,12 @@ def test_macros_in_line_are_refused_and_those_of_a_snippet_are_global():
     assert edit.find("y").name == "y.Twice"
     with pytest.raises(ConfigError, match=r"edit.mel:1: macro M among statements in line; expected it in a snippet"):
         edit.evaluate(Source.from_text("M(a)=Exp(a)", "edit.mel"), define_macros=False)
+
+
+def test_a_number_used_again_is_the_same_constant():
+    made = scope("s=0.5\nx=Input(2)\ny=Scale(s, x)")
+    made.evaluate(Source.from_text("z=Scale(S, y)", "edit.mel"))
+    assert made.find("z").operands[0] is made.find("y").operands[0]
 
 
 def test_nodes_with_other_names_can_be_quoted_or_not():
