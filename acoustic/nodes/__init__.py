@@ -27,7 +27,7 @@ NOT_BUILT = (
     | dict.fromkeys(("CRF", "SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("ClassBasedCrossEntropyWithSoftmax", "CBCEWithSM"), "class-based language models")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
-    | dict.fromkeys(("SparseInputValue", "SparseInput", "SparseImageInput", "SparseImage"), "sparse inputs")
+    | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
     | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")
     | {"ROIPooling": "object detection"}
 )

@@ -8,9 +8,9 @@ from readers.errors import ModelError
 INITIALISATIONS = ("uniform", "gaussian", "fixedValue", "fromFile", "zero")
 
 
-@register_node("InputValue", "Input")
+@register_node("InputValue", "Input", "SparseInputValue", "SparseInput")
 class InputValue(Node):
-    """Features or labels: (rows, T), one column per frame, fed by the caller."""
+    """Features or labels: (rows, T), one column per frame, fed by the caller; sparse names mean the same."""
 
     options = (
         Option("rows", int, positional=True),

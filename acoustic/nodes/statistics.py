@@ -69,7 +69,7 @@ class NormalisationNode(Node):
         return x
 
 
-@register_node("PerDimMeanVarNormalization", "PerDimMVNorm")
+@register_node("PerDimMeanVarNormalization", "PerDimMVNorm", "PerDimMeanVarNorm")
 class PerDimMeanVarNormalization(NormalisationNode):
     """V = (X - mean) * invStdDev, the columns (rows, 1) repeated; dJ/dX = G * invStdDev.  [eq. 2.161]"""
 
