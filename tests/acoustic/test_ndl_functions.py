@@ -54,7 +54,8 @@ CALLS = {
     "4.1.4.23": "CrossEntropyWithSoftmax(labels, m), CEWithSM(labels, m)",
     "4.1.4.25": "ErrorPrediction(labels, m), ClassificationError(labels, m)",
     "4.1.4.26": "CosDistance(m, m2), CosDist(m, m2)",
-    "4.1.4.27": "CosDistanceWithNegativeSamples(m, m2, 1, 2), CosWithNegSamples(m, m2, 1, 2)",
+    "4.1.4.27": "CosDistanceWithNegativeSamples(m, m2, 1, 2), CosWithNegSamples(m, m2, 1, 2), "
+    "CosWithNegSamples(m, m2, Constant(1), Constant(2))",
     "4.1.4.28": "MatrixL1Reg(m), L1Reg(m), MatrixL2Reg(m), L2Reg(m)",
     "4.1.4.29": "Mean(m)",
     "4.1.4.30": "InvStdDev(m)",
