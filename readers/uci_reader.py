@@ -24,7 +24,7 @@ from readers.record_cache import CachedStream, RecordCache, Source, is_cache, op
 from readers.records import RecordOrder, RecordReader, RecordStream
 from readers.streams import describe
 from readers.uci import UCIBlock, UCILayout, read_uci
-from readers.uci_options import UCIOptions, UCIStream
+from readers.uci_options import LabelMap, UCIOptions, UCIStream
 
 
 class UCIFastReader(RecordReader):
@@ -210,3 +210,22 @@ class _FileColumns:
         if stream.labels is None:
             return np.ascontiguousarray(block.numbers[:, place])
         return stream.labels.classes(block.labels[place], lambda record: f"{self._file}:{block.lines[record]}")
+
+
+def create_label_maps(config: Config, progress: Progress | None = None) -> list[tuple[LabelMap, bool]]:
+    """(map, whether it is new) of every label mapping file that a reader's block names; those that are not there are
+    made from the data, of any number of labels.
+
+    Raises ConfigError when the block names none.
+    """
+    options = UCIOptions.from_config(config)
+    maps = [one.labels for one in options.streams if one.labels is not None and one.labels.path is not None]
+    if not maps:
+        raise ConfigError(f"{config.where()}: {config.full_name()} names no labelMappingFile; expected one to make")
+    found = [(label_map, label_map.grows) for label_map in maps]
+    options.streams = [one for one in options.streams if one.labels is not None and one.labels.grows]
+    for stream in options.streams:
+        stream.labels.limit = 0
+    if options.streams:
+        read_columns(options, progress)
+    return found

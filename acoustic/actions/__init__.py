@@ -25,11 +25,11 @@ ACTIONS = {
     "dumpnode": "dumpnode:DumpNode",
     "dumpnodes": "dumpnode:DumpNode",
     "plot": "plot:Plot",
+    "writewordandclass": "word_classes:WriteWordAndClass",
+    "createlabelmap": "label_map:CreateLabelMap",
+    "convertdbn": "convert_dbn:ConvertDbn",
 }
-NOT_BUILT = (
-    *("writewordandclass", "createlabelmap"),
-    *("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "convertdbn", "exportdbn", "pbn", "devtest"),
-)
+NOT_BUILT = (*("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "exportdbn", "pbn", "devtest"),)
 
 
 def make_action(name: str, config: Config, machine: Machine) -> Action:

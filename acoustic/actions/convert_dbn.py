@@ -1,0 +1,104 @@
+"""Action convertDBN: a network from a model file of dbn.exe (CNTK book 3.7)."""
+
+import numpy as np
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.model_file import save_model
+from acoustic.network import Network
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.training.options import OptionFault
+from readers.config import Config
+from readers.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
+from readers.errors import ConfigError
+from readers.files import require_writable
+from readers.report import RunReport
+from readers.streams import describe
+
+
+class ConvertDbn(Action):
+    """dbnModelPath; modelPath, which is written; layerTypes (Sigmoid) of the layers that are not linear,
+    trainingCriterion, evalCriterion, addDropoutNodes, and, for a model that is only pre-trained, outputLayerSize of the
+    layer to add, initValueScale, uniformInit and needPrior.  Nodes have the names that the simple builder gives."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        require_writable(self.model_path)
+        self.dbn_path = config.path("dbnModelPath")
+        training = config.text("trainingCriterion", "CrossEntropyWithSoftmax")
+        self.layer_types = tuple(config.array("layerTypes", ["Sigmoid"])) or ("",)
+        self.output_size = config.int("outputLayerSize", -1)
+        self.with_prior = config.bool("needPrior", False)
+        self.settings = {
+            "training_criterion": training,
+            "eval_criterion": config.text("evalCriterion", training),
+            "with_dropout": config.bool("addDropoutNodes", False),
+            "init_scale": config.float("initValueScale", 1.0),
+            "uniform_init": config.bool("uniformInit", True),
+        }
+        self._options((1, 1), self.layer_types)  # for its faults
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = self.network(log)
+        save_model(network, self.model_path)
+        log(f"Written: {self.model_path}")
+        return RunReport("models", 1)
+
+    def network(self, log: Log = lambda line: None) -> Network:
+        try:
+            model = read_dbn(self.dbn_path)
+        except OSError as fault:
+            where = self.config.where("dbnModelPath")
+            raise ConfigError(f"{where}: dbnModelPath: {describe(fault)}; expected a model of dbn.exe") from fault
+        for number, layer in enumerate(model.layers):
+            rows, cols = layer.weights.shape
+            log(f"DBN: layer {number}: {layer.kind}, {rows} x {cols}")
+        if model.prior is None and model.layers[-1].kind == OUTPUT_LAYER and not self.with_prior:
+            log("warning: the file has no priors; needPrior=true makes room for them, for training to fill")
+        return self._build(model)
+
+    def _build(self, model: DbnModel) -> Network:
+        sizes = [model.layers[0].weights.shape[1], *(len(layer.bias) for layer in model.layers)]
+        is_whole = model.layers[-1].kind == OUTPUT_LAYER
+        if not is_whole:
+            if self.output_size < 1:
+                raise ConfigError(
+                    f"{self.config.where('outputLayerSize')}: {self.dbn_path} is a pre-trained model without an output "
+                    "layer; expected outputLayerSize=..., the size of the one to add"
+                )
+            sizes.append(self.output_size)
+        hidden = model.layers[:-1] if is_whole else model.layers
+        given = [self.layer_types[min(k, len(self.layer_types) - 1)] for k in range(len(hidden))]
+        kinds = tuple("None" if layer.kind == LINEAR_LAYER else kind for layer, kind in zip(hidden, given)) or ("None",)
+        options = self._options(tuple(sizes), kinds, self.with_prior or model.prior is not None)
+        machine = self.machine
+        network = build_simple_network(options, machine.precision, machine.device, machine.seed)
+        self._fill(network, model, sizes[0])
+        return network
+
+    def _options(
+        self, sizes: tuple[int, ...], kinds: tuple[str, ...], with_prior: bool = False
+    ) -> SimpleNetworkOptions:
+        try:
+            return SimpleNetworkOptions(sizes, kinds, normalise_features=True, with_prior=with_prior, **self.settings)
+        except OptionFault as fault:
+            raise ConfigError(
+                f"{self.config.where(fault.key)}: {self.config.full_name(fault.key)}: {fault.text}"
+            ) from None
+
+    @staticmethod
+    def _fill(network: Network, model: DbnModel, num_inputs: int) -> None:
+        def put(name: str, values: np.ndarray) -> None:
+            dtype = network.backend.dtype
+            network.set_value(name, np.asfortranarray(values.reshape(values.shape[0], -1), dtype))
+
+        repeats = num_inputs // len(model.mean)  # the frames of the context window
+        put("MeanOfFeatures", np.tile(model.mean, repeats))
+        put("InvStdOfFeatures", np.tile(1 / model.deviation.astype(np.float64), repeats))
+        for number, layer in enumerate(model.layers):
+            put(f"W{number}", layer.weights)
+            put(f"B{number}", layer.bias)
+        if model.prior is not None:
+            put("Prior", model.prior)

@@ -1,0 +1,43 @@
+"""Action createLabelMap: the label mapping files that a UCIFastReader block names, from its data (CNTK book 3.5.10)."""
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from readers.config import Config
+from readers.config_syntax import Source
+from readers.errors import ConfigError
+from readers.minibatch import reader_class
+from readers.report import RunReport
+from readers.uci_reader import UCIFastReader, create_label_maps
+
+
+class CreateLabelMap(Action):
+    """section: the block, of a train command say, whose reader block names labelMappingFile; minibatchSize, which
+    changes nothing.  A file that is there is left alone."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        section = config.text("section")
+        config.ints("minibatchSize", "2048")
+        self.reader = config.block(section).block("reader")
+        super().__init__(config, machine, self.reader.path("file", "labels"))
+        kind = reader_class(self.reader)
+        if not issubclass(kind, UCIFastReader):
+            raise ConfigError(
+                f"{self.reader.where('readerType')}: createLabelMap does not work with {kind.__name__}; "
+                f"expected a section with readerType=UCIFastReader, not {section}"
+            )
+
+    def network(self) -> None:
+        """There is none."""
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        self.reader.merge(Source.from_text("allowMapCreation=true", "set by createLabelMap"))
+        report = RunReport("label maps")
+        for label_map, is_new in create_label_maps(self.reader, progress):
+            if is_new:
+                log(f"CreateLabelMap: {label_map.path}: {len(label_map.names)} labels")
+            else:
+                log(f"CreateLabelMap: {label_map.path} is there already: nothing to do.")
+            report.done()
+        return report

@@ -1,0 +1,107 @@
+"""Action writeWordAndClass: the vocabulary of a text, with word classes, for language models (CNTK book 3.5.9)."""
+
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from readers.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.files import atomic_write, require_writable
+from readers.report import RunReport
+from readers.streams import describe
+from readers.text import read_lines
+from readers.vocabulary import all_words, classed_words, count_words, first_words, num_above, write_vocabulary
+
+
+class WriteWordAndClass(Action):
+    """inputFile, outputVocabFile, vocabSize; nbrClass (0), with it outputWord2Cls and outputCls2Index; cutoff (2), unk
+    (<unk>), beginSequence and endSequence (</s>), outputMappingFile, makeMode (true: do nothing when all is there and
+    newer than the text)."""
+
+    blocks = ()
+    keeps_report = False
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("outputVocabFile"))
+        self.input_file = config.path("inputFile")
+        self.size = _at_least(config, "vocabSize", 1)
+        self.num_classes = _at_least(config, "nbrClass", 0, "0")
+        self.cutoff = config.int("cutoff", 2)  # the book's; the tool's own default is 1
+        self.unknown = _word(config, "unk", "<unk>")
+        self.begin, self.end = _word(config, "beginSequence", "</s>"), _word(config, "endSequence", "</s>")
+        self.make_mode = config.bool("makeMode", True)
+        self.mapping_file = config.path("outputMappingFile") if config.text("outputMappingFile", "") else None
+        self.class_files = ()
+        if self.num_classes:
+            self.class_files = (config.path("outputWord2Cls"), config.path("outputCls2Index"))
+        for path in self._outputs:
+            require_writable(path)
+
+    @property
+    def _outputs(self) -> list[Path]:
+        return [self.model_path, *self.class_files, *([self.mapping_file] if self.mapping_file else [])]
+
+    def network(self) -> None:
+        """There is none."""
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        if self.make_mode and self._up_to_date():
+            log("All output files up to date.")
+            return RunReport("words")
+        try:
+            lines = read_lines(self.input_file)
+        except OSError as fault:
+            where = self.config.where("inputFile")
+            raise ConfigError(f"{where}: inputFile: {describe(fault)}; expected a readable text") from fault
+        counts = count_words(lines, self.begin, self.end)
+        log(f"Vocabulary size {len(counts)}.")
+        usable = num_above(counts, self.cutoff)
+        if not usable:
+            raise FormatError(
+                f"{self.input_file}: no word is there more than {self.cutoff} times; expected one; see cutoff"
+            )
+        size = min(self.size, usable)
+        if size < self.size:
+            log(f"warning: vocabSize is {self.size}; {usable} of {len(counts)} words are there more than {self.cutoff} "
+                f"times; it is {size} now")  # fmt: skip
+        if self.num_classes:
+            words = classed_words(counts, size, self.num_classes, self.unknown)
+        else:
+            words = all_words(counts)
+        write_vocabulary(self.model_path, words)
+        if self.num_classes:
+            _write_lines(self.class_files[0], (word.word_class for word in words))
+            _write_lines(self.class_files[1], first_words(words, self.num_classes))
+            empty = self.num_classes - len({word.word_class for word in words})
+            if empty:
+                log(f"warning: {empty} of {self.num_classes} classes are empty; fewer classes, or more words, fill all")
+        if self.mapping_file:
+            _write_lines(self.mapping_file, (word.word for word in words))
+        for path in self._outputs:
+            log(f"Written: {path}")
+        return RunReport("words", len(words))
+
+    def _up_to_date(self) -> bool:
+        """Whether every output is there, and none is older than the text."""
+        if not all(path.exists() for path in self._outputs):
+            return False
+        newest = self.input_file.stat().st_mtime_ns if self.input_file.exists() else 0
+        return all(path.stat().st_mtime_ns >= newest for path in self._outputs)
+
+
+def _write_lines(path: Path, lines) -> None:
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _at_least(config: Config, name: str, least: int, *default: str) -> int:
+    value = config.int(name, *default)
+    if not least <= value < 1 << 31:
+        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least {least}")
+    return value
+
+
+def _word(config: Config, name: str, default: str) -> str:
+    word = config.text(name, default)
+    if word.split() != [word]:
+        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {word!r}; expected one word")
+    return word

@@ -1,0 +1,173 @@
+"""Model files of the older tool dbn.exe: fully connected networks, maybe only pre-trained layer by layer.
+
+    "DBN\\n", a comment and a zero byte (or "DBN" and a zero byte), "BDBN", version, number of layers
+    mean, deviation of the features (matrices gmean, gstddev)
+    "BNET", for each layer its kind and a zero byte, matrices W, a (the bias) and b (of no use here), "ENET"
+    the priors of the outputs (matrix Pu), if the last layer is a perceptron; "EDBN"
+
+A matrix is "BMAT", its name and a zero byte, rows, columns, float32 column by column, "EMAT".  Numbers are
+little-endian, counts 32 bits.  W has a row for each input.
+Source: the CNTK book, 3.7, tells that such files can be converted; their layout is that which the tool reads.
+"""
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import FormatError
+
+SIGMOID_LAYERS = ("rbmgaussbernoulli", "rbmbernoullibernoulli")
+LINEAR_LAYER = "rbmisalinearbernoulli"
+OUTPUT_LAYER = "perceptron"
+KINDS = (*SIGMOID_LAYERS, LINEAR_LAYER, OUTPUT_LAYER)
+MAX_LAYERS = 1000
+MAX_TEXT = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class DbnLayer:
+    """kind: one of KINDS; weights (outputs, inputs), bias (outputs,) float32."""
+
+    kind: str
+    weights: np.ndarray
+    bias: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class DbnModel:
+    """mean, deviation (values of a frame,) of the features; prior (outputs,) or None; all float32."""
+
+    version: int
+    comment: str
+    mean: np.ndarray
+    deviation: np.ndarray
+    layers: list[DbnLayer]
+    prior: np.ndarray | None
+
+
+def read_dbn(path: str | os.PathLike) -> DbnModel:
+    """A whole model.
+
+    Raises FormatError naming the byte where a file ends early, holds another tag, a layer of a kind that is not known,
+    or matrices that do not fit each other.
+    """
+    file = _DbnFile(path)
+    comment = file.header()
+    file.tag("BDBN")
+    version, num_layers = file.count("version"), file.count("number of layers")
+    if not 1 <= num_layers <= MAX_LAYERS:
+        raise FormatError(f"{file.where}: {num_layers} layers; expected 1 to {MAX_LAYERS}")
+    mean, deviation = file.vector("gmean"), file.vector("gstddev")
+    if len(mean) != len(deviation) or not len(mean) or not (deviation > 0).all():
+        raise FormatError(
+            f"{file.where}: gmean of {len(mean)} and gstddev of {len(deviation)} values; "
+            "expected as many, and deviations above 0"
+        )
+    file.tag("BNET")
+    layers: list[DbnLayer] = []
+    for number in range(num_layers):
+        layers.append(_read_layer(file, number, num_layers, layers[-1].weights.shape[0] if layers else None))
+    if layers[0].weights.shape[1] % len(mean):
+        raise FormatError(
+            f"{file.where}: {layers[0].weights.shape[1]} inputs; expected a multiple of the {len(mean)} of gmean"
+        )
+    file.tag("ENET")
+    prior = None if file.peek() == b"EDBN" else file.vector("Pu")
+    if prior is not None and len(prior) != len(layers[-1].bias):
+        raise FormatError(f"{file.where}: {len(prior)} priors; expected {len(layers[-1].bias)}, one for each output")
+    file.tag("EDBN")
+    return DbnModel(version, comment, mean, deviation, layers, prior)
+
+
+def _read_layer(file: "_DbnFile", number: int, num_layers: int, inputs: int | None) -> DbnLayer:
+    kind = file.text("kind of a layer")
+    if kind not in KINDS:
+        raise FormatError(f"{file.where}: layer {number + 1} is of kind {kind!r}; expected {', '.join(KINDS)}")
+    if kind == OUTPUT_LAYER and number != num_layers - 1:
+        raise FormatError(f"{file.where}: layer {number + 1} of {num_layers} is a perceptron; expected it last")
+    weights = file.matrix("W").T
+    bias = file.vector("a")
+    file.matrix("b")
+    if weights.shape[0] != len(bias) or inputs not in (None, weights.shape[1]) or not weights.size:
+        raise FormatError(
+            f"{file.where}: layer {number + 1} has {weights.shape[1]} inputs, {weights.shape[0]} outputs and "
+            f"{len(bias)} biases; expected a bias for each output, and {inputs or 'some'} inputs"
+        )
+    return DbnLayer(kind, np.ascontiguousarray(weights), bias)
+
+
+class _DbnFile:
+    """A file and the place in it where reading has come to."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = path
+        self._raw = Path(path).read_bytes()
+        self._position = 0
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}: byte {self._position}"
+
+    def header(self) -> str:
+        """The comment."""
+        start = self._raw[:4]
+        if start == b"DBN\n":
+            self._position = 4
+            return self.text("comment")
+        if start != b"DBN\0":
+            raise FormatError(f"{self.path}: begins with {start!r}; expected DBN, as a model of dbn.exe does")
+        self._position = 4
+        return ""
+
+    def peek(self) -> bytes:
+        return self._raw[self._position : self._position + 4]
+
+    def tag(self, tag: str) -> None:
+        if self.peek() != tag.encode():
+            raise FormatError(f"{self.where}: found {self.peek()!r}; expected the tag {tag}")
+        self._position += 4
+
+    def text(self, what: str) -> str:
+        end = self._raw.find(b"\0", self._position, self._position + MAX_TEXT)
+        if end < 0:
+            raise FormatError(f"{self.where}: {what} has no end; expected text and a zero byte")
+        text = self._raw[self._position : end].decode("latin-1")
+        self._position = end + 1
+        return text
+
+    def count(self, what: str) -> int:
+        raw = self._raw[self._position : self._position + 4]
+        value = struct.unpack("<i", raw)[0] if len(raw) == 4 else -1
+        if value < 0:
+            raise FormatError(f"{self.where}: {what} is {raw!r}; expected a whole number of 0 or more")
+        self._position += 4
+        return value
+
+    def matrix(self, name: str) -> np.ndarray:
+        """(rows, columns) float32."""
+        self.tag("BMAT")
+        found = self.text("name of a matrix")
+        if found != name:
+            raise FormatError(f"{self.where}: matrix {found!r}; expected {name}")
+        rows, cols = self.count("rows"), self.count("columns")
+        size = 4 * rows * cols
+        if self._position + size > len(self._raw):
+            raise FormatError(
+                f"{self.where}: matrix {name} of {rows}x{cols} needs {size} bytes; "
+                f"expected at most {len(self._raw) - self._position}, which the file has"
+            )
+        values = np.frombuffer(self._raw, "<f4", rows * cols, self._position)
+        self._position += size
+        if not np.isfinite(values).all():
+            raise FormatError(f"{self.where}: matrix {name} holds infinite values or no numbers; expected finite ones")
+        self.tag("EMAT")
+        return values.astype(np.float32).reshape((rows, cols), order="F")
+
+    def vector(self, name: str) -> np.ndarray:
+        matrix = self.matrix(name)
+        if matrix.size and matrix.shape[1] != 1:
+            raise FormatError(f"{self.where}: {name} is {matrix.shape[0]}x{matrix.shape[1]}; expected one column")
+        return matrix.reshape(-1)
