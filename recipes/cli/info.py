@@ -110,7 +110,7 @@ def _text_kind(path: str) -> Kind:
         return "TIMIT label file", labels.segments
     if ARC.fullmatch(first):
         return "acceptor in AT&T text (a decoding graph)", graphs.acceptor
-    if filled and all(re.search(r"\([^()\s]+\)$", line) for line in filled):
+    if filled and all(re.search(r"(?:^|\s)\([^()\s]+\)$", line) for line in filled):
         return "transcripts", labels.transcripts
     return configs.configuration_kind(lines) or _list_kind(path, filled)
 
