@@ -1,5 +1,7 @@
 """Action createLabelMap: the label mapping files that a UCIFastReader block names, from its data (CNTK book 3.5.10)."""
 
+from typing import ClassVar
+
 from acoustic.actions.base import Action, Log, Machine, Progress
 from readers.config import Config
 from readers.config_syntax import Source
@@ -15,10 +17,10 @@ class CreateLabelMap(Action):
 
     blocks = ()
     keeps_report = False
+    without_effect: ClassVar[dict[str, str]] = {"minibatchSize": "the text is read in pieces of its own"}
 
     def __init__(self, config: Config, machine: Machine):
         section = config.text("section")
-        config.ints("minibatchSize", "2048")
         self.reader = config.block(section).block("reader")
         super().__init__(config, machine, self.reader.path("file", "labels"))
         kind = reader_class(self.reader)

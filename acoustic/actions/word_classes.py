@@ -23,11 +23,12 @@ class WriteWordAndClass(Action):
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("outputVocabFile"))
         self.input_file = config.path("inputFile")
-        self.size = _at_least(config, "vocabSize", 1)
-        self.num_classes = _at_least(config, "nbrClass", 0, "0")
+        self.size = _at_least(config, "vocabSize", config.int("vocabSize"), 1)
+        self.num_classes = _at_least(config, "nbrClass", config.int("nbrClass", 0), 0)
         self.cutoff = config.int("cutoff", 2)  # the book's; the tool's own default is 1
-        self.unknown = _word(config, "unk", "<unk>")
-        self.begin, self.end = _word(config, "beginSequence", "</s>"), _word(config, "endSequence", "</s>")
+        self.unknown = _word(config, "unk", config.text("unk", "<unk>"))
+        self.begin = _word(config, "beginSequence", config.text("beginSequence", "</s>"))
+        self.end = _word(config, "endSequence", config.text("endSequence", "</s>"))
         self.make_mode = config.bool("makeMode", True)
         self.mapping_file = config.path("outputMappingFile") if config.text("outputMappingFile", "") else None
         self.class_files = ()
@@ -93,15 +94,13 @@ def _write_lines(path: Path, lines) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _at_least(config: Config, name: str, least: int, *default: str) -> int:
-    value = config.int(name, *default)
+def _at_least(config: Config, name: str, value: int, least: int) -> int:
     if not least <= value < 1 << 31:
         raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least {least}")
     return value
 
 
-def _word(config: Config, name: str, default: str) -> str:
-    word = config.text(name, default)
+def _word(config: Config, name: str, word: str) -> str:
     if word.split() != [word]:
         raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {word!r}; expected one word")
     return word
