@@ -58,6 +58,16 @@ class Rule:
         """
         raise NotImplementedError
 
+    def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
+        """(scale, keep) where the first matrix of the state becomes scale * gradient + keep * itself, and `take` ends
+        the update; None where a rule does something else with a gradient.
+        """
+        return None
+
+    def take(self, weight: Any, state: Any) -> None:
+        """Change the weight by the first matrix of the state, which has the gradient in it."""
+        raise NotImplementedError
+
     def require(self, field: str, fine: bool, expected: str) -> None:
         """Raise OptionFault, which names the option as a configuration does, unless fine."""
         if not fine:

@@ -22,3 +22,9 @@ class Momentum(Rule):
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
     ) -> None:
         kernels.momentum(weight, gradient, *state, step, self.nesterov)
+
+    def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
+        return None if self.nesterov else ((1 - momentum) * rate, momentum)
+
+    def take(self, weight: Any, state: Any) -> None:
+        weight -= state
