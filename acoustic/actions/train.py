@@ -8,7 +8,7 @@ from acoustic.network import Network
 from acoustic.simple_builder import build_simple_network, simple_network_options
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
-from acoustic.training.configuration import training_options
+from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.sgd import train
 from readers.config import Config
 from readers.config_render import render
@@ -66,6 +66,9 @@ class Train(Action):
                 reference=reference,
             )
             return losses(*readers)
+
+    def misspelled(self) -> list[str]:
+        return super().misspelled() + idle_keys(self.config.block("SGD"))
 
     def _read_start(self, config: Config) -> None:
         """Read what training starts from.  Raises ConfigError."""

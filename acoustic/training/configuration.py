@@ -81,6 +81,17 @@ def rule_keys() -> list[str]:
     return list(dict.fromkeys(key for rule in RULES.values() for key, _ in rule.keys.values()))
 
 
+def idle_keys(sgd: Config) -> list[str]:
+    """Warnings for the block's own options of update rules that are not the chosen one."""
+    rule = _rule(sgd)
+    mine = [key for key, _ in rule.keys.values()]
+    return [
+        f"{sgd.where(key)}: {sgd.full_name(key)} has no effect with gradUpdateType={rule.names[0]}"
+        for key in rule_keys()
+        if key not in mine and key != "useNAG" and sgd.has_own(key)
+    ]
+
+
 def _rule(sgd: Config) -> Rule:
     """The update rule with its options; those of other rules are not looked at.  Raises ConfigError, OptionFault."""
     name = sgd.text("gradUpdateType", "") or "none"

@@ -285,3 +285,13 @@ def test_several_actions_in_one_block_and_the_file_that_says_done(corpus, capsys
     assert run(corpus, "Train=[action=train:tset]", f"doneFile={done}") == 2
     assert "action tset is unknown; expected" in error_line(capsys)
     assert not done.exists()
+
+
+def test_options_that_the_chosen_rule_does_not_read_are_said(corpus, capsys):
+    assert (
+        run(corpus, "Train=[SGD=[maxEpochs=1;gradUpdateType=AdaGrad;rms_gamma=0.9;normWithAveMultiplier=false]]") == 0
+    )
+    shown = capsys.readouterr().err
+    assert shown.count("has no effect with gradUpdateType") == 1
+    assert "rms_gamma has no effect with gradUpdateType=AdaGrad" in shown
+    assert "warning: AdaGrad applies no momentum; what the configuration says of it has no effect" in shown
