@@ -20,6 +20,7 @@ from acoustic.order import computed_operands, forward_order, need_gradient
 from acoustic.program import RUN, Program, Worker
 from acoustic.scheduler import Schedule
 from acoustic.team import share_of
+from acoustic.updating import Taker
 from readers.errors import ModelError, ShapeError
 
 LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
@@ -225,9 +226,10 @@ class Engine:
         Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
         as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
         while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
-        columns)`, that may be called instead, by several threads at once, each with columns of its own.  With it, nodes
-        that keep running statistics take up those of this minibatch; without it, nothing changes.
-        Raises ModelError.
+        columns)`, that may be called instead, by several threads at once, each with columns of its own.  If it has
+        `accumulation(node)`, and that says where, a gradient that is one product is added up there instead, and
+        `take(node, columns)` is called when it is.  With on_gradient, nodes that keep running statistics take up those
+        of this minibatch; without it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -239,16 +241,16 @@ class Engine:
         self._differentiable = None  # gradients overwrite values
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
+        taker = Taker(on_gradient, program.lone_products)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:
                 node = self.network.nodes[name]
                 node.touch()  # the caller is about to change it
-                if on_gradient is not None:
-                    on_gradient(node, self._gradients[name])
+                taker.whole(node, self._gradients[name])
 
         if program.split:
-            self._backward_split(program, finish, getattr(on_gradient, "part", None))
+            self._backward_split(program, finish, taker)
         else:
             for bound, step in zip(program.workers[0].backward, program.steps):
                 bound.run(self._run, self._inputs)
@@ -267,30 +269,29 @@ class Engine:
                 operands[k].value[...] = value
                 operands[k].touch()
 
-    def _backward_split(
-        self, program: Program, finish: Callable[[Iterable[str]], None], part: Callable[..., None] | None
-    ) -> None:
+    def _backward_split(self, program: Program, finish: Callable[[Iterable[str]], None], taker: Taker) -> None:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._run, self._inputs)
         self._each_worker(program, partial(self._backward_part, program))
         program.add_partial_gradients()
-        self._each_worker(program, partial(self._deferred_part, program, part))
+        self._each_worker(program, partial(self._deferred_part, program, taker))
         done = {name for step, _ in program.workers[0].deferred for name in step.finished_products}
         for step in program.steps[: program.num_together]:
             for name in step.finished:
-                if part is not None and name in done:
-                    self.network.nodes[name].touch()
+                node = self.network.nodes[name]
+                if name in done and taker.takes_parts(node):
+                    node.touch()
                 else:
                     finish([name])
 
-    def _deferred_part(self, program: Program, part: Callable[..., None] | None, index: int) -> None:
+    def _deferred_part(self, program: Program, taker: Taker, index: int) -> None:
         for step, bound in program.workers[index].deferred:
             bound.run(self._run, self._inputs)
-            for name in step.finished_products if part is not None else ():
-                gradient = self._gradients[name]
-                columns = share_of(index, len(program.workers), gradient.shape[1])
-                part(self.network.nodes[name], gradient[:, columns], columns)
+            for name in step.finished_products:
+                node, gradient = self.network.nodes[name], self._gradients[name]
+                if taker.takes_parts(node):
+                    taker.columns(node, gradient, share_of(index, len(program.workers), gradient.shape[1]))
 
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]

@@ -5,10 +5,18 @@ engine's knowledge: it saves zeroing every gradient and reading it back.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from acoustic.backend import Backend, matmul_into
 from acoustic.team import share_of
+
+
+class Accumulation(NamedTuple):
+    """Where a gradient is added up instead of in a matrix of its own: matrix <- scale * gradient + keep * matrix."""
+
+    matrix: Any
+    scale: float
+    keep: float
 
 
 class Into:
@@ -18,6 +26,7 @@ class Into:
     nothing yet.  scratch(rows, cols) lends a buffer for a moment; share:
     (worker, workers) when several of them make each some columns of the products; rows: of every operand, whether its
     gradient is needed or not (default: every operand has a target).
+    elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
     """
 
     def __init__(
@@ -36,6 +45,7 @@ class Into:
         # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
+        self.elsewhere: dict[int, Accumulation] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -66,20 +76,17 @@ class Into:
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
         """Add the matrix product a b, or this worker's columns of it."""
-        target = self.targets[k]
-        if self.share is None or target is None:
-            self.add(k, lambda out: matmul_into(self.xp, a, b, out))
+        if self.targets[k] is None:
             return
-        columns = self.columns(k)
-        if columns.start == columns.stop:
-            return
-        out = target[:, columns]
-        if self._take_fresh(k):
-            matmul_into(self.xp, a, b[:, columns], out)
-        else:
-            buffer = self.scratch(*out.shape)
-            matmul_into(self.xp, a, b[:, columns], buffer)
-            self.xp.add(out, buffer, out=out)
+        out, scale, keep = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
+        if not self._take_fresh(k):
+            keep = 1.0
+        if self.share is not None:
+            columns = self.columns(k)
+            if columns.start == columns.stop:
+                return
+            out, b = out[:, columns], b[:, columns]
+        matmul_into(self.xp, a, b, out, scale, keep)
 
     def columns(self, k: int) -> slice:
         """This worker's columns of operand k's gradient."""

@@ -1,5 +1,6 @@
 """The plan for one number of columns: the steps of a pass, and the lifetimes of what they read and write."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,13 +79,24 @@ class Graph:
         return True
 
 
+    def mixing_node(self) -> Node | None:
+        """A node by which, in evaluation, the values of a frame depend on other frames of the minibatch, or None."""
+        for node in self.order:
+            if node.name in self.from_input and not node.is_leaf:
+                one_per_frame = self.shapes[node.name].cols is None
+                if not one_per_frame or not node.frame_by_frame(*self.operand_shapes(node)):
+                    return node
+        return None
+
+
 @dataclass
 class BackwardStep:
     """One node's backward.
 
     wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
     frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
-    the deferred part finishes, and no deferred part of any step reads.
+    the deferred part finishes, and no deferred part of any step reads; lone_products: operands that are finished
+    parameters whose whole gradient is what this step makes by products.
     """
 
     node: Node
@@ -92,6 +104,7 @@ class BackwardStep:
     deferred: tuple[int, ...]
     finished: tuple[str, ...] = ()
     finished_products: tuple[str, ...] = ()
+    lone_products: tuple[int, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """What computing these operands' gradients reads."""
@@ -130,14 +143,22 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
         operands = graph.operands[step.node.name]
         read_late.update(operands[k].name for k in step.reads(step.deferred) if isinstance(k, int))
     last_user: dict[str, int] = {}
+    contributions: Counter[str] = Counter()
     for position, step in enumerate(steps):
         operands = graph.operands[step.node.name]
+        contributions.update(operands[k].name for k in (*step.wanted, *step.deferred))
         last_user.update((operands[k].name, position) for k in (*step.wanted, *step.deferred) if operands[k].is_leaf)
     for position, step in enumerate(steps):
         operands = graph.operands[step.node.name]
         products = {operands[k].name for k in step.deferred}
         step.finished = tuple(name for name, last in last_user.items() if last == position)
         step.finished_products = tuple(name for name in step.finished if name in products - read_late)
+        complete = step.finished_products if step.deferred else step.finished
+        step.lone_products = tuple(
+            k
+            for k in step.deferred or step.wanted
+            if k in step.node.frame_products and operands[k].name in complete and contributions[operands[k].name] == 1
+        )
     return steps
 
 

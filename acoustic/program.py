@@ -251,6 +251,17 @@ class Program:
         self.num_together = len(first) + len(together)
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
+        self.lone_products = [
+            (self.graph.operands[step.node.name][k], k, [bound.into for bound in self._product_steps(step)])
+            for step in together
+            for k in step.lone_products
+        ]
+
+    def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
+        """The bound steps, one of each worker, that make a step's products."""
+        if step.deferred:
+            return [bound for worker in self.workers for other, bound in worker.deferred if other is step]
+        return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
 
     def _bind_backward(
         self,

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from acoustic.gradients import Accumulation
 from acoustic.network import Network
 from acoustic.node import Node
 from acoustic.training.options import TrainingOptions
@@ -45,6 +46,8 @@ class Updater:
         self.scalars: dict[str, float] = {}
         self._kernels = rule_kernels(network.backend)
         self._by_norm = options.clipping_threshold < math.inf and not options.clip_by_truncation
+        self._plain = not (options.l1_weight or options.l2_weight or options.noise_deviation)
+        self._plain = self._plain and options.clipping_threshold == math.inf
         self._rate = self._momentum = 0.0
         self._num_frames = 0
         self._seed: Sequence[int] = ()
@@ -86,6 +89,24 @@ class Updater:
             if norm > limit:
                 gradient *= limit / norm
         self._update(node, gradient, slice(None), 0)
+
+    def accumulation(self, node: Node) -> Accumulation | None:
+        """Where a parameter's gradient may be added up without a matrix of its own; `take` comes after.
+
+        A product of matrices can be added to what is there, scaled, as it is made: the gradient is neither written nor
+        read back.
+        """
+        if not self._plain:
+            return None
+        scales = self.rule.accumulation(self._rate * node.settings["learningRateMultiplier"], self._momentum)
+        return None if scales is None else Accumulation(self._first_state(node), *scales)
+
+    def take(self, node: Node, columns: slice) -> None:
+        """Update some columns of a parameter whose gradient was added up where `accumulation` said."""
+        self.rule.take(node.value[:, columns], self._first_state(node)[:, columns])
+
+    def _first_state(self, node: Node) -> Any:
+        return next(iter(self.state[node.name].values()))
 
     @property
     def part(self) -> Callable[[Node, Any, slice], None] | None:

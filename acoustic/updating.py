@@ -1,0 +1,46 @@
+"""What takes the gradients of a backward pass: in the simplest form, or in those that save time, if it has them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from acoustic.gradients import Accumulation, Into
+from acoustic.node import Node
+
+
+class Taker:
+    """Wraps what a caller gives Engine.backward as on_gradient; see there.
+
+    With `accumulation(node)` the gradients that are lone products go where that says, and `take(node, columns)` ends
+    their update; with `part(node, gradient, columns)` several workers can each update some columns.
+    lone_products: (parameter, position among the operands, the steps that make its gradient).
+    """
+
+    def __init__(self, on_gradient: Any, lone_products: Iterable[tuple[Node, int, list[Into]]]) -> None:
+        self._on_gradient = on_gradient
+        self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
+        self._elsewhere: set[str] = set()  # parameters whose gradient is in no matrix of its own
+        offer: Callable[[Node], Accumulation | None] | None = getattr(on_gradient, "accumulation", None)
+        for node, k, steps in lone_products:
+            place = offer(node) if offer is not None else None
+            for into in steps:
+                into.elsewhere = {} if place is None else {k: place}
+            if place is not None:
+                self._elsewhere.add(node.name)
+
+    def whole(self, node: Node, gradient: Any) -> None:
+        """A parameter's gradient is complete."""
+        if node.name in self._elsewhere:
+            self._on_gradient.take(node, slice(None))
+        elif self._on_gradient is not None:
+            self._on_gradient(node, gradient)
+
+    def takes_parts(self, node: Node) -> bool:
+        """Whether some columns of a parameter can be updated without the others."""
+        return self._part is not None or node.name in self._elsewhere
+
+    def columns(self, node: Node, gradient: Any, columns: slice) -> None:
+        """Some columns of a parameter's gradient are complete."""
+        if node.name in self._elsewhere:
+            self._on_gradient.take(node, columns)
+        else:
+            self._part(node, gradient[:, columns], columns)
