@@ -180,8 +180,8 @@ def test_seed_and_offset_decide_the_values(files):
 
 
 def test_values_follow_the_order_of_statements_whatever_is_used_first(files):
-    forward = "x=Input(3, tag=feature)\ny=Times(V, Times(W, x))\nW=Parameter(4, 3)\nV=Parameter(4, 4)"
-    ordered = "x=Input(3, tag=feature)\nW=Parameter(4, 3)\nV=Parameter(4, 4)\ny=Times(V, Times(W, x))"
+    forward = "x=Input(3, tag=feature)\ny=Plus(Times(V, x), Times(W, x))\nW=Parameter(4, 3)\nV=Parameter(4, 3)"
+    ordered = "x=Input(3, tag=feature)\nW=Parameter(4, 3)\nV=Parameter(4, 3)\ny=Plus(Times(V, x), Times(W, x))"
     networks = [
         build(f"networkDescription={files(**{name: text})}/{name}.ndl")
         for name, text in (("forward", forward), ("ordered", ordered))

@@ -289,9 +289,11 @@ def test_nodes_with_other_names_can_be_quoted_or_not():
 
 def test_names_that_differ_in_case_alone_are_told_apart_by_it():
     network = Network()
-    for name in ("a", "A"):
+    for name in ("ab", "AB"):
         network.add("InputValue", name, rows=2)
-    assert scope("y=Exp(A)", network).find("y").operands[0].name == "A"
+    made = scope("y=Exp(AB)", network)
+    assert made.find("y").operands[0].name == "AB"
+    assert made.find("aB") is None
 
 
 def test_new_parameters_of_a_loaded_model_go_on_in_its_random_numbers(tmp_path):
