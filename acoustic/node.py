@@ -227,6 +227,10 @@ class Node:
             return all(shape.cols is None for shape in shapes)
         return all(shape.cols in (None, 1) for shape in shapes)
 
+    def frame_by_frame(self, *shapes: Shape) -> bool:
+        """The same question in evaluation: whether a minibatch can be cut anywhere, and the values stay the same."""
+        return self.splits_frames(*shapes) and not self.sums_frames
+
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         """Fill `out` with the value; nodes with a workspace get it as `work` (None when no gradient will follow)."""
         raise NotImplementedError

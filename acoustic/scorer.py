@@ -38,7 +38,7 @@ class AcousticScorer:
             raise ModelError(f"{model_path}: window of {window} frames; expected an odd number")
         try:
             self._check_node(output)
-            inputs = Engine(self.network, [output]).inputs
+            inputs = self._inputs_of(output)
         except ModelError as error:
             raise ModelError(f"{model_path}: {error}") from error
         if len(inputs) != 1:
@@ -52,6 +52,14 @@ class AcousticScorer:
         self._dim = rows // window
         self._unseen = unseen_outputs(self.network, output)
         self._local = threading.local()
+
+    def _inputs_of(self, output: str) -> list[str]:
+        """The inputs of an output that follows frame by frame from them: blocks of frames are filled up with others."""
+        engine = Engine(self.network, [output])
+        mixing = engine.graph.mixing_node()
+        if mixing is not None:
+            raise ModelError(f"{mixing.where}: combines frames; expected an output that follows from each by itself")
+        return engine.inputs
 
     def _check_node(self, output: str) -> None:
         shape = self.network.shapes[self.network[output].name]

@@ -80,11 +80,13 @@ class Write(Action):
         """Write all utterances, or as many as epochSize frames take."""
         report = RunReport(reader.unit)
         self.num_frames = num_minibatches = 0
+        cuttable = engine.graph.mixing_node() is None
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}
             if self.epoch_size and utterance.records:
                 matrices = {name: one[:, : self.epoch_size - self.num_frames] for name, one in matrices.items()}
-            values = forward_in_pieces(engine, matrices, names, self.minibatch_size)
+            size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
+            values = forward_in_pieces(engine, matrices, names, size)
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")

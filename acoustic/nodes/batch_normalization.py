@@ -51,6 +51,9 @@ class BatchNormalization(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
+    def frame_by_frame(self, *shapes: Shape) -> bool:
+        return True  # evaluation takes the stored statistics
+
     def infer_shape(self, x: Shape, *columns: Shape) -> Shape:
         spatial, image = self.settings["spatial"], image_of(x)
         rows = x.rows

@@ -166,6 +166,25 @@ def test_frames_shared_out_among_threads_and_memory(example):
 
 
 @with_frames
+def test_frames_cut_anywhere_in_evaluation(example):
+    """Where nothing combines frames, parts of a minibatch have the values of the whole."""
+    operands = example.operands(np.random.default_rng(9), FRAMES)
+    network, matrices, _ = build_with_frames(example, operands)
+    engine = Engine(network, ["v"])
+    engine.forward(matrices)
+    whole = engine.value("v").copy()
+    if (mixing := engine.graph.mixing_node()) is not None:
+        assert mixing is network["v"]
+        assert example.whole or network.shapes["v"] == Shape(1, 1)
+        return
+    parts = []
+    for columns in (slice(0, 31), slice(31, FRAMES)):
+        engine.forward({name: matrix[:, columns] for name, matrix in matrices.items()})
+        parts.append(engine.value("v").copy())
+    np.testing.assert_allclose(np.hstack(parts), whole, rtol=1e-12, atol=1e-13)
+
+
+@with_frames
 def test_values_in_single_precision(example):
     operands = example.operands(np.random.default_rng(7), FRAMES)
     network, matrices, _ = build_with_frames(example, operands, precision="float")

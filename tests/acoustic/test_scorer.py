@@ -56,6 +56,16 @@ def test_scores_by_hand(network, path, num_frames, monkeypatch):
     np.testing.assert_array_equal(scores, kept)  # nobody else's memory
 
 
+def test_an_output_that_combines_frames_is_refused(network, tmp_path):
+    """Blocks of frames are filled up with other ones, which such a node would mix in."""
+    network.add("CosDistanceWithNegativeSamples", "cosines", "HLast", "HLast", numShifts=1, numNegSamples=3)
+    network.add("Sigmoid", "top", "cosines")
+    save_model(network, tmp_path / "mixed")
+    message = r"mixed: node 'cosines' \(CosDistanceWithNegativeSamples\): combines frames; expected an output that"
+    with pytest.raises(ModelError, match=message):
+        AcousticScorer(tmp_path / "mixed", "top", window=WINDOW)
+
+
 def test_scores_from_several_threads(path):
     scorer = AcousticScorer(path, window=WINDOW)
     utterances = [np.random.default_rng(k).normal(size=(DIM, 50 + 40 * k)) for k in range(8)]
