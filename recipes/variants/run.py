@@ -168,9 +168,11 @@ class Variants:
 
     def choose_epoch(self) -> int:
         """Evaluate every epoch of `simple`; write the outputs of the one with the fewest wrong development frames."""
-        lost = command("cntk", *self.cntk_arguments("crossvalidate"))
-        epoch = self.best_epoch()
-        print(f"best epoch: {epoch} of {len(self.history('simple', 'model'))}", flush=True)
+        epochs = self.history("simple", "model")[-1]["epoch"]
+        lost = command(
+            "cntk", *self.cntk_arguments("crossvalidate"), f"CrossValidate=[crossValidationInterval=1:1:{epochs}]"
+        )
+        print(f"best epoch: {self.best_epoch()} of {epochs}", flush=True)
         return lost | command(
             "cntk", *self.cntk_arguments("crossvalidate"), "command=WriteDev:WriteTest",
             f"modelPath={self.model('crossvalidate')}",
