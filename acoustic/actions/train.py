@@ -48,6 +48,8 @@ class Train(Action):
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
             log(f"{self.model_path} is there: no further training is necessary.")
             return RunReport("utterances")
+        for warning in idle_keys(self.config.block("SGD")):
+            log(f"warning: {warning}")
         network = self.network()
         reference = self.reference()
         with contextlib.ExitStack() as stack:
@@ -66,9 +68,6 @@ class Train(Action):
                 reference=reference,
             )
             return losses(*readers)
-
-    def misspelled(self) -> list[str]:
-        return super().misspelled() + idle_keys(self.config.block("SGD"))
 
     def _read_start(self, config: Config) -> None:
         """Read what training starts from.  Raises ConfigError."""
