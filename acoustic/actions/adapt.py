@@ -7,20 +7,19 @@ from acoustic.training.adaptation import Reference
 from readers.config import Config
 from readers.errors import ConfigError
 
-ORIGINAL = ("originalModelFileName", "origModelFileName")  # the book's name, the tool's
-
 
 class Adapt(Train):
     """Blocks: SGD, reader and, when there is one, cvReader; originalModelFileName, refNodeName, makeMode.
 
+    origModelFileName is the tool's name for what the book calls originalModelFileName.
     Without adaptationRegType=KL it only trains on, from a copy of the original model.
     """
 
     blocks = ("SGD", "reader", "cvReader")
 
     def _read_start(self, config: Config) -> None:
-        given = [key for key in ORIGINAL if config.has(key)]
-        self.original = config.path(given[0] if given else ORIGINAL[0])
+        toolkits = config.has("origModelFileName") and not config.has("originalModelFileName")
+        self.original = config.path("origModelFileName") if toolkits else config.path("originalModelFileName")
         self.reference_node = config.text("refNodeName", "")
         if self.options.adaptation_weight and not self.reference_node:
             raise ConfigError(

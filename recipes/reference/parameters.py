@@ -129,6 +129,7 @@ ACTION_SECTIONS = {
     "3.5.9": "writeWordAndClass",
     "3.5.10": "createLabelMap",
     "3.5.11": "doEncoderDecoder",
+    "3.3.1.6": "gradientCheck",
     "3.6": "plot",
     "3.7": "convertDBN",
     "": "export",  # ours
