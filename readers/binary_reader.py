@@ -17,13 +17,23 @@ from readers.records import ORDER_NAMES, RecordOrder, RecordReader, RecordStream
 from readers.streams import naming
 from readers.uci_options import LABEL_NAMES, label_map
 
-READER_NAMES = ("readerType", "file", "wfile", "verbosity", "traceLevel", "allowMapCreation", *ORDER_NAMES)
+READER_NAMES = (
+    "readerType",
+    "file",
+    "wfile",
+    "verbosity",
+    "traceLevel",
+    "allowMapCreation",
+    "writeLabelMap",
+    *ORDER_NAMES,
+)
 
 
 class BinaryReader(RecordReader):
     """Opens the cache that `file` (or `wfile`) of a reader's block names; arguments and faults as UCIFastReader's."""
 
     test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
+    check_settings: ClassVar[Mapping[str, str]] = {"writeLabelMap": "false"}
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         key = "file" if config.has("file") or not config.has("wfile") else "wfile"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from readers.config_check import CheckedConfig
+from readers.config_syntax import Source
 from readers.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.findings import Findings
@@ -77,12 +78,16 @@ def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
 
 def _open(block: CheckedConfig, write: bool, findings: Findings, progress: Progress) -> ReaderFigures:
     """A reader that has no check of its own: opening it is the check."""
+    for name, value in getattr(reader_class(block), "check_settings", {}).items():
+        block.merge(Source.from_text(f"{name}={value}", "set by the check"))
     with open_reader(block, write=write, progress=progress) as reader:
         for line in (*reader.warnings, *(f"{block.where()}: {name}: {reason}" for name, reason in reader.skipped)):
             findings.add(line)
         places = reader.places() if hasattr(reader, "places") else {}
         period = getattr(reader, "period", 0)
-        return ReaderFigures(reader.dims(), places, [], reader.num_utterances, reader.num_frames, period)
+        num_frames = 0 if write else reader.num_frames
+        num_usable = num_frames if getattr(reader, "unit", "") == "records" else reader.num_utterances
+        return ReaderFigures(reader.dims(), places, [], num_usable, num_frames, period)
 
 
 class _HTKMLFCheck:

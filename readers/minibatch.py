@@ -75,11 +75,13 @@ class Reader(ABC):
     warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
     of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether the last, short
     minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
-    not, beside randomize=none.
+    not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
+    whether it can be.
     """
 
     unit: ClassVar[str] = "records"
     test_settings: ClassVar[Mapping[str, str]] = {}
+    check_settings: ClassVar[Mapping[str, str]] = {}
     partial: bool = True
 
     def __init__(self) -> None:
@@ -215,20 +217,22 @@ def _pick(config: Config, key: str, known: dict[str, str], group: str) -> type:
     added = {point.name: point for point in importlib.metadata.entry_points(group=group)}
     for point in added.values():
         if point.name.lower() == name.lower():
-            try:
-                return point.load()
-            except (ImportError, AttributeError) as fault:
-                raise ConfigError(f"{where}: {point.value} of another package cannot be loaded ({fault})") from fault
+            return _foreign(point.load, f"{where}: {point.value} of another package")
     if ":" in name:
-        try:
-            return _load(name)
-        except (ImportError, AttributeError, ValueError) as fault:
-            raise ConfigError(
-                f"{where}: {fault}; expected module:Class of a module on the path; set PYTHONPATH to its directory"
-            ) from fault
+        return _foreign(lambda: _load(name), f"{where}; PYTHONPATH names the directories of modules of your own")
     fault = "is not built yet" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
     names = [*known, *added]
     raise ConfigError(f"{where} {fault}; expected {' or '.join(names)}{did_you_mean(name, names)}")
+
+
+def _foreign(load: Callable[[], type], where: str) -> type:
+    """What load() gives; code that is not ours may raise anything."""
+    try:
+        return load()
+    except Exception as fault:
+        raise ConfigError(
+            f"{where}: {type(fault).__name__}: {fault}; expected module:Class of a module that can be imported"
+        ) from fault
 
 
 def _load(target: str) -> type:

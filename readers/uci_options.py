@@ -27,7 +27,7 @@ WITHOUT_EFFECT = {
     "windowSize": "a cache is mapped as a whole",
 }
 READER_NAMES = (
-    *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", *ORDER_NAMES),
+    *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", "writeLabelMap", *ORDER_NAMES),
     *("oneLinePerFile", "writerType", "wfile", *WITHOUT_EFFECT),
 )
 BLOCK_NAMES = ("file", "dim", "start", "sectionType", "type")
@@ -40,11 +40,19 @@ class LabelMap:
     """The class of each label: the number of its line in the mapping file.
 
     path: the mapping file, None when the labels are the class numbers themselves; num_classes: labelDim, 0 for as many
-    as there are labels; grows: new labels get the next number, and `finish` writes the file.
+    as there are labels; grows: new labels get the next number, and, if is_written, `finish` writes the file.
     """
 
-    def __init__(self, path: Path | None, num_classes: int, names: list[str], grows: bool, where: str):
-        self.path, self.grows, self.where = path, grows, where
+    def __init__(
+        self,
+        path: Path | None,
+        num_classes: int,
+        names: list[str],
+        grows: bool,
+        where: str,
+        is_written: bool = True,
+    ):
+        self.path, self.grows, self.where, self.is_written = path, grows, where, is_written
         self.limit = num_classes
         self._ids = {name: number for number, name in enumerate(names)}
         self._highest = -1
@@ -114,7 +122,7 @@ class LabelMap:
 
     def finish(self) -> None:
         """Write the mapping file if it is new."""
-        if self.grows and self.path is not None:
+        if self.grows and self.is_written:
             with atomic_write(self.path, "w") as file:
                 file.writelines(f"{name}\n" for name in self._ids)
             self.grows = False
@@ -223,7 +231,7 @@ def label_map(block: Config) -> LabelMap:
     path = block.path("labelMappingFile")
     if not path.exists():
         if block.bool("allowMapCreation", True):
-            return LabelMap(path, num_classes, [], True, where)
+            return LabelMap(path, num_classes, [], True, where, block.bool("writeLabelMap", True))
         raise ConfigError(
             f"{block.where('labelMappingFile')}: {block.full_name('labelMappingFile')}: {path}: no such file; expected "
             "the map that training wrote, or allowMapCreation=true to make it from these data"

@@ -38,6 +38,7 @@ class UCIFastReader(RecordReader):
 
     # A map made from test data would number the classes in an order of its own.
     test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
+    check_settings: ClassVar[Mapping[str, str]] = {"wfile": '""', "writeLabelMap": "false"}
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         options = UCIOptions.from_config(config, write)

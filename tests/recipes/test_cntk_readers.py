@@ -184,3 +184,16 @@ def test_kaldi_features_and_alignments(demo, capsys):
     error = np.mean([np.mean(written[key].argmax(axis=1) != one[:, 2]) for key, one in parts.items()])
     assert error < 0.1
     assert "utterances: 5 done, 0 skipped, 0 failed" in capsys.readouterr().err
+
+
+def test_validate_reads_the_text_and_writes_nothing(demo, capsys):
+    from recipes.cli.main import main
+
+    arguments = ["validate", str(demo / "demo.cntk"), f"Exp={demo}"]
+    cached = "Simple_Demo=[reader=[writerType=BinaryWriter;wfile=$Exp$/cache.bin]]"
+    assert main([*arguments, cached]) == 0, capsys.readouterr()
+    assert sorted(path.name for path in demo.iterdir()) == ["data.txt", "demo.cntk"]
+    with (demo / "data.txt").open("a") as file:
+        file.write("0.5 x 1\n")
+    assert main(arguments) == 1
+    assert f"data.txt:{COUNT + 1}: 'x' in column 1" in capsys.readouterr().out
