@@ -16,6 +16,7 @@ _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 # Microsoft's C runtime prints infinity as 1.#INF; the book writes 1#INF.
 _INFINITY = re.compile(r"([-+]?)(1?\.?#inf|inf|infinity)", re.IGNORECASE)
 _REPEATED = re.compile(r"(.*\S)\s*\*\s*(\d+)", re.DOTALL)
+MAX_REPEATED = 1_000_000  # a slip of the hand must not ask for memory without bounds
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0", "")
 
@@ -87,10 +88,12 @@ def split_array(value: Span, what: str) -> list[Span]:
         count = 1
         match = _REPEATED.fullmatch(text)
         if match:
-            count = int(match.group(2))
+            count = int(match.group(2)[:18])
             element = element.part(0, match.end(1))
-            if not count:
-                raise ConfigError(f"{element.where}: {what} has {text!r}; expected a count of at least 1 after *")
+            if not 1 <= count <= MAX_REPEATED:
+                raise ConfigError(
+                    f"{element.where}: {what} has {text!r}; expected a count of 1 to {MAX_REPEATED} after *"
+                )
         elif text.endswith("*"):
             raise ConfigError(f"{element.where}: {what} has {text!r}; expected a count after *, or quotes around it")
         elements.extend([unquote(element)] * count)

@@ -1,0 +1,74 @@
+"""A few seconds of fuzzing of the three languages; `python -m tests.fuzz_languages` does it for longer."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from acoustic.model_file import save_model
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from tests import fuzz_languages
+from tests.languages import targets, texts
+
+SETTINGS = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz")
+    save_model(build_simple_network(SimpleNetworkOptions((4, 4, 3))), path / "start.dnn")
+    return path
+
+
+@settings(max_examples=60, **SETTINGS)
+@given(texts.CONFIGURATION)
+def test_configurations_raise_nothing_but_own_faults(text):
+    targets.read_configuration(text)
+
+
+@settings(max_examples=100, **SETTINGS)
+@given(texts.DESCRIPTION)
+def test_descriptions_raise_nothing_but_own_faults(text):
+    targets.build_description(text)
+
+
+def test_scripts_raise_nothing_but_own_faults(directory, monkeypatch):
+    monkeypatch.chdir(directory)
+
+    @settings(max_examples=80, **SETTINGS)
+    @given(texts.SCRIPT)
+    def run(text):
+        targets.run_script(text)
+
+    run()
+    assert [path.name for path in directory.iterdir()] == ["start.dnn"]
+
+
+def test_a_text_that_takes_too_long_is_stopped():
+    with pytest.raises(targets.TooLong), targets.limited(0.05):
+        while True:
+            pass
+
+
+def test_other_exceptions_are_not_taken_for_faults():
+    def bug():
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        targets.expect_own_faults(bug)
+
+
+def test_the_long_run_reports_a_bug_once_with_a_short_text(monkeypatch, capsys):
+    def broken(text):
+        if "(" in text:
+            raise KeyError(text)
+
+    monkeypatch.setitem(fuzz_languages.LANGUAGES, "editing", (texts.SCRIPT, broken))
+    tried, failures = fuzz_languages.fuzz("editing", 0.3, first_seed=0)
+    assert tried > 10
+    assert [kind.split(" at ")[0] for kind in failures] == ["KeyError"]
+    assert len(next(iter(failures.values())).splitlines()[0]) < 150
+    assert "KeyError" in capsys.readouterr().out
