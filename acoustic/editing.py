@@ -19,7 +19,7 @@ from acoustic.node import Node
 from acoustic.order import forward_order
 from readers.errors import ModelError, ShapeError
 
-MAX_NODES = 100_000  # far beyond use: copies of copies double a network with each line of a script
+MAX_NODES = 20_000  # far beyond use: copies of copies double a network with each line of a script
 
 
 def connected_operands(node: Node) -> list[Node]:

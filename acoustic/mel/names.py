@@ -10,7 +10,7 @@ Source: CNTK book, section 4.2.1.7.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from acoustic.ndl.evaluate import Scope
 from acoustic.network import Network
@@ -27,16 +27,38 @@ class Model:
     name: str
     network: Network
     scope: Scope
+    _seen: dict | None = field(default=None, repr=False)
+    _num_seen: int = field(default=0, repr=False)
+    _folded: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def find(self, name: str) -> str | None:
-        """The name of the node as the network spells it; None when there is none, or several differ in case only."""
+        """The name of the node as the network spells it, or of the one that a description's name stands for.
+
+        None when there is none, or several differ in case only.
+        """
+        if name not in self.network.nodes and name.lower() not in self._by_lower_case():
+            made = self.scope.find(name)
+            return made.name if made else None
+        return self.spelled(name)
+
+    def spelled(self, name: str) -> str | None:
+        """The same for the names of the network alone."""
         if name in self.network.nodes:
             return name
-        near = [known for known in self.network.nodes if known.lower() == name.lower()]
-        if near:
-            return near[0] if len(near) == 1 else None
-        made = self.scope.find(name)
-        return made.name if made else None
+        near = self._by_lower_case().get(name.lower(), [])
+        return near[0] if len(near) == 1 else None
+
+    def _by_lower_case(self) -> dict[str, list[str]]:
+        """The nodes' names by what they are in lower case.
+
+        Kept while the network has the same table of nodes, and as many: editing that takes nodes out makes a new table.
+        """
+        nodes = self.network.nodes
+        if self._seen is not nodes or self._num_seen != len(nodes):
+            self._seen, self._num_seen, self._folded = nodes, len(nodes), {}
+            for name in nodes:
+                self._folded.setdefault(name.lower(), []).append(name)
+        return self._folded
 
 
 @dataclass(frozen=True)
@@ -74,8 +96,10 @@ class Pattern:
 
     def filled(self, kept: str) -> str:
         """The name with that in place of the `*`; a node that is there already keeps its spelling."""
-        name = f"{self.head}{kept}{self.tail}" if self.star else self.head
-        return self.model.find(name) or new_node_name(name)
+        if not self.star:
+            return self.model.find(self.head) or new_node_name(self.head)
+        name = f"{self.head}{kept}{self.tail}"
+        return self.model.spelled(name) or new_node_name(name)
 
 
 class Models:

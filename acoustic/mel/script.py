@@ -140,8 +140,12 @@ class Editor:
         if not self._lines:
             return
         lines, self._lines = self._lines, []
+        try:
+            model = self.models.default
+        except ModelError as fault:
+            raise ModelError(f"{lines[0].where}: {fault}") from fault
         pieces = (piece for span in lines for piece in span.lines())
-        self._describe(self.models.default, Source(pieces).span, define_macros=False)
+        self._describe(model, Source(pieces).span, define_macros=False)
 
     def _describe(self, model: Model, text, define_macros: bool = True) -> None:
         editing.refresh_shapes(model.network)

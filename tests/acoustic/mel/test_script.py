@@ -156,6 +156,17 @@ def test_macros_come_from_a_section_that_load_names(shop):
     assert {"t.a", "t.b"} <= set(load_model("grown.dnn").nodes)
 
 
+def test_a_description_without_a_model_names_its_line(shop):
+    with pytest.raises(ModelError, match=r"^edit.mel:2: there is no model; expected m=LoadModel"):
+        shop.run("\nx = Input(3)\nSaveModel(x.dnn)")
+
+
+def test_copies_of_copies_end(shop):
+    script = "m=LoadModel(a.dnn)\n" + "".join(f"Copy(*, c{k}.*)\n" for k in range(20))
+    with pytest.raises(ModelError, match=r"edit.mel:\d+: Copy: \d+ copies among \d+ nodes; expected at most 20000"):
+        shop.run(script)
+
+
 @pytest.mark.parametrize("text", ["x = Sigmoid(L9.RL)", "Sigmoid(L1.RL)", "x = Nothing(L1.RL)", "a b = 3"])
 def test_faults_of_descriptions_name_the_line(shop, text):
     with pytest.raises(ArgonautError, match=r"^edit.mel:2: "):
