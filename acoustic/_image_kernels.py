@@ -4,7 +4,6 @@ frames are (T, rows) in C order, an image a row; packed (T windows, size), a win
 first rows and columns, their height and the offsets of their columns; see acoustic.images.Windows.
 """
 
-import numpy as np
 from numba import float32
 
 from acoustic._kernels import loop
@@ -65,74 +64,91 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
 
 
 @loop
-def max_pool(frames, rows, cols, height, offsets, image_height, channels, pooled, winner):
-    """pooled = the largest of every window and channel; winner = its place in the image, of equals the first."""
-    for t in range(frames.shape[0]):
-        frame = frames[t]
+def max_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled, winner):
+    """pooled = the largest of every window and channel; winner = its place in the window, of equals the first.
+
+    pixels (n, channels): row r and column q of image t is pixel r + q col_step + t image_step; pooled (T, rows).
+    """
+    channels = pixels.shape[1]
+    for t in range(pooled.shape[0]):
         place = 0
         for first_col in cols:
             for first_row in rows:
-                best = pooled[t, place : place + channels]
-                best_at = winner[t, place : place + channels]
-                start = (first_row + image_height * first_col) * channels
-                for c in range(channels):
-                    best[c] = frame[start + c]
-                    best_at[c] = float32(start + c)
+                best, best_at = pooled[t, place : place + channels], winner[t, place : place + channels]
+                place += channels
+                start = t * image_step + first_col * col_step + first_row
+                best[:] = pixels[start + offsets[0] * col_step]
+                best_at[:] = float32(0)
+                k = 0
                 for offset in offsets:
                     for r in range(height):
-                        start = (first_row + r + image_height * (first_col + offset)) * channels
+                        pixel, number = pixels[start + offset * col_step + r], float32(k)
                         for c in range(channels):
-                            x = frame[start + c]
+                            x = pixel[c]
                             larger = x > best[c] or x != x  # not a number stays
                             best[c] = x if larger else best[c]
-                            best_at[c] = float32(start + c) if larger else best_at[c]
+                            best_at[c] = number if larger else best_at[c]
+                        k += 1
+
+
+@loop
+def max_pool_gradient(grad, winner, col_step, image_step, rows, cols, height, offsets, pixels):
+    """pixels = the gradient at the winners, 0 elsewhere."""
+    channels = pixels.shape[1]
+    pixels[:] = float32(0)
+    for t in range(grad.shape[0]):
+        place = 0
+        for first_col in cols:
+            for first_row in rows:
+                part, best_at = grad[t, place : place + channels], winner[t, place : place + channels]
                 place += channels
+                start = t * image_step + first_col * col_step + first_row
+                k = 0
+                for offset in offsets:
+                    for r in range(height):
+                        pixel, number = pixels[start + offset * col_step + r], float32(k)
+                        for c in range(channels):
+                            pixel[c] += part[c] if best_at[c] == number else float32(0)
+                        k += 1
 
 
 @loop
-def max_pool_gradient(grad, winner, frames):
-    """frames = the gradient at the winners, 0 elsewhere."""
-    frames[:] = float32(0)
-    for t in range(frames.shape[0]):
-        for i in range(grad.shape[1]):
-            frames[t, np.int32(winner[t, i])] += grad[t, i]
-
-
-@loop
-def average_pool(frames, rows, cols, height, offsets, image_height, channels, pooled):
+def average_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled):
     """pooled = the mean of every window and channel."""
+    channels = pixels.shape[1]
     scale = float32(1 / (height * offsets.shape[0]))
-    for t in range(frames.shape[0]):
-        frame = frames[t]
+    for t in range(pooled.shape[0]):
         place = 0
         for first_col in cols:
             for first_row in rows:
                 total = pooled[t, place : place + channels]
+                place += channels
+                start = t * image_step + first_col * col_step + first_row
                 total[:] = float32(0)
                 for offset in offsets:
                     for r in range(height):
-                        start = (first_row + r + image_height * (first_col + offset)) * channels
+                        pixel = pixels[start + offset * col_step + r]
                         for c in range(channels):
-                            total[c] += frame[start + c]
+                            total[c] += pixel[c]
                 for c in range(channels):
                     total[c] *= scale
-                place += channels
 
 
 @loop
-def average_pool_gradient(grad, rows, cols, height, offsets, image_height, channels, frames):
-    """frames = each window's gradient shared out evenly among its places."""
+def average_pool_gradient(grad, col_step, image_step, rows, cols, height, offsets, pixels):
+    """pixels = each window's gradient shared out evenly among its places."""
+    channels = pixels.shape[1]
     scale = float32(1 / (height * offsets.shape[0]))
-    frames[:] = float32(0)
-    for t in range(frames.shape[0]):
-        frame = frames[t]
+    pixels[:] = float32(0)
+    for t in range(grad.shape[0]):
         place = 0
         for first_col in cols:
             for first_row in rows:
                 part = grad[t, place : place + channels]
+                place += channels
+                start = t * image_step + first_col * col_step + first_row
                 for offset in offsets:
                     for r in range(height):
-                        start = (first_row + r + image_height * (first_col + offset)) * channels
+                        pixel = pixels[start + offset * col_step + r]
                         for c in range(channels):
-                            frame[start + c] += scale * part[c]
-                place += channels
+                            pixel[c] += scale * part[c]

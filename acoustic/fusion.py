@@ -8,8 +8,11 @@ no file and no description knows them.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from acoustic.fused_convolution import ConvolutionPooling
 from acoustic.node import VALUE, Node, Run, Shape
+from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.elementwise import RectifiedLinear, Sigmoid, Tanh
+from acoustic.nodes.pooling import MaxPooling
 from acoustic.nodes.sums import Plus
 
 IsInner = Callable[[Node], bool]
@@ -17,9 +20,9 @@ ACTIVATIONS = {Sigmoid: "sigmoid", Tanh: "tanh", RectifiedLinear: "relu"}
 
 
 class BiasActivation(Node):
-    """V = f(X + b): Plus and Sigmoid, Tanh or RectifiedLinear in one step; X (m, T), b (m, 1).
+    """V = f(X + b): Plus and Sigmoid, Tanh or RectifiedLinear in one step; X (m, T), b (m, 1), or a number per channel.
 
-    D = G f'(X + b), written over G; dJ/dX = D, dJ/db = the sum of D's columns.
+    D = G f'(X + b), written over G; dJ/dX = D, dJ/db = the sum of D's columns.  Images are taken for columns of pixels.
     """
 
     type_name = "BiasActivation"
@@ -38,11 +41,14 @@ class BiasActivation(Node):
     def forward(self, run: Run, x: Any, b: Any, *, out: Any) -> None:
         if out is not x:
             run.xp.copyto(out, x)
-        run.kernels.bias_activation(self.kind, out, b)
+        run.kernels.bias_activation(self.kind, out.reshape((b.shape[0], -1), order="F"), b)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         def write(bias_grad: Any) -> None:
-            run.kernels.bias_activation_gradient(self.kind, grad, value, bias_grad)
+            folded = grad, value
+            if bias_grad is not None:
+                folded = (matrix.reshape((bias_grad.shape[0], -1), order="F") for matrix in folded)
+            run.kernels.bias_activation_gradient(self.kind, *folded, bias_grad)
 
         if into.needs(1):
             into.add(1, write)
@@ -53,16 +59,46 @@ class BiasActivation(Node):
 
 def bias_activation(node: Node, shapes: dict[str, Shape], is_inner: IsInner) -> Node | None:
     """f(X + b), the sum in either order."""
+    found = _biased(node, shapes, is_inner)
+    if found is None:
+        return None
+    kind, x, bias = found
+    return BiasActivation(node.name, [x, bias], kind)
+
+
+def _biased(node: Node, shapes: dict[str, Shape], is_inner: IsInner) -> tuple[str, Node, Node] | None:
+    """(f, X, b) of f(X + b), b a column that fits."""
     kind = ACTIVATIONS.get(type(node))
     if kind is None or not isinstance(plus := node.operands[0], Plus) or not is_inner(plus):
         return None
     for x, bias in (plus.operands, plus.operands[::-1]):
-        if shapes[x.name] == shapes[plus.name] and shapes[bias.name] == Shape(shapes[x.name].rows, 1) and x is not bias:
-            return BiasActivation(node.name, [x, bias], kind)
+        column = shapes[bias.name]
+        fits = (
+            column.cols == 1
+            and shapes[x.name].rows % column.rows == 0
+            and (column.rows > 1 or shapes[x.name].rows == 1)
+        )
+        if shapes[x.name] == shapes[plus.name] and fits and x is not bias:
+            return kind, x, bias
     return None
 
 
-RULES: tuple[Callable[[Node, dict[str, Shape], IsInner], Node | None], ...] = (bias_activation,)
+def convolution_pooling(node: Node, shapes: dict[str, Shape], is_inner: IsInner) -> Node | None:
+    """MaxPooling(f(Convolution(w, image) + b)), the sum in either order."""
+    if type(node) is not MaxPooling or not is_inner(node.operands[0]):
+        return None
+    found = _biased(node.operands[0], shapes, is_inner)
+    if found is None:
+        return None
+    kind, convolution, bias = found
+    if type(convolution) is not Convolution or not is_inner(convolution):
+        return None
+    if shapes[bias.name].rows != convolution.settings["outputChannels"]:
+        return None
+    return ConvolutionPooling(node.name, [*convolution.operands, bias], kind, (convolution, node))
+
+
+RULES: tuple[Callable[[Node, dict[str, Shape], IsInner], Node | None], ...] = (bias_activation, convolution_pooling)
 
 
 def fuse(order: Sequence[Node], shapes: dict[str, Shape], wanted: set[str]) -> dict[str, Node]:

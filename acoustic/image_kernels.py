@@ -21,16 +21,43 @@ class CompiledImageKernels(ArrayImageKernels):
         _image_kernels.unpack(_rows(packed), *_places(windows), *windows.image, _rows(out))
 
     def max_pool(self, windows: Windows, x: Any, out: Any, winner: Any) -> None:
-        _image_kernels.max_pool(_rows(x), *_places(windows), *windows.image[1:], _rows(out), _rows(winner))
+        places = *_steps(windows), *_places(windows)
+        _image_kernels.max_pool(_pixels(windows, x), *places, _rows(out), _rows(winner))
 
-    def max_pool_gradient(self, grad: Any, winner: Any, out: Any) -> None:
-        _image_kernels.max_pool_gradient(_rows(grad), _rows(winner), _rows(out))
+    def max_pool_gradient(self, windows: Windows, grad: Any, winner: Any, out: Any) -> None:
+        places = *_steps(windows), *_places(windows)
+        _image_kernels.max_pool_gradient(_rows(grad), _rows(winner), *places, _pixels(windows, out))
+
+    def max_pool_strips(self, windows: Windows, products: Any, out: Any, winner: Any) -> None:
+        places = *_strip_steps(windows, out), *_places(windows)
+        _image_kernels.max_pool(_rows(products), *places, _rows(out), _rows(winner))
+
+    def max_pool_strips_gradient(self, windows: Windows, grad: Any, winner: Any, products: Any) -> None:
+        places = *_strip_steps(windows, grad), *_places(windows)
+        _image_kernels.max_pool_gradient(_rows(grad), _rows(winner), *places, _rows(products))
 
     def average_pool(self, windows: Windows, x: Any, out: Any) -> None:
-        _image_kernels.average_pool(_rows(x), *_places(windows), *windows.image[1:], _rows(out))
+        places = *_steps(windows), *_places(windows)
+        _image_kernels.average_pool(_pixels(windows, x), *places, _rows(out))
 
     def average_pool_gradient(self, windows: Windows, grad: Any, out: Any) -> None:
-        _image_kernels.average_pool_gradient(_rows(grad), *_places(windows), *windows.image[1:], _rows(out))
+        places = *_steps(windows), *_places(windows)
+        _image_kernels.average_pool_gradient(_rows(grad), *places, _pixels(windows, out))
+
+
+def _steps(windows: Windows) -> tuple[int, int]:
+    """Pixels from one column, and from one image, to the next."""
+    return windows.image.height, windows.image.height * windows.image.width
+
+
+def _strip_steps(windows: Windows, pooled: Any) -> tuple[int, int]:
+    """The same where images lie in strips."""
+    return windows.image.height * pooled.shape[1], windows.image.height
+
+
+def _pixels(windows: Windows, x: Any) -> Any:
+    """The pixels of all images, a channel a column."""
+    return _rows(x).reshape(-1, windows.image.channels)
 
 
 def _places(windows: Windows) -> tuple[Any, ...]:

@@ -115,6 +115,21 @@ class Windows:
         }
 
     @cached_property
+    def strips(self) -> "Windows":
+        """For windows without gaps: one for each of `rows`, as wide as all of `cols` take.
+
+        A window is a run of the elements of its strip, which begins at strip_starts.
+        """
+        first = min(self.cols)
+        last = max(self.cols) + len(self.offsets)
+        return Windows(self.image, self.rows, (first,), self.height, tuple(range(last - first)))
+
+    @property
+    def strip_starts(self) -> tuple[int, ...]:
+        """Per column of windows the first of their elements in a strip."""
+        return tuple((col - min(self.cols)) * self.height * self.image.channels for col in self.cols)
+
+    @cached_property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """rows, cols and offsets, int64."""
         return tuple(np.array(numbers, dtype=np.int64) for numbers in (self.rows, self.cols, self.offsets))

@@ -40,16 +40,11 @@ class Pooling(Node):
 class MaxPooling(Pooling):
     """v = the largest x of a window; G goes to it, of equals to the first.  [eq. 2.170, 2.171]
 
-    The workspace holds the row of each largest element.
+    The workspace holds the number of each largest element in its window.
     """
 
     onnx_operator = "MaxPool"
     backward_reads = ((WORK,),)
-
-    def infer_shape(self, m: Shape) -> Shape:
-        if m.rows > 1 << 24:  # whole numbers beyond it are not all float32
-            raise self.shape_error((m,), f"at most {1 << 24} rows")
-        return super().infer_shape(m)
 
     def work_shape(self, m: Shape) -> Shape:
         return Shape(self.windows.count * self.windows.image.channels, m.cols)
@@ -58,14 +53,17 @@ class MaxPooling(Pooling):
         run.kernels.max_pool(self.windows, m, out, run.backend.empty(*out.shape) if work is None else work)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
-        into.add(0, lambda out: run.kernels.max_pool_gradient(grad, work, out))
+        into.add(0, lambda out: run.kernels.max_pool_gradient(self.windows, grad, work, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        rows, frames = self.windows.count * self.windows.image.channels, inputs[0].shape[1]
-        out, winner = run.backend.empty(rows, frames), run.backend.empty(rows, frames)
-        run.kernels.max_pool(self.windows, inputs[0], out, winner)
-        out[...] = run.xp.take_along_axis(tangents[0], winner.astype(int), axis=0)
-        return out
+        x, step = inputs[0], tangents[0]
+        out, winner = (
+            run.backend.empty(self.windows.count * self.windows.image.channels, x.shape[1]) for _ in range(2)
+        )
+        run.kernels.max_pool(self.windows, x, out, winner)
+        index = run.kernels.rows_per_channel(self.windows)
+        rows = index[winner.astype(int), run.xp.arange(len(index.T))[:, None]]
+        return run.xp.asfortranarray(step[rows, run.xp.arange(x.shape[1])])
 
 
 @register_node("AveragePooling")

@@ -340,7 +340,12 @@ def test_an_image_network_is_saved_and_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("type_name", "w", "options", "message"),
     [
-        ("Convolution", (3, 11), {}, r"w \S+ is 3x11, image \S+ is 40x\* \(image 4x5x2\); expected w to have 12 columns"),
+        (
+            "Convolution",
+            (3, 11),
+            {},
+            r"w \S+ is 3x11, image \S+ is 40x\* \(image 4x5x2\); expected w to have 12 columns",
+        ),
         ("Convolution", (2, 12), {}, r"w \S+ is 2x12.*expected w to have 3 rows, outputChannels"),
         ("Convolution", (3, 12), {"kernelWidth": 5}, r"expected a window of at most 4x5, not 5x3"),
         ("Convolution", (3, 12), {"verticalSubsample": 0}, r"expected window 2x3 and steps 1, 0 to be at least 1"),
@@ -410,7 +415,8 @@ def test_pooling_compiled_and_plain(image, window, steps):
     rng = np.random.default_rng(10)
     rows, cols = spread(image.height, window[1], steps[1]), spread(image.width, window[0], steps[0])
     windows = Windows(image, rows, cols, window[1], tuple(range(window[0])))
-    places = (np.array(rows), np.array(cols), windows.height, np.array(windows.offsets), image.height, image.channels)
+    places = (np.array(rows), np.array(cols), windows.height, np.array(windows.offsets))
+    places = (image.height, image.height * image.width, *places)
     x = np.asfortranarray(rng.integers(-2, 3, (image.size, 5)).astype(np.float32))  # with equals
     size = windows.count * image.channels
     grad = np.asfortranarray(rng.standard_normal((size, 5)).astype(np.float32))
@@ -423,13 +429,14 @@ def test_pooling_compiled_and_plain(image, window, steps):
                 name: getattr(getattr(_image_kernels, name), "py_func", getattr(_image_kernels, name))
                 for name in ("max_pool", "max_pool_gradient", "average_pool", "average_pool_gradient")
             }
-            twin["max_pool"](x.T, *places, out.T, winner.T)
-            twin["max_pool_gradient"](grad.T, winner.T, first.T)
-            twin["average_pool"](x.T, *places, mean.T)
-            twin["average_pool_gradient"](grad.T, *places, second.T)
+            pixels, first_pixels, second_pixels = (one.T.reshape(-1, image.channels) for one in (x, first, second))
+            twin["max_pool"](pixels, *places, out.T, winner.T)
+            twin["max_pool_gradient"](grad.T, winner.T, *places, first_pixels)
+            twin["average_pool"](pixels, *places, mean.T)
+            twin["average_pool_gradient"](grad.T, *places, second_pixels)
         else:
             kernels.max_pool(windows, x, out, winner)
-            kernels.max_pool_gradient(grad, winner, first)
+            kernels.max_pool_gradient(windows, grad, winner, first)
             kernels.average_pool(windows, x, mean)
             kernels.average_pool_gradient(windows, grad, second)
         return out, winner, mean, first, second
