@@ -215,8 +215,9 @@ class Trainer:
         """Train one epoch (counted from 0), validate, save; returns what follows."""
         values = values or self._plan(epoch)
         if self.options.trace_level > 0:
-            momentum = values.momentum_of(values.minibatch_size)
-            self.log(starting_line(epoch + 1, values.learning_rate, momentum, values.time_constant))
+            applied = values if self.options.rule.uses_momentum else replace(values, momentum=0.0)
+            momentum = applied.momentum_of(values.minibatch_size)
+            self.log(starting_line(epoch + 1, values.learning_rate, momentum, applied.time_constant))
         try:
             row = self._train_and_validate(epoch, values)
             value = self._control_value(epoch, row)

@@ -17,7 +17,7 @@ class AdamW(Rule):
     b1 takes the place of momentum.
     """
 
-    names: ClassVar = ("AdamW", "Adam")
+    names: ClassVar = ("AdamW",)
     keys: ClassVar = {
         "beta1": ("adamBeta1", "float"),
         "beta2": ("adamBeta2", "float"),
