@@ -44,13 +44,13 @@ def ndl_options(block: Config) -> NdlOptions:
         raise ConfigError(f"{block.where('randomSeedOffset')}: randomSeedOffset is {offset}; expected 0 or more")
     dump = block.path("dumpFileName", None)
     macros = read_macros(block)
-    if block.has("networkDescription"):
-        script = _from_file(block, macros)
-    else:
-        script = _from_configuration(block, macros)
+    from_file = block.has("networkDescription")
+    loaded, script = _from_file(block, macros) if from_file else _from_configuration(block)
+    # Sections that are loaded may make nodes too: the inputs that several networks of a file share, for example.
+    statements = [statement for section in loaded for statement in macros.take(section)]
     for macro in script.macros:
         macros.define(macro)
-    options = NdlOptions(macros, Script(script.statements), offset, dump)
+    options = NdlOptions(macros, Script((*statements, *script.statements)), offset, dump)
     _network(options, Network(), values=False)  # what is wrong with it shows before anything starts
     return options
 
@@ -71,33 +71,32 @@ def _one(names: tuple[Name, ...]) -> Name:
     return names[0]
 
 
-def _from_file(block: Config, macros: MacroTable) -> Script:
+def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]:
+    """(what is loaded, what is run) of the file that networkDescription names."""
     path, where = block.path("networkDescription"), block.where("networkDescription")
     if "+" in str(path) and not path.exists():
         raise ConfigError(f"{where}: networkDescription={path}; expected one file, and the others in ndlMacros")
     file = read_description(path, where, block)
-    for name in _sections(block, "load") or file.load:
-        macros.load(file.section(name))
+    loaded = [file.section(name) for name in _sections(block, "load") or file.load]
     run = _sections(block, "run") or file.run
     if run:
         macros.load(file.script)
-        return file.section(_one(run))
+        return loaded, file.section(_one(run))
     if file.sections:
         names = ", ".join(name for name, _ in file.sections.values())
         raise ConfigError(f"{path}:1: no run=, and sections {names}; expected run= with the section to run")
-    return file.script
+    return loaded, file.script
 
 
-def _from_configuration(block: Config, macros: MacroTable) -> Script:
+def _from_configuration(block: Config) -> tuple[list[Script], Script]:
+    """The same from blocks of the configuration itself."""
     run = _sections(block, "run")
     if not run:
         raise ConfigError(
             f"{block.where()}: {block.full_name()} has neither networkDescription nor run; expected "
             "networkDescription=FILE, or run=NAME with a block NAME=[...] of the configuration"
         )
-    for name in _sections(block, "load"):
-        macros.load(_section(block, name))
-    return _section(block, _one(run))
+    return [_section(block, name) for name in _sections(block, "load")], _section(block, _one(run))
 
 
 def _section(block: Config, name: Name) -> Script:

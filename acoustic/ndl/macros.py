@@ -4,7 +4,7 @@ import importlib.resources
 from functools import cache
 
 from acoustic.ndl.parse import NODE_LISTS, parse_ndl
-from acoustic.ndl.syntax import Assignment, Macro, Name, Number, Script
+from acoustic.ndl.syntax import Assignment, Macro, Name, Number, Script, Statement
 from acoustic.node import registered_nodes
 from readers.config_syntax import Source
 from readers.errors import ConfigError
@@ -33,7 +33,7 @@ class MacroTable:
         if name in self._macros:
             first = self._macros[name].where
             raise ConfigError(f"{macro.where}: macro {macro.name} is defined already, at {first}; expected it once")
-        if name in function_names() or name in NODE_LISTS:
+        if name in function_names():
             raise ConfigError(f"{macro.where}: macro {macro.name} has a reserved name; expected another one")
         for parameter in macro.parameters:
             # The names of functions are let through: the book's own RBFF(input, ...) has one (4.1.2.1).
@@ -42,20 +42,31 @@ class MacroTable:
         self._macros[name] = macro
 
     def load(self, script: Script) -> None:
-        """Add the macros and constants of a macro file or a loaded section, which makes no nodes."""
+        """Add the macros and constants of a file of macros, which makes no nodes.  Raises ConfigError."""
+        for statement in self.take(script):
+            raise ConfigError(
+                f"{statement.where}: {statement} among macros; expected macros and constants, and nodes in the section "
+                "that is run"
+            )
+
+    def take(self, script: Script) -> list[Statement]:
+        """Add macros and constants, which every macro may see from then on; returns the other statements.
+
+        Raises ConfigError.
+        """
+        others: list[Statement] = []
         for macro in script.macros:
             self.define(macro)
         for statement in script.statements:
             if not isinstance(statement, Assignment) or not isinstance(statement.value, Number | Name):
-                raise ConfigError(
-                    f"{statement.where}: {statement} among macros that are loaded; expected macros and constants, "
-                    "and nodes in the section that is run"
-                )
+                others.append(statement)
+                continue
             name = statement.name.lower()
             if name in self._constants:
                 first = self._constants[name].where
                 raise ConfigError(f"{statement.where}: {statement.name} is assigned already, at {first}; expected once")
             self._constants[name] = statement
+        return others
 
     def find(self, name: str) -> tuple[Macro, "MacroTable"] | None:
         """(macro of that name, the table in which the calls of its body are looked up)."""

@@ -26,6 +26,7 @@ NODE_LISTS = {
 }
 MAX_DEPTH = 100  # of calls within calls, macros within macros: far beyond use, and within Python's own stack
 
+_BODY = "{["  # what may open a macro's body
 _NAME = re.compile(r"[^\W\d][\w.]*")
 _TOKEN = re.compile(r"""[^\s"()\[\]{}=,;]+""")
 
@@ -114,6 +115,8 @@ class _Parser:
         sign = rest.text[:1]
         if sign == "=":
             return self._assignment(name, rest.part(1).strip(), record)
+        if sign == "(" and name.lower() in NODE_LISTS:  # EvalNodes(a, b)
+            return self._node_list(name, rest, record)
         if sign == "(":
             return self._call_or_macro(name, rest, record)
         if sign == "[":
@@ -144,7 +147,10 @@ class _Parser:
     def _node_list(self, name: str, value: Span, record: Span) -> NodeList:
         if value.text[0] == "(":
             end = find_closing(value, 0)
-            self._push(value.part(end + 1))
+            rest = value.part(end + 1).strip()
+            if rest.text[:1] in ("=", *_BODY):
+                raise ConfigError(f"{record.where}: macro {name} has a reserved name; expected another one")
+            self._push(rest)
             members = [_whole(member, parse_name) for member in split_records(value.part(1, end), ":")]
         else:
             members = [_whole(value, parse_name)]
@@ -158,7 +164,7 @@ class _Parser:
             self._refuse_within(name, record)
             if not after.text:
                 after = self._expect_body(name, record)
-            elif after.text[0] != "{":
+            elif after.text[0] not in _BODY:
                 expression, left = parse_expression(after)
                 self._push(left)
                 parameters = _parameters(arguments)
@@ -167,11 +173,11 @@ class _Parser:
                 return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
         elif not after.text:
             following = self._next()
-            if following is not None and following.text[0] == "{":
+            if following is not None and following.text[0] in _BODY:
                 after = following
             else:
                 self._ahead = following
-        if after.text[:1] == "{":
+        if after.text and after.text[0] in _BODY:
             self._refuse_within(name, record)
             end = find_closing(after, 0)
             self._push(after.part(end + 1))
@@ -185,7 +191,7 @@ class _Parser:
 
     def _expect_body(self, name: str, record: Span) -> Span:
         following = self._next()
-        if following is None or following.text[0] != "{":
+        if following is None or following.text[0] not in _BODY:
             raise ConfigError(f"{record.where}: macro {name}(...)= has no body; expected a call or {{...}}")
         return following
 

@@ -78,6 +78,21 @@ def test_sections_of_the_configuration_itself():
     assert network.shapes["L1.Z"].rows == 2
 
 
+def test_loaded_sections_may_make_nodes_that_the_network_uses(files):
+    script = (
+        "load=inputs\nrun=net\ninputs=[\nDim=4\nx=Input(Dim, tag=feature)\nhalf=Const(0.5)\nscaled=Scale(half, x)\n]\n"
+    )
+    network = build(f"networkDescription={files(net=script + 'net=[y=SBFF(scaled, 3, dim)]')}/net.ndl")
+    assert network["y.BFF.FF.T"].operands[1].name == "scaled"
+    assert network.features == ["x"]
+
+
+def test_the_files_of_ndl_macros_make_no_nodes(files):
+    folder = files(net=SECTIONS, nodes="x=Input(2)")
+    with pytest.raises(ConfigError, match=r"nodes.ndl:1: x = Input\(2\) among macros; expected macros and constants"):
+        build(f"networkDescription={folder}/net.ndl;ndlMacros={folder}/nodes.ndl")
+
+
 def test_references_are_those_of_the_block(files):
     script = "x=Input($Dim$, tag=feature)\nL$New$=Sigmoid(x)"
     network = build(f"networkDescription={files(net=script)}/net.ndl\n", "Dim=7;New=3")
@@ -106,7 +121,10 @@ def test_macro_files_are_looked_up_further_out_and_several(files):
         ("networkDescription={}/net.ndl;run=big", "exp.cntk:3: .*net.ndl has no section big; expected one"),
         ("networkDescription={}/net.ndl;run=smal", "did you mean small"),
         ("networkDescription={}/net.ndl;run=small:large", "run names 2 sections; expected one"),
-        ("networkDescription={}/net.ndl;load=small", r"net.ndl:20: x = Input\(4, tag=feature\) among macros"),
+        (
+            "networkDescription={}/net.ndl;load=small:macros;run=large",
+            "net.ndl:25: L1 is assigned already, at .*net.ndl:21",
+        ),
         (
             "networkDescription={}/net.ndl;load=macros:more",
             "net.ndl:13: macro Layer is defined already, at",
