@@ -101,19 +101,30 @@ class Validation:
     # Networks
 
     def _network(self, action: Action) -> Network | None:
-        """The network of an action: one it describes, the model of an earlier command, or a file's."""
-        path = action.model_path
-        makes = type(action).network is not Action.network
-        if not makes and path in self._made:
-            return self._made[path]
+        """The network of an action: one it describes, one of a file, or that of an earlier command which makes it."""
         network = None
-        with self.findings.catch():
+        try:
             network = action.network()
-            if not makes:
-                self._check_values(path, network)
-        if makes:
+            if network is not None and type(action).network is Action.network:
+                self._check_values(action.model_path, network)
+        except OSError as fault:
+            made = self._maker(fault.filename)
+            if made is None:
+                self.findings.add(fault)
+            else:
+                network = self._made[made]
+        except ArgonautError as fault:
+            self.findings.add(fault)
+        for path in action.makes():
+            start = Path(f"{path}.0")  # where an earlier command has put one, training goes on from it
+            network = self._made.get(start, network)
             self._made[path] = network
         return network
+
+    def _maker(self, file: str | None) -> Path | None:
+        """The model of an earlier command that a file will be, be it the model of an epoch."""
+        names = {str(path): path for path in self._made}
+        return names.get(str(file)) or names.get(str(file).rpartition(".")[0])
 
     def _check_values(self, path: Path, network: Network) -> None:
         xp = network.backend.xp

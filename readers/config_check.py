@@ -20,7 +20,7 @@ from readers.findings import Findings
 T = TypeVar("T")
 # What a required name reads as that is missing or bad: a number, a text, a list and a switch at once.
 STAND_IN = "1"
-CLOSE = 0.8  # how much alike names must be to be taken for one another where nothing else says that one is wrong
+CLOSE = 0.9  # how much alike names must be to be taken for one another where nothing else says that one is wrong
 
 
 class Reported(ConfigError):

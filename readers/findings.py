@@ -32,12 +32,16 @@ class Findings:
         return len(self._seen)
 
     def add(self, fault: Exception | str) -> None:
-        """Take a fault in, on one line; one that is known already, from another group too, is passed over."""
+        """Take a fault in, on one line; one that is known already is passed over.
+
+        So is one of another group that differs by the name of the group alone: the fault of a block that both use.
+        """
         if isinstance(fault, OSError) and fault.filename is not None:
             fault = f"{fault.filename}: {fault.strerror}"
         text = " ".join(str(fault).split())
-        if text not in self._seen:
-            self._seen.add(text)
+        key = text.replace(f": {self.group}.", ": ", 1)
+        if key not in self._seen:
+            self._seen.add(key)
             self.faults.setdefault(self.group, []).append(text)
 
     @contextlib.contextmanager

@@ -57,6 +57,10 @@ class Action:
         """The network that the action works on; no data are touched.  Raises ArgonautError and OSError."""
         return load_model(self.model_path, self.machine.precision, self.machine.device)
 
+    def makes(self) -> list[Path]:
+        """The model files that it leaves behind, which those that come after it need not find there beforehand."""
+        return []
+
     def roots(self, network: Network) -> list[str]:
         """Names of the nodes that the action computes.  Raises ModelError."""
         return [*network.criteria, *network.evaluations]

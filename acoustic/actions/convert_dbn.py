@@ -1,5 +1,7 @@
 """Action convertDBN: a network from a model file of dbn.exe (CNTK book 3.7)."""
 
+from pathlib import Path
+
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress
@@ -45,6 +47,9 @@ class ConvertDbn(Action):
         save_model(network, self.model_path)
         log(f"Written: {self.model_path}")
         return RunReport("models", 1)
+
+    def makes(self) -> list[Path]:
+        return [self.model_path]
 
     def network(self, log: Log = lambda line: None) -> Network:
         try:

@@ -41,13 +41,17 @@ class Edit(Action):
 
     def network(self) -> Network | None:
         """What the script saves last, without writing it; None when it saves nothing, or starts from no model yet."""
-        if any(not path.exists() for path in self._models_read()):
+        if any(not path.exists() for path in self._files_of("LoadModel", "LoadModelWithName")):
             return None
         return self._editor(lambda line: None).preview(self.script)
 
-    def _models_read(self) -> Iterator[Path]:
+    def makes(self) -> list[Path]:
+        return list(self._files_of("SaveModel", "SaveDefaultModel"))
+
+    def _files_of(self, *commands: str) -> Iterator[Path]:
+        """The files that some commands of the script name, which is their last argument."""
         for statement in self.script.statements:
-            if isinstance(statement, Command) and statement.spec.name in ("LoadModel", "LoadModelWithName"):
+            if isinstance(statement, Command) and statement.spec.name in commands:
                 yield file_path(statement.arguments[-1])
 
     def _editor(self, log: Log) -> Editor:

@@ -34,6 +34,9 @@ class Svd(Action):
             raise ConfigError(f"{where}: AlignedSize is {self.aligned_size}; expected 1 or more")
         self.ratios = _ratios(config)
 
+    def makes(self) -> list[Path]:
+        return [self.output_path]
+
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = load_model(self.model_path)
         before = network.num_parameters()

@@ -1,6 +1,7 @@
 """Action train: a network from its description, trained by the SGD block (CNTK book 3.5.1)."""
 
 import contextlib
+from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.ndl import build_ndl_network, ndl_options
@@ -81,6 +82,9 @@ class Train(Action):
     def reference(self) -> Reference | None:
         """The fixed model of KL adaptation; None without it."""
         return None
+
+    def makes(self) -> list[Path]:
+        return [self.model_path]
 
     def network(self) -> Network:
         """The network of the description, with its initial values."""

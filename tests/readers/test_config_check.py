@@ -89,7 +89,7 @@ def test_a_shared_block_blames_the_line_that_sets_the_value(tmp_path):
 
 
 def test_names_that_nothing_reads_are_told_when_they_look_like_one_that_is_read():
-    config = read("precison=double\nDataDir=/x\nfile=$DataDir$/a\nnote=1\n")
+    config = read("precison=double\nDataDir=/x\nfile=$DataDir$/a\nnote=1\nfiles=2\n")
     config.check(lambda: (config.text("precision", "float"), config.text("file")))
     assert list(config.unread()) == ["a.cntk:1: precison is read by nothing; did you mean precision"]
 

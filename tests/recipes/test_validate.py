@@ -64,6 +64,29 @@ def test_a_model_of_an_earlier_command_need_not_be_there(user):
     assert (outcome.status, outcome.out[1]) == (1, "  new/net: No such file or directory")
 
 
+def test_models_of_edits_and_epochs_count_as_made(user):
+    user.write("edit.mel", 'm=LoadModel("model/net")\nSaveModel(m, "new/net.0")\n')
+    user.write(
+        "more.cntk", "Edit=[action=edit; editPath=edit.mel]\nOne=[action=eval; modelPath=new/net.0; reader=$R$]\n"
+    )
+    reader = (
+        "R=[features=[dim=30;scpFile=train.scp];labels=[mlfFile=train.mlf;labelDim=8;labelMappingFile=states.list]]"
+    )
+    outcome = validate(user, "configFile=more.cntk", reader, "command=Edit:One:Train", "modelPath=new/net")
+    assert (outcome.status, outcome.out) == (0, ["0 faults in 0 files"])
+    assert validate(user, "configFile=more.cntk", reader, "command=One").status == 1
+
+
+def test_the_fault_of_a_shared_block_is_told_once(user):
+    user.write(
+        "more.cntk", "R=[features=[dim=30;scpFile=no.scp]]\nA=[action=write;reader=$R$]\nB=[action=write;reader=$R$]"
+    )
+    outcome = validate(user, "configFile=more.cntk", "command=A:B", "A=[outputPath=x]", "B=[outputPath=y]")
+    assert [line for line in outcome.out if "no.scp" in line] == [
+        "  more.cntk:1: A.reader.features.scpFile: no.scp: No such file or directory; expected a readable file"
+    ]
+
+
 def test_a_model_is_held_against_data_writer_and_itself(user):
     network = load_model("model/net")
     network["W0"].value[0, 0] = np.nan
