@@ -48,7 +48,11 @@ class KaldiStream(FeatureStream):
         key = "scpFile" if config.has_own("scpFile") else "arkFile"
         path = config.path(key)
         with naming(config, key):
-            return str(path), read_ark_scp(path) if key == "scpFile" else scan_ark(path)
+            if key == "arkFile":
+                return str(path), scan_ark(path)
+            entries = read_ark_scp(path)
+        prefix = config.text("prefixPathInSCP", "").replace("\\", "/").rstrip("/")
+        return str(path), [entry._replace(path=f"{prefix}/{entry.path}") for entry in entries] if prefix else entries
 
     @staticmethod
     def _read_header(entry: ArkEntry) -> HTKHeader:

@@ -8,6 +8,7 @@ the features for a zero, this one takes the line and refuses the string.
 
 import gzip
 import os
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -164,8 +165,10 @@ class _BlockParser:
         if len(wanted) < self.num_columns:
             text = text[_covered(starts[:, wanted], ends[:, wanted], len(text))]
         try:
-            values = np.fromstring(text.tobytes(), np.float32, sep=" ")
-        except ValueError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)  # how earlier versions of numpy tell of bad text
+                values = np.fromstring(text.tobytes(), np.float32, sep=" ")
+        except (ValueError, DeprecationWarning):
             values = np.empty(0, np.float32)
         if values.size != len(lines) * len(wanted):
             raise self._not_a_number(starts[:, wanted], ends[:, wanted], lines)

@@ -29,6 +29,7 @@ WITHOUT_EFFECT = {
 READER_NAMES = (
     *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", "writeLabelMap", *ORDER_NAMES),
     *("oneLinePerFile", "writerType", "wfile", *WITHOUT_EFFECT),
+    *("labelMappingFile", "labelDim", "labelType"),  # for all blocks of labels
 )
 BLOCK_NAMES = ("file", "dim", "start", "sectionType", "type")
 LABEL_NAMES = (*BLOCK_NAMES, "labelDim", "labelType", "labelMappingFile")

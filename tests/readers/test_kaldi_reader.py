@@ -98,6 +98,13 @@ def test_ranges_in_a_list(corpus):
     assert minibatch.matrices["features"][3].tolist() == [2004, 2005, 2006, 2006, 1, 1]
 
 
+def test_prefix_of_the_paths_in_a_list(corpus):
+    text = (corpus.directory / "features.kaldi").read_text()
+    (corpus.directory / "features.kaldi").write_text(text.replace(f"{corpus.directory}/", ""))
+    prefixed = f"dim=15;scpFile={corpus.directory}/features.kaldi;prefixPathInSCP={corpus.directory}/"
+    assert KaldiReader(config(corpus.directory, "", {"features": prefixed})).num_utterances == len(LENGTHS)
+
+
 def test_missing_and_odd_utterances_are_skipped_by_name(corpus):
     directory = corpus.directory
     kaldiio.save_ark(

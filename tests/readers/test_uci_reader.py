@@ -85,6 +85,13 @@ def test_map_is_not_written_when_the_text_is_bad(data):
     assert not (data / "map.txt").exists()
 
 
+def test_map_named_for_all_blocks_further_out(data):
+    text = f"labelMappingFile={data}/map.txt\nlabelDim=3"
+    reader = UCIFastReader(config(data, text, "features=[dim=2]\nlabels=[start=2;sectionType=labels]"))
+    assert (reader.dims(), reader.warnings) == ({"features": 2, "labels": 3}, [])
+    assert (data / "map.txt").read_text() == "two\nzero\none\n"
+
+
 def test_class_numbers_without_a_map(data):
     (data / "data.txt").write_text("0.5 1\n0.25 0\n")
     reader = UCIFastReader(config(data, "randomize=none", "features=[dim=1]\nlabels=[start=1;labelDim=3]"))
