@@ -5,7 +5,8 @@ worked example: train the network that block TIMIT_Train describes, then test it
 
   configFile=a+b     files of settings, the later ones over the earlier ones
   name=value         any setting, over those of the files
-  command=A:B        blocks to run, in order; each says action=train, test, eval or write
+  command=A:B        blocks to run, in order; each says action=train, test, write, edit, dumpnode, plot, ... (all of them
+                     are in docs/reference.md)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
   numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
