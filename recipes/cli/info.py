@@ -23,12 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readers.errors import ArgonautError, FormatError
-from recipes.cli.file_kinds import configs, graphs, labels, language, networks, sound
+from recipes.cli.file_kinds import archives, configs, graphs, labels, language, networks, sound
 from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its figures
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
+DBN_MAGIC = (b"DBN\n", b"DBN\0")
 MAX_HEAD = 1 << 16  # bytes that decide what a text file is
 
 
@@ -78,6 +79,11 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= size:
         return networks.safetensors_kind(path)
+    if head.startswith(DBN_MAGIC):
+        return "model of dbn.exe", networks.dbn
+    kind = archives.archive_kind(head)
+    if kind:
+        return kind
     if b"\0" not in head[:12]:  # the frames of an HTK header are never that many
         return None
     try:
@@ -112,7 +118,7 @@ def _text_kind(path: str) -> Kind:
         return "acceptor in AT&T text (a decoding graph)", graphs.acceptor
     if filled and all(re.search(r"(?:^|\s)\([^()\s]+\)$", line) for line in filled):
         return "transcripts", labels.transcripts
-    return configs.configuration_kind(lines) or _list_kind(path, filled)
+    return archives.text_kind(filled) or configs.configuration_kind(lines) or _list_kind(path, filled)
 
 
 def _bracket_kinds() -> dict[int, Kind]:

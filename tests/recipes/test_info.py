@@ -3,6 +3,7 @@
 import argparse
 import gzip
 
+import kaldiio
 import numpy as np
 import pytest
 
@@ -12,6 +13,8 @@ from decoder.image_file import save_graph
 from readers.att import read_acceptor
 from readers.audio import write_sphere
 from readers.htk import parse_kind, write_htk
+from readers.kaldi_ark import write_matrix
+from readers.record_cache import CachedStream, Source, write_cache
 from readers.slf import Lattice, write_slf
 from recipes.cli import info
 from recipes.cli.main import main
@@ -67,6 +70,15 @@ TEXTS = {
         'm=LoadModel("a.dnn", format=cntk)\nSetDefaultModel(m)\nRemove(m.L1)\nremove(m.L2)\nSaveModel(m, "b.dnn")\n',
         {"commands": "1 LoadModel, 1 SetDefaultModel, 1 Remove, 1 remove, 1 SaveModel"},
     ),
+    "Kaldi script file (scp)": (
+        "u1 /none/a.ark:3\nu2 /none/a.ark:99[0:5]\n",
+        {"entries": "2", "archives": "1, 1 of them not there", "first key": "u1"},
+    ),
+    "Kaldi archive of alignments, as text": (
+        "u1 0 0 4 4\nu2 1\n",
+        {"entries": "2", "frames": "5", "classes": "3 different"},
+    ),
+    "records as text (UCI)": ("0.5 1 -2 cat\n1.5 2e1 0 dog\n", {"records": "2", "columns": "4"}),
     "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
 }
 
@@ -160,6 +172,36 @@ def test_a_checkpoint_tells_where_training_stands(tmp_path):
     assert kind == "checkpoint of a training"
     assert (figures["epoch"], figures["total samples"]) == ("3", "4096")
     assert figures["format"] == "argonaut-checkpoint 2"
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_kaldi_archives_of_features(tmp_path, text):
+    with (tmp_path / "a.ark").open("wb") as file:
+        for key, frames in (("u1", 3), ("u2", 4)):
+            write_matrix(file, key, np.ones((frames, 2), np.float32), text)
+    kind, figures = figures_of(tmp_path / "a.ark")
+    assert kind == "Kaldi archive of features" + (", as text" if text else "")
+    assert figures["entries"] == "2"
+    assert figures["frames"] == "7"
+    assert figures["values"] == "2 per frame"
+    assert figures["stored as"] == ("2 text" if text else "2 FM")
+
+
+def test_kaldi_archives_of_alignments(tmp_path):
+    kaldiio.save_ark(str(tmp_path / "a.ark"), {"u1": np.array([3, 3, 5], np.int32)})
+    kind, figures = figures_of(tmp_path / "a.ark")
+    assert kind == "Kaldi archive of alignments"
+    assert (figures["frames"], figures["classes"]) == ("3", "2 different")
+
+
+def test_record_caches(tmp_path):
+    streams = [CachedStream("features", 0, 1, 2), CachedStream("labels", 0, 0, 1, 3)]
+    block = {"features": np.ones((4, 2), np.float32), "labels": np.zeros(4, np.int32)}
+    (tmp_path / "a.txt").write_text("x")
+    write_cache(tmp_path / "c", [block], streams, [Source.of(tmp_path / "a.txt")], {})
+    kind, figures = figures_of(tmp_path / "c")
+    assert kind == "record cache of a reader"
+    assert (figures["records"], figures["features"], figures["labels"]) == ("4", "2 numbers", "a class of 3")
 
 
 def test_a_model_cut_short(tmp_path):

@@ -79,3 +79,14 @@ def _graph_figures(graph: dict) -> Figures:
             value = graph[name]
             figures.append((name, " ".join(map(str, value)) if isinstance(value, list) else value))
     return figures
+
+
+def dbn(path: str) -> Figures:
+    from readers.dbn import read_dbn
+
+    found = read_dbn(path)
+    figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]
+    for number, layer in enumerate(found.layers):
+        rows, cols = layer.weights.shape
+        figures.append((f"layer {number}", f"{layer.kind}, {rows} x {cols}"))
+    return [*figures, ("priors", "none" if found.prior is None else len(found.prior))]

@@ -1,0 +1,107 @@
+"""What Kaldi's archives and lists, record caches and records as text hold."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from recipes.cli.file_kinds.figures import Figures
+
+ENTRY = re.compile(r"\S+\s+\S+(:\d+(\[[\d:,]+\])?|\.ark)")
+TEXT_MATRIX = re.compile(r"\S+\s+\[\s*[-+.\d]\S*(\s|$)")
+_BINARY = re.compile(rb"\S{1,4096} \0B")
+_VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
+
+
+def archive_kind(head: bytes):
+    """(what it is, describer) of the first bytes of a binary archive; None for other files."""
+    from readers.record_cache import MAGIC
+
+    if head.startswith(MAGIC):
+        return "record cache of a reader", cache
+    if _VECTOR.match(head):
+        return "Kaldi archive of alignments", alignments
+    return ("Kaldi archive of features", features) if _BINARY.match(head) else None
+
+
+def text_kind(lines: list[str]):
+    """The same of the lines, none of them empty, of a text file."""
+    if lines and all(ENTRY.fullmatch(line) for line in lines):
+        return "Kaldi script file (scp)", scp
+    if TEXT_MATRIX.match(" ".join(lines[:2])):
+        return "Kaldi archive of features, as text", features
+    rows = [line.split() for line in lines[:100]]
+    if not rows or len(rows[0]) < 2:
+        return None
+    counts = len(rows[0]) > 2 and all(row[1:] and all(map(str.isdigit, row[1:])) for row in rows)
+    if counts and not rows[0][0].isdigit():
+        return "Kaldi archive of alignments, as text", alignments
+    if all(_is_record(row) and len(row) == len(rows[0]) for row in rows):
+        return "records as text (UCI)", records
+    return None
+
+
+def _is_record(row: list[str]) -> bool:
+    from readers.text import is_number
+
+    return sum(map(is_number, row)) >= max(2, len(row) - 1)
+
+
+def features(path: str) -> Figures:
+    from readers.kaldi_ark import read_matrix_header, scan_ark
+
+    entries = scan_ark(path)
+    headers = [read_matrix_header(path, entry.offset) for entry in entries]
+    kinds = Counter(header.kind.decode().strip() for header in headers)
+    return [
+        ("entries", len(entries)),
+        ("frames", sum(header.num_frames for header in headers)),
+        ("values", " and ".join(str(dim) for dim in sorted({header.dim for header in headers})) + " per frame"),
+        ("stored as", ", ".join(f"{count} {kind}" for kind, count in kinds.items())),
+        ("first key", entries[0].key if entries else "none"),
+    ]
+
+
+def alignments(path: str) -> Figures:
+    import numpy as np
+
+    from readers.kaldi_ark import read_alignments
+
+    found = dict(read_alignments(path))
+    classes = set().union(*(np.unique(one).tolist() for one in found.values()))
+    return [
+        ("entries", len(found)),
+        ("frames", sum(len(one) for one in found.values())),
+        ("classes", f"{len(classes)} different"),
+        ("first key", next(iter(found), "none")),
+    ]
+
+
+def scp(path: str) -> Figures:
+    from readers.kaldi_ark import read_ark_scp
+
+    entries = read_ark_scp(path)
+    files = {entry.path for entry in entries}
+    missing = sum(not Path(file).is_file() for file in files)
+    return [
+        ("entries", len(entries)),
+        ("archives", f"{len(files)}" + (f", {missing} of them not there" if missing else "")),
+        ("first key", entries[0].key if entries else "none"),
+    ]
+
+
+def cache(path: str) -> Figures:
+    from readers.record_cache import open_cache
+
+    found = open_cache(path)
+    figures: Figures = [("records", len(next(iter(found.columns.values()))))]
+    for stream in found.streams:
+        what = f"{stream.dim} numbers" if stream.num_classes is None else f"a class of {stream.num_classes}"
+        figures.append((stream.name, what))
+    return figures + [("made from", source.path) for source in found.sources]
+
+
+def records(path: str) -> Figures:
+    from readers.text import read_lines
+
+    rows = [line.split() for line in read_lines(path) if line.strip()]
+    return [("records", len(rows)), ("columns", len(rows[0]))]
