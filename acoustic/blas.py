@@ -11,7 +11,7 @@ import importlib.metadata
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ THREAD_CALLS = (
     "openblas_{}_num_threads",
 )
 MKL_FILE = re.compile(r"(lib)?mkl_rt(\.\d+)*\.(so|dylib|dll)(\.\d+)*")
+SHARE_FROM = 1 << 21  # multiplications, about 25 us: a smaller product is not worth waking another thread
 # Products of the OpenBLAS in numpy's wheels and in distributions, with the type of their dimensions.
 PRODUCT_CALLS = (
     ("scipy_cblas_{}gemm64_", ctypes.c_int64),
@@ -85,11 +86,37 @@ one_thread = _OneThread()
 """While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
+_sharing = threading.local()
+
+
+@contextlib.contextmanager
+def products_by(team: Any) -> Iterator[None]:
+    """While the calling thread is inside, the threads of a team (acoustic.team) share its large products."""
+    before, _sharing.team = getattr(_sharing, "team", None), team
+    try:
+        yield
+    finally:
+        _sharing.team = before
+
+
 def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
     """out = scale a b + keep out, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither.
 
     With keep = 0 what stood in out does not matter.
     """
+    team = getattr(_sharing, "team", None)
+    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
+        _multiply(a, b, out, scale, keep)
+        return
+
+    def part(worker: int) -> None:
+        columns = team.share(worker, out.shape[1])
+        _multiply(a, b[:, columns], out[:, columns], scale, keep)
+
+    team.run(part)
+
+
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
     plain = scale == 1 and keep == 0
     gemm = (mkl_sgemm() if out.dtype == np.float32 else None) or (None if plain else _numpys_gemm(out.dtype))
     if gemm is not None and _by_library(gemm, a, b, out, scale, keep):

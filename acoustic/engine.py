@@ -7,11 +7,12 @@ which order, in which thread, and where their values lie.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from acoustic.blas import one_thread
+from acoustic.blas import one_thread, products_by
 from acoustic.fusion import fuse
 from acoustic.layout import Graph, Key, lay_out
 from acoustic.network import Network
@@ -59,6 +60,9 @@ class Engine:
         self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
         self.max_workers = 1 if asynchronous or not self.graph.splits_frames() else num_threads
+        # Where the frames cannot be shared out among the threads, at least products are.
+        alone = asynchronous or num_threads == 1 or self.max_workers > 1
+        self._products = nullcontext if alone else partial(products_by, self.backend.team)
         self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if asynchronous else None
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._slabs: list[Any] = []
@@ -143,7 +147,8 @@ class Engine:
         if together:
             shared = [name for name in together if name not in program.after] if program.after else together
             if self._executor is None:
-                self._each_worker(program, partial(self._forward_part, program, shared))
+                with self._products():
+                    self._each_worker(program, partial(self._forward_part, program, shared))
             else:
                 self._forward_branches(program, shared, self._executor)
             program.add_parts(shared)
@@ -252,9 +257,10 @@ class Engine:
         if program.split:
             self._backward_split(program, finish, taker)
         else:
-            for bound, step in zip(program.workers[0].backward, program.steps):
-                bound.run(self._run, self._inputs)
-                finish(step.finished)
+            with self._products():
+                for bound, step in zip(program.workers[0].backward, program.steps):
+                    bound.run(self._run, self._inputs)
+                    finish(step.finished)
         for bound, step in zip(program.last, program.steps[program.num_together :]):
             bound.run(self._run, self._inputs)
             finish(step.finished)

@@ -71,12 +71,13 @@ class ConvolutionPooling(Node):
             into.add(1, lambda out: self._image_gradient(run, grad, work, w, out))
 
     def _weight_gradient(self, run: Run, grad: Any, work: Any, image: Any, out: Any) -> None:
-        out.fill(0)
         for images, strips, products, columns in self._blocks(run, len(out), image.shape[1]):
             run.kernels.pack(self._windows.strips, image[:, images], strips)
             run.kernels.max_pool_strips_gradient(self._pooling.windows, grad[:, images], work[:, images], products)
             for start, part in columns:
-                matmul_into(run.xp, products[:, part], strips[start : start + self._windows.size].T, out, keep=1.0)
+                rows = slice(start, start + self._windows.size)
+                keep = 1.0 if images.start or part.start else 0.0
+                matmul_into(run.xp, products[:, part], strips[rows].T, out, keep=keep)
 
     def _image_gradient(self, run: Run, grad: Any, work: Any, w: Any, out: Any) -> None:
         for images, strips, products, columns in self._blocks(run, len(w), out.shape[1]):

@@ -69,14 +69,9 @@ class WindowProduct(Node):
 
     def _weight_gradient(self, run: Run, grad: Any, image: Any, out: Any) -> None:
         products = grad.reshape((out.shape[0], -1), order="F")
-        part = run.backend.empty(*out.shape)
         for images, places, packed in self._blocks(run, image.shape[1]):
             run.kernels.pack(self.windows, image[:, images], packed)
-            if images.start == 0:
-                matmul_into(run.xp, products[:, places], packed.T, out)
-            else:
-                matmul_into(run.xp, products[:, places], packed.T, part)
-                run.xp.add(out, part, out=out)
+            matmul_into(run.xp, products[:, places], packed.T, out, keep=1.0 if images.start else 0.0)
 
     def _image_gradient(self, run: Run, grad: Any, w: Any, out: Any) -> None:
         products = grad.reshape((w.shape[0], -1), order="F")

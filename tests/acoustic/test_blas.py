@@ -5,6 +5,7 @@ import pytest
 
 from acoustic import blas
 from acoustic.backend import matmul_into
+from acoustic.team import Team
 
 WAYS = {"as installed": (), "numpy's library": ("mkl_sgemm",), "no library": ("mkl_sgemm", "_numpys_gemm")}
 
@@ -40,3 +41,52 @@ def test_without_keeping_what_was_there_does_not_matter(way, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_library_behind_numpy_is_found(dtype):
     assert blas._numpys_gemm(np.dtype(dtype)) is not None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [2, 3])
+def test_large_products_are_shared_by_a_team_and_small_ones_are_not(dtype, size, monkeypatch):
+    team = Team(size)
+    shares = []
+    run = team.run
+    monkeypatch.setattr(team, "run", lambda work, count=None: (shares.append(1), run(work, count)))
+    rng = np.random.default_rng(0)
+    for m, k, n in ((200, 150, 101), (20, 15, 10), (300, 9000, 1)):
+        a, b = (np.asfortranarray(rng.standard_normal(shape).astype(dtype)) for shape in ((m, k), (k, n)))
+        out = np.asfortranarray(rng.standard_normal((m, n)).astype(dtype))
+        expected = 0.5 * (a @ b) + 2 * out
+        with blas.products_by(team):
+            matmul_into(np, a, b, out, 0.5, 2.0)
+        np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
+    assert len(shares) == 1
+    matmul_into(np, np.ones((200, 200)), np.ones((200, 200)), np.empty((200, 200), order="F"))
+    assert len(shares) == 1  # outside it is as before
+
+
+def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeypatch):
+    """Batch normalisation: the same gradients with one thread and with two."""
+    from acoustic.engine import Engine
+    from acoustic.network import Network
+
+    network = Network("double", seed=1)
+    network.backend.__dict__["team"] = Team(2)
+    network.add("Input", "x", rows=200)
+    for name, rows, cols in (("W", 120, 200), ("g", 120, 1), ("s", 120, 1)):
+        network.add("Parameter", name, rows=rows, cols=cols)
+    for name in ("m", "i"):
+        network.add("Parameter", name, rows=120, needGradient=False)
+    network.add("BatchNormalization", "n", network.add("Times", "t", "W", "x"), "g", "s", "m", "i")
+    network.add("SumElements", "J", network.add("Sigmoid", "v", "n"))
+    matrices = {"x": np.random.default_rng(0).standard_normal((200, 128))}
+    shares = []
+    run = network.backend.team.run
+    monkeypatch.setattr(network.backend.team, "run", lambda work, count=None: (shares.append(1), run(work, count)))
+    gradients = []
+    for threads in (1, 2):
+        engine = Engine(network, ["J"], threads=threads)
+        assert not shares
+        engine.forward(matrices, training=True)
+        engine.backward()
+        gradients.append(engine.gradient("W").copy())
+    assert len(shares) == 2
+    np.testing.assert_allclose(*gradients, rtol=1e-10)
