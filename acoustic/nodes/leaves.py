@@ -68,6 +68,8 @@ class LearnableParameter(StoredNode):
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
         shape, scale = tuple(self.infer_shape()), self.settings["initValueScale"]
         kind = self.settings["init"]
+        if not np.isfinite(scale):
+            raise ModelError(f"{self.where}: initValueScale={scale}; expected a finite number")
         if kind == "uniform":
             return rng.uniform(-0.05 * scale, 0.05 * scale, size=shape)
         if kind == "gaussian":

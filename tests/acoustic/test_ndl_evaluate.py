@@ -216,6 +216,10 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
             r"^default_macros.ndl:\d+ \(FF called at default_macros.ndl:\d+, BFF called at default_macros.ndl:\d+, "
             r"SBFF called at net.ndl:2\): node 'y.BFF.FF.T' \(Times\): A .* is 2x5, B 'x' is 4x\*; expected columns",
         ),
+        (
+            "y=Parameter(2, initValueScale=1#INF)",
+            "net.ndl:2: node 'y' .*: initValueScale=inf; expected a finite number",
+        ),
         ("y=Parameter(100000000, 100000000)", "numbers; expected a matrix that fits this machine's memory"),
     ],
 )
