@@ -5,7 +5,7 @@ one utterance at a time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -17,7 +17,7 @@ from readers.findings import Findings
 from readers.htk import WAVEFORM, kind_name
 from readers.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
 from readers.htk_mlf_reader import HTKMLFReader
-from readers.minibatch import open_reader, reader_class
+from readers.minibatch import Reader, Utterance, open_reader, reader_class
 from readers.mlf import TICKS_PER_FRAME
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
 
@@ -66,7 +66,7 @@ def check_reader(
         return None
     if issubclass(kind, HTKMLFReader):
         return _HTKMLFCheck(config, path, write, read).run(progress)
-    return config.check(lambda: _open(block(), write, config.findings, progress))
+    return config.check(lambda: _open(block(), write, read is not None, config.findings, progress))
 
 
 def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
@@ -76,18 +76,37 @@ def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
     return config
 
 
-def _open(block: CheckedConfig, write: bool, findings: Findings, progress: Progress) -> ReaderFigures:
-    """A reader that has no check of its own: opening it is the check."""
+def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderFigures:
+    """A reader that has no check of its own: opening it is the check, and, with `read`, reading all utterances."""
     for name, value in getattr(reader_class(block), "check_settings", {}).items():
         block.merge(Source.from_text(f"{name}={value}", "set by the check"))
     with open_reader(block, write=write, progress=progress) as reader:
-        for line in (*reader.warnings, *(f"{block.where()}: {name}: {reason}" for name, reason in reader.skipped)):
+        for line in (*reader.warnings, *_losses(block, reader)):
             findings.add(line)
         places = reader.places() if hasattr(reader, "places") else {}
-        period = getattr(reader, "period", 0)
-        num_frames = 0 if write else reader.num_frames
-        num_usable = num_frames if getattr(reader, "unit", "") == "records" else reader.num_utterances
-        return ReaderFigures(reader.dims(), places, [], num_usable, num_frames, period)
+        figures = ReaderFigures(reader.dims(), places, period=getattr(reader, "period", 0))
+        if reader.unit == "records":  # all of them were read when it was opened
+            figures.num_usable = figures.num_frames = reader.num_frames
+            return figures
+        figures.num_usable, figures.num_frames = reader.num_utterances, 0 if write else reader.num_frames
+    if read:
+        with open_reader(block, write=True) as reader:
+            lengths = [_num_columns(utterance) for utterance in reader.utterances()]
+            for line in _losses(block, reader):
+                findings.add(line)
+        if write:
+            figures.num_usable, figures.num_frames = len(lengths), sum(lengths)
+    return figures
+
+
+def _losses(block: CheckedConfig, reader: Reader) -> Iterator[str]:
+    """A line for each utterance that a reader has left out so far."""
+    for name, reason in reader.skipped:
+        yield f"{block.where()}: {name}: {reason}"
+
+
+def _num_columns(utterance: Utterance) -> int:
+    return next(iter(utterance.matrices.values())).shape[1]
 
 
 class _HTKMLFCheck:

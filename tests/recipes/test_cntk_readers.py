@@ -197,3 +197,24 @@ def test_validate_reads_the_text_and_writes_nothing(demo, capsys):
         file.write("0.5 x 1\n")
     assert main(arguments) == 1
     assert f"data.txt:{COUNT + 1}: 'x' in column 1" in capsys.readouterr().out
+
+
+def test_validate_reads_the_values_of_archives(demo, capsys):
+    from recipes.cli.main import main
+
+    frames = {key: np.ones((9, 2), np.float32) for key in ("u1", "u2", "u3")}
+    frames["u2"][4, 1] = np.nan
+    kaldiio.save_ark(f"{demo}/feats.ark", frames)
+    (demo / "ali.txt").write_text("u1 " + "0 " * 9 + "\nu2 " + "1 " * 9 + "\n")
+    base = (demo / "demo.cntk").read_text()
+    reader = f"reader=[readerType=KaldiReader;features=[dim=2;arkFile={demo}/feats.ark]"
+    labels = f"labels=[labelDim=2;aliFile={demo}/ali.txt]]"
+    (demo / "demo.cntk").write_text(f"{base[: base.index('  reader=[')]}{reader};{labels}\n]\n")
+    arguments = ["validate", str(demo / "demo.cntk"), f"Exp={demo}"]
+    assert main([*arguments, "--quick"]) == 1
+    shown = capsys.readouterr().out
+    assert "u3: no labels in" in shown
+    assert "no number" not in shown
+    assert main(arguments) == 1
+    assert "u2: " in (shown := capsys.readouterr().out)
+    assert "frame 4 holds a value that is infinite or no number" in shown
