@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from acoustic.ndl.parse import MAX_DEPTH
 from acoustic.ndl.plan import Frame, Planned, Reference, Symbol
-from acoustic.ndl.syntax import Number
+from acoustic.ndl.syntax import Call, Number
 from acoustic.network import Network
 from acoustic.node import Node
 from readers.config_scope import shorten
@@ -18,6 +18,7 @@ class Names:
     def __init__(self, network: Network):
         self.network = network
         self._depth = 0
+        self._constants: dict[tuple[str, str], Reference] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -52,7 +53,10 @@ class Names:
                 return found
             constant = frame.macros.constant(name)
             if constant is not None:
-                return Reference(constant.value, frame, constant.name)
+                # The same object each time, so that constants which stand for each other in a circle are noticed.
+                assert not isinstance(constant.value, Call)
+                new = Reference(constant.value, frame, constant.name)
+                return self._constants.setdefault((frame.path, constant.name.lower()), new)
             return self.existing(name) if frame.caller is None else None
         finally:
             self._depth -= 1

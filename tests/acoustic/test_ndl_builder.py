@@ -87,6 +87,13 @@ def test_loaded_sections_may_make_nodes_that_the_network_uses(files):
     assert network.features == ["x"]
 
 
+def test_constants_that_are_loaded_may_stand_for_each_other_but_not_in_a_circle(files):
+    network = build("load=c\nrun=r", "c=[a=b;b=4;M(r)=Parameter(r, A)]\nr=[W=M(3)]")
+    assert network["W.M"].value.shape == (3, 4)
+    with pytest.raises(ConfigError, match=r"exp.cntk:1: [ab] stands for itself; expected names that lead to a value"):
+        build("load=c\nrun=r", "c=[a=b;b=a];r=[W=Parameter(a)]")
+
+
 def test_the_files_of_ndl_macros_make_no_nodes(files):
     folder = files(net=SECTIONS, nodes="x=Input(2)")
     with pytest.raises(ConfigError, match=r"nodes.ndl:1: x = Input\(2\) among macros; expected macros and constants"):
