@@ -1,5 +1,7 @@
 """Action edit: a script of the model editing language, run on models in files (CNTK book 3.5.6, 4.2)."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,9 +42,14 @@ class Edit(Action):
         return RunReport("files", len(written))
 
     def network(self) -> Network | None:
-        """What the script saves last, without writing it; None when it saves nothing, or starts from no model yet."""
-        if any(not path.exists() for path in self._files_of("LoadModel", "LoadModelWithName")):
-            return None
+        """What the script saves last, without writing it; None when it saves nothing.
+
+        Raises FileNotFoundError for a model that is not there, as it may be before an earlier command has run.
+        """
+        own = {os.path.realpath(path) for path in self.makes()}
+        for path in self._files_of("LoadModel", "LoadModelWithName"):
+            if not path.exists() and os.path.realpath(path) not in own:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return self._editor(lambda line: None).preview(self.script)
 
     def makes(self) -> list[Path]:

@@ -144,6 +144,8 @@ def copy_sub_tree(editor: Editor, call: Command) -> None:
         within = source is target
         shared = [old for old, name in pairs if within and old == name]
         pairs = [(old, name) for old, name in pairs if not (within and old == name)]
+        if not pairs:
+            raise ModelError(f"{root}: would be copied onto itself; expected another name")
         editing.copy_nodes(source.network, target.network, pairs, _values_only(call), shared)
 
 

@@ -77,7 +77,8 @@ def test_edit_shows_its_network_without_writing(here):
     assert "PosteriorProb" not in here.action("edit", "editPath=cut.mel").network().nodes
     assert not (here.directory / "cut").exists()
     here.write("later.mel", "m=LoadModel(of an earlier command)\nSaveModel(m, cut)")
-    assert here.action("edit", "editPath=later.mel").network() is None
+    with pytest.raises(FileNotFoundError, match="of an earlier command"):
+        here.action("edit", "editPath=later.mel").network()
 
 
 # SVD

@@ -248,6 +248,7 @@ def test_revise_parameter(shop):
         ("Copy(L3.*, L4)", r"Copy: L3.\* to L4: expected a \* in both"),
         ("Copy(L3.BFF.W, L3.RL)", "Copy: node 'L3.RL' .*copied over by LearnableParameter 'L3.BFF.W'; expected the"),
         ("Copy(L3.*, L4.*, copy=value)", "Copy: node 'L4.BFF.*': not in the network"),
+        ("CopySubTree(L3.RL, L3.RL)", "CopySubTree: L3.RL: would be copied onto itself; expected another name"),
         ("CopySubTree(L3.RL, nowhere, x)", "CopySubTree: model 'nowhere': neither loaded nor created"),
         ("Remove(L9.*)", r"Remove: L9.\*: no such node in model m; did you mean"),
         ("UnloadModel(m); Remove(L1.RL)", "Remove: there is no model"),
