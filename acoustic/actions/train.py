@@ -38,6 +38,11 @@ class Train(Action):
         super().__init__(config, machine, sgd.path("modelPath"))
         require_writable(self.model_path)  # else it would show after the last epoch
         self.options = training_options(sgd)
+        if self.options.check_gradients and machine.precision != "double":
+            raise ConfigError(
+                f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={machine.precision}; expected "
+                "precision=double"
+            )
         self.make_mode = config.bool("makeMode", True)
         self._read_start(config)
         self.readers = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]

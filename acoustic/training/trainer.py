@@ -91,7 +91,8 @@ class Trainer:
 
         Nothing is written or removed before the statistics are there: computing them looks at all the data.
         """
-        if start:
+        # A training that returned to its very beginning has a checkpoint there too.
+        if start or (start == 0 and self.files.checkpoint(0).exists()):
             self._resume(start)
         computed = self._precompute()
         if self.control.rolls_back and self._best is None:

@@ -183,6 +183,26 @@ def test_a_divergence_is_taken_back_and_is_an_error_without_a_model_to_return_to
         train(ring_network(), Damaged(ring_reader(100)), options)
 
 
+def test_a_training_that_returned_to_its_beginning_is_resumed_with_the_reduced_rate(ring_reader, tmp_path):
+    class Damaged(Dying):
+        """Gives no numbers when its second epoch begins, and dies two minibatches later."""
+
+        def minibatches(self, epoch, minibatch_size, epoch_size):
+            for item in super().minibatches(epoch, minibatch_size, epoch_size):
+                if epoch == 1:
+                    item.matrices["features"][...] = np.nan
+                    self.left = 2
+                yield item
+
+    options = options_of(AutoAdjust(AFTER, interval=2), 4, learning_rates_per_minibatch=0.5, dropout_rate=0.0)
+    with pytest.raises(Killed):
+        train(ring_network(), Damaged(ring_reader(100), -1), options, model_path=tmp_path / "m")
+    assert sorted(path.name for path in tmp_path.glob("m*")) == ["m.0", "m.0.ckp", "m.history.jsonl"]
+    result = train(ring_network(), ring_reader(100), options, model_path=tmp_path / "m")
+    assert result.start_epoch == 0
+    assert result.history[0]["learning_rate_per_sample"] == pytest.approx(0.618 * 0.5 / 32)
+
+
 def test_the_end_by_a_small_rate_or_a_second_failure_saves_the_final_model(ring_reader, tmp_path):
     for name, auto, smallest in (
         ("rate", AutoAdjust(AFTER, reduce_below=0.9, decrease=0.01), 1e-3),
