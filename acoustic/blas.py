@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -117,12 +117,13 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
-    plain = scale == 1 and keep == 0
-    gemm = (mkl_sgemm() if out.dtype == np.float32 else None) or (None if plain else _numpys_gemm(out.dtype))
-    if gemm is not None and _by_library(gemm, a, b, out, scale, keep):
+    if out.dtype == np.float32 and (by_mkl := mkl_multiply()) is not None and by_mkl(a, b, out, scale, keep):
         return
-    if plain:
+    if scale == 1 and keep == 0:
         np.dot(b.T, a.T, out=out.T)  # out' = b' a' is row-major, which is what numpy writes without a copy
+        return
+    gemm = _numpys_gemm(out.dtype)
+    if gemm is not None and _by_library(gemm, a, b, out, scale, keep):
         return
     product = np.empty(out.shape, out.dtype, order="F")
     np.dot(b.T, a.T, out=product.T)
@@ -132,6 +133,31 @@ def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep:
     else:
         out *= out.dtype.type(keep)
         out += product
+
+
+@cache
+def mkl_multiply() -> Callable[..., bool] | None:
+    """(a, b, out, scale, keep) by MKL, from compiled code where there is any; it answers False, having done nothing,
+    for types and strides that it does not take.  None without MKL.
+    """
+    sgemm = mkl_sgemm()
+    if sgemm is None:
+        return None
+    from numba import config
+
+    if config.DISABLE_JIT:
+        return partial(_by_library, sgemm)
+    from acoustic import _gemm
+
+    address = ctypes.cast(sgemm, ctypes.c_void_p).value
+
+    def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
+        try:
+            return _gemm.multiply(address, a, b, out, scale, keep)
+        except TypeError:  # read-only or of another type
+            return _by_library(sgemm, a, b, out, scale, keep)
+
+    return multiply
 
 
 @cache

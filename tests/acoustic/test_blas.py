@@ -7,7 +7,7 @@ from acoustic import blas
 from acoustic.backend import matmul_into
 from acoustic.team import Team
 
-WAYS = {"as installed": (), "numpy's library": ("mkl_sgemm",), "no library": ("mkl_sgemm", "_numpys_gemm")}
+WAYS = {"as installed": (), "numpy's library": ("mkl_multiply",), "no library": ("mkl_multiply", "_numpys_gemm")}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,3 +90,17 @@ def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeyp
         gradients.append(engine.gradient("W").copy())
     assert len(shares) == 2
     np.testing.assert_allclose(*gradients, rtol=1e-10)
+
+
+@pytest.mark.skipif(blas.mkl_multiply() is None, reason="MKL is not installed")
+def test_matrices_that_the_compiled_call_does_not_take():
+    a, b = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
+    a.flags.writeable = False
+    for first, second in ((a, b), (a[::-1], b), (np.ones((3, 8), np.float32)[:, ::2], b)):
+        out = np.empty((3, 5), np.float32, order="F")
+        matmul_into(np, first, second, out)
+        np.testing.assert_array_equal(out, 4)
+    unaligned = np.frombuffer(b"x" + b.tobytes(), np.uint8)[1:].view(np.float32).reshape(4, 5)
+    out = np.empty((3, 5), np.float32, order="F")
+    matmul_into(np, a, unaligned, out)
+    np.testing.assert_array_equal(out, 4)
