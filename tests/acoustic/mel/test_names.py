@@ -63,6 +63,7 @@ def test_all_nodes(models, network, text):
         ("m2.L1.RL", "no such node in model m2"),
         ("L*.*.T", r"more than one \*"),
         ("m1.", "no name"),
+        ("L3.R*RL", "no such node"),  # what stands before and after the star does not overlap
     ],
 )
 def test_what_means_nothing(models, text, message):

@@ -90,6 +90,14 @@ def test_in_line_description_goes_to_the_model_that_is_default_there(shop):
     assert ("x" in load_model("n.dnn").nodes, "y" in load_model("n.dnn").nodes) == (False, True)
 
 
+def test_descriptions_see_the_shapes_that_edits_have_made(shop):
+    edited = shop.edit(
+        "wide=Parameter(6, 4)\nbias=Parameter(6)\nSetInputs(L2.BFF.FF.T, wide, L1.RL)\nSetInput(L2.*.P, 1, bias)\n"
+        "new=RBFF(L2.RL, 4, 6)\nSetInput(L3.*.T, 1, new)"
+    )
+    assert (edited.shapes["L2.RL"].rows, edited.shapes["new.RL"].rows) == (6, 4)
+
+
 def test_description_at_the_end_is_checked_too(shop):
     with pytest.raises(ArgonautError, match=r"edit.mel:3"):
         shop.run("m=LoadModel(a.dnn)\nSaveModel(m, x.dnn)\nb = Sigmoid(nowhere)")
