@@ -120,6 +120,8 @@ class Updater:
         """columns: which of the parameter's; first: how many elements stand before them."""
         options, frames = self.options, self._num_frames
         rate = self._rate * node.settings["learningRateMultiplier"]
+        if not rate:  # else noise would move a parameter that is to stay as it is
+            return
         shrink = options.l1_weight * frames * rate
         noisy = options.noise_deviation > 0
         weight = node.value[:, columns]

@@ -12,7 +12,7 @@ from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
 from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
-from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, RmsProp
+from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
 
@@ -187,6 +187,17 @@ def test_every_rule_learns_a_circle(ring_reader, rule, rate):
     options = ring_options(12, rule=rule, learning_rates_per_minibatch=rate)
     result = train(ring_network(), ring_reader(800), options, ring_reader(200, seed=1))
     assert result.history[-1]["validation"]["EvalErrorPrediction"] < 0.05
+
+
+@pytest.mark.parametrize("rule", [Momentum(), AdaGrad(), AdaGrad(False), AdamW()], ids=str)
+def test_threads_that_share_the_updates_change_the_rounding_only(ring_reader, monkeypatch, rule):
+    options = ring_options(2, rule=rule, minibatch_size=200, learning_rates_per_minibatch=0.05, noise_deviation=1e-3)
+    weights = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        network = train(ring_network(3), ring_reader(), options).network
+        weights.append(np.concatenate([node.value.ravel() for node in network.parameters()]))
+    np.testing.assert_allclose(weights[1], weights[0], rtol=2e-3, atol=2e-4)
 
 
 def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):

@@ -82,6 +82,11 @@ def test_learning_rate_multiplier_scales_the_rate():
     np.testing.assert_allclose(after, [[0.95, 1.1], [0.8, 1.0]])
 
 
+@pytest.mark.parametrize("options", [{}, {"noise_deviation": 1.0}, {"rule": AdaGrad()}, {"l1_weight": 1.0}])
+def test_learning_rate_multiplier_0_leaves_a_parameter_as_it_is(options):
+    assert (run(options, [G, G], rate=0.1, momentum=0.5, learningRateMultiplier=0.0) == 1).all()
+
+
 def test_restore_refuses_smoothed_gradients_of_another_model_or_rule():
     updater = Updater(one_parameter(), TrainingOptions(1, learning_rates_per_sample=1.0))
     with pytest.raises(ModelError, match=r"m\.ckp: smoothed gradients velocity:u, velocity:w do not fit the model and"):
