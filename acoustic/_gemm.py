@@ -31,7 +31,9 @@ def call(typing_context, address, first, second, m, n, k, scale, a, lda, b, ldb,
 
 @njit(cache=True, nogil=True, inline="always")
 def storage(rows, cols, down, across):
-    """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a float32 matrix, or 0; strides in bytes."""
+    """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a float32 matrix, or zeros; strides in
+    bytes.
+    """
     if (down == 4 or rows == 1) and (cols == 1 or (across >= 4 * rows and across % 4 == 0)):
         return PLAIN, rows if cols == 1 else across // 4
     if (across == 4 or cols == 1) and (rows == 1 or (down >= 4 * cols and down % 4 == 0)):
