@@ -154,7 +154,8 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
         else:
             from kaldiio.matio import read_matrix_or_vector  # kaldiio is slow to import, and such matrices are few
 
-            values = read_matrix_or_vector(file)
+            with np.errstate(all="ignore"):  # odd values are found by those who use them
+                values = read_matrix_or_vector(file)
         return np.ascontiguousarray(values[first:stop], np.float32)
 
 
@@ -214,8 +215,9 @@ def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
         rows, cols = struct.unpack("<xixi", raw) if valid else (0, 0)
         header = ArkHeader(kind, rows, cols, file.tell())
     elif kind in _COMPRESSED:
-        raw = file.read(16 if kind == b"CM " else 17)[-16:]
-        rows, cols = struct.unpack("<8xii", raw) if len(raw) == 16 else (0, 0)
+        blank = b" " if kind == b"CM " else file.read(1)  # behind the other two it is not part of the kind
+        raw = file.read(16)
+        rows, cols = struct.unpack("<8xii", raw) if blank == b" " and len(raw) == 16 else (0, 0)
         header = ArkHeader(kind, rows, cols, file.tell())
     else:
         found = "a vector of integers" if kind[:1] == b"\4" else f"an object {kind!r}"

@@ -71,7 +71,7 @@ def test_faults_name_the_place(tmp_path, raw, message):
     assert "\n" not in str(caught.value)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_one_line_or_harmless(tmp_path, data):
     raw = bytearray(dbn_bytes(MEAN, DEVIATION, LAYERS, PRIOR))

@@ -177,7 +177,7 @@ def test_round_trip(tmp_path, seed, dims, cuts):
         np.testing.assert_array_equal(cache.columns[name], one)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=70, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_one_line_or_harmless(tmp_path, data):
     values = {"x": np.ones((5, 2), np.float32), "y": np.zeros(5, np.int32)}

@@ -33,7 +33,7 @@ def fast(path, layout: UCILayout, block_bytes: int):
     return lines.tolist(), numbers, labels
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), ends=st.sampled_from(["\n", "\r\n"]), block_bytes=st.sampled_from([1, 7, 64, 1 << 20]))
 def test_fast_parser_equals_the_slow_twin(tmp_path, data, ends, block_bytes):
     kinds = data.draw(st.lists(st.booleans(), min_size=1, max_size=6))  # True: a number
@@ -58,7 +58,7 @@ def test_fast_parser_equals_the_slow_twin(tmp_path, data, ends, block_bytes):
     assert got[2] == names
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.binary(max_size=60), columns=st.integers(1, 3))
 def test_any_bytes_give_records_or_one_line(tmp_path, raw, columns):
     path = tmp_path / "data.txt"
