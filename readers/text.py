@@ -28,7 +28,7 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 def read_text(path: str | os.PathLike) -> str:
     """The UTF-8 text of a plain or gzip file with line ends as `\\n` and without a byte order mark.
 
-    Raises FormatError with the line of the first byte that is not UTF-8.
+    Raises FormatError with the line of the first byte that is not UTF-8, or 0.
     """
     raw = read_bytes(path)
     try:
@@ -39,6 +39,11 @@ def read_text(path: str | os.PathLike) -> str:
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert the file, for instance with iconv"
         ) from fault
+    if "\0" in text:  # no text, or in 16 bits a character; nor may a name of a file hold one
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise FormatError(
+            f"{path}:{line}: byte 0x00 is no text; expected UTF-8 text; convert the file, for instance with iconv"
+        )
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text

@@ -3,13 +3,15 @@
 import contextlib
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 from acoustic.actions import Machine, make_action
 from acoustic.mel.parse import parse_script
 from acoustic.mel.script import Editor
+from acoustic.model_file import save_model
 from acoustic.ndl import MacroTable, Scope, parse_ndl, shipped_macros, split_sections
 from acoustic.network import Network
-from acoustic.simple_builder import simple_network_options
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network, simple_network_options
 from acoustic.training.configuration import training_options
 from readers.config import Config
 from readers.config_check import CheckedConfig
@@ -20,6 +22,14 @@ from readers.htk_mlf_options import ReaderOptions
 
 LIMIT = 10.0  # seconds for one text, most of which take milliseconds
 MAX_BLOCKS = 60
+
+
+def make_files(directory: Path) -> list[str]:
+    """Put what editing scripts may name into a directory; returns the names, all there may ever be in it."""
+    save_model(build_simple_network(SimpleNetworkOptions((4, 4, 3))), directory / "start.dnn")
+    (directory / "x.ndl").write_text("a=[\nW9=Parameter(4, 4)\nT9=Times(W9, H1)\n]\nb=[\nz=Input(3)\n]\n")
+    (directory / "values.txt").write_text("1 2 3 4\n" * 4)
+    return ["start.dnn", "values.txt", "x.ndl"]
 
 
 class TooLong(BaseException):
@@ -104,7 +114,7 @@ def build_description(text: str) -> None:
 
 
 def run_script(text: str) -> None:
-    """An editing script in the current directory, where start.dnn lies; nothing is written."""
+    """An editing script in the current directory, where the files of make_files lie; nothing is written."""
     with limited():
         script = expect_own_faults(parse_script, Source.from_text(text, "a.mel"))
         if script is not None:

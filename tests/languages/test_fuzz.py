@@ -3,8 +3,6 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from acoustic.model_file import save_model
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from tests import fuzz_languages
 from tests.languages import targets, texts
 
@@ -18,18 +16,16 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    path = tmp_path_factory.mktemp("fuzz")
-    save_model(build_simple_network(SimpleNetworkOptions((4, 4, 3))), path / "start.dnn")
-    return path
+    return tmp_path_factory.mktemp("fuzz")
 
 
-@settings(max_examples=60, **SETTINGS)
+@settings(max_examples=30, **SETTINGS)
 @given(texts.CONFIGURATION)
 def test_configurations_raise_nothing_but_own_faults(text):
     targets.read_configuration(text)
 
 
-@settings(max_examples=100, **SETTINGS)
+@settings(max_examples=60, **SETTINGS)
 @given(texts.DESCRIPTION)
 def test_descriptions_raise_nothing_but_own_faults(text):
     targets.build_description(text)
@@ -37,14 +33,15 @@ def test_descriptions_raise_nothing_but_own_faults(text):
 
 def test_scripts_raise_nothing_but_own_faults(directory, monkeypatch):
     monkeypatch.chdir(directory)
+    files = targets.make_files(directory)
 
-    @settings(max_examples=80, **SETTINGS)
+    @settings(max_examples=50, **SETTINGS)
     @given(texts.SCRIPT)
     def run(text):
         targets.run_script(text)
 
     run()
-    assert [path.name for path in directory.iterdir()] == ["start.dnn"]
+    assert sorted(path.name for path in directory.iterdir()) == files
 
 
 def test_a_text_that_takes_too_long_is_stopped():

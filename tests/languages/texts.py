@@ -168,7 +168,7 @@ def _argument(name):
     """What may stand for an argument of a command, by its name in the table."""
     lower = name.lower()
     if "file" in lower:
-        return st.sampled_from(['"start.dnn"', "start.dnn", '"other.dnn"', '"x.ndl"'])
+        return st.sampled_from(['"start.dnn"', '"start.dnn"', '"x.ndl"', '"values.txt"', "other.dnn"])
     if "model" in lower or lower == "m":
         return st.sampled_from(["m", "m", "n", "q"])
     if "number" in lower:

@@ -34,6 +34,12 @@ def test_text_that_is_not_utf8_is_named_by_line(tmp_path):
         read_lines(tmp_path / "a")
 
 
+def test_zero_bytes_are_no_text(tmp_path):
+    (tmp_path / "a").write_bytes("one\ntwo\n".encode("utf-16-le"))
+    with pytest.raises(FormatError, match=r"a:1: byte 0x00 is no text; expected UTF-8 text; convert the file"):
+        read_lines(tmp_path / "a")
+
+
 @pytest.mark.parametrize("token", ["0", "-1", "+2.5", ".5", "1e-3", "-3239.01", "7.", "-inf"])
 def test_is_number(token):
     assert is_number(token)
