@@ -63,4 +63,4 @@ class Edit(Action):
 
     def _editor(self, log: Log) -> Editor:
         machine = self.machine
-        return Editor(read_macros(self.config), machine.precision, machine.seed, log, self.config.substitute)
+        return Editor(read_macros(self.config), machine.precision, machine.seed, log, self.config)

@@ -13,13 +13,15 @@ from acoustic.mel.names import Model, Models
 from acoustic.mel.parse import Command, Description, Script, Snippet, Statement
 from acoustic.model_file import load_model, model_bytes
 from acoustic.ndl.evaluate import Scope
+from acoustic.ndl.files import DescriptionFile, read_description
 from acoustic.ndl.macros import MacroTable
-from acoustic.ndl.parse import parse_ndl, split_sections
+from acoustic.ndl.parse import parse_ndl
+from acoustic.ndl.syntax import Name
 from acoustic.network import Network
+from readers.config import Config
 from readers.config_syntax import Source, Span
 from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
 from readers.files import atomic_write, require_writable
-from readers.text import read_lines
 
 Log = Callable[[str], None]
 # What stands between lines of network description does not ask for their nodes when it only makes a model.
@@ -30,7 +32,8 @@ class Editor:
     """The models of a running script, and what it will write.
 
     macros: what descriptions may call; precision: of models that the script creates, "float" or "double" (a model that
-    is loaded keeps its own); seed: of initial values; substitute: puts the values of `$name$` into text that is read.
+    is loaded keeps its own); seed: of initial values; config: the block whose `$name$` stand in descriptions that the
+    script reads.
     """
 
     def __init__(
@@ -39,9 +42,10 @@ class Editor:
         precision: str = "float",
         seed: int = 0,
         log: Log = lambda line: None,
-        substitute: Callable[[Source], Source] = lambda source: source,
+        config: Config | None = None,
     ) -> None:
-        self.macros, self.precision, self.seed, self.log, self.substitute = macros, precision, seed, log, substitute
+        self.macros, self.precision, self.seed, self.log = macros, precision, seed, log
+        self.config = config or Config()
         self.models = Models()
         self._lines: list[Span] = []  # of network description, not evaluated yet
         self._files: dict[str, tuple[Path, Network | list[str] | Iterable[str]]] = {}
@@ -114,18 +118,23 @@ class Editor:
         self._keep(path, lines)
 
     def describe_from_file(self, name: str, path: str, section: str | None, where: str) -> None:
-        """Add what a section of a file describes, by default the first, or all of it when it has none, to a model."""
-        path = file_path(path)
-        lines = read_lines(path)
-        sections, rest = split_sections(self.substitute(Source.from_text("\n".join(lines), path)))
-        if section is None and not sections:
-            self._describe(self._model(name), rest)
-            return
-        chosen = section.lower() if section else next(iter(sections))
-        if chosen not in sections:
-            known = ", ".join(known for known, _ in sections.values()) or "none"
-            raise ConfigError(f"{path}: no section {section}; expected one of the file's: {known}")
-        self._describe(self._model(name), sections[chosen][1])
+        """Add what a file describes to a model: a section, by default the one that its `run=` names, else the first.
+
+        A file without sections is taken as a whole.
+        """
+        file = read_description(file_path(path), where, self.config)
+        for loaded in file.load:
+            self.macros.load(file.section(loaded))
+        names = [Name(section, True, where)] if section else [*file.run, *self._first(file)]
+        script = file.script
+        if names:
+            script = file.section(names[0])
+            self.macros.load(file.script)
+        self._describe(self._model(name), script)
+
+    @staticmethod
+    def _first(file: DescriptionFile) -> list[Name]:
+        return [Name(name, True, span.where) for name, span in list(file.sections.values())[:1]]
 
     # Descriptions
 

@@ -5,6 +5,7 @@ import pytest
 
 from acoustic.mel.registry import commands
 from acoustic.model_file import load_model
+from readers.config import Config
 from readers.errors import ConfigError, ModelError
 
 BOOK = """
@@ -203,21 +204,21 @@ def test_dumps(shop):
 def test_load_ndl_snippet(shop, operands):
     path = shop.directory / "parts.ndl"
     path.write_text("first=[\nNew = RBFF(L3.RL, $Size$, 4)\n]\nsecond=[\nNew = SBFF(L3.RL, 5, 4)\n]\n")
-
-    def substitute(source):
-        from readers.config import Config
-
-        return Config.from_text("Size=6").substitute(source)
-
-    assert shop.edit("LoadNDLSnippet(m, parts.ndl)", substitute=substitute).shapes["New.RL"].rows == 6
-    edited = shop.edit("LoadNDLSnippet(m, parts.ndl, section=Second)", substitute=substitute)
+    config = Config.from_text("Size=6")
+    assert shop.edit("LoadNDLSnippet(m, parts.ndl)", config=config).shapes["New.RL"].rows == 6
+    edited = shop.edit("LoadNDLSnippet(m, parts.ndl, section=Second)", config=config)
     assert operands(edited, "New.S") == ["New.BFF.FF.P"]
+    path.write_text(
+        "load=macros\nrun=b\nmacros=[\nF(x) { T=Tanh(x) }\n]\na=[\nx=Input(1)\n]\nb=[\nx=Input(2); y=F(x)\n]\n"
+    )
+    shop.run("LoadNDLSnippet(fresh, parts.ndl)\nz=F(y)\nSaveModel(fresh, fresh.dnn)")
+    assert load_model("fresh.dnn").shapes["z.T"].rows == 2
     path.write_text("x = Input(3)\ny = Sigmoid(x)\n")
     shop.run("LoadNDLSnippet(fresh, parts.ndl)\nSaveModel(fresh, fresh.dnn)")
     assert list(load_model("fresh.dnn").nodes) == ["x", "y"]
-    with pytest.raises(ConfigError, match=r"edit.mel:2: LoadNDLSnippet: parts.ndl: no section third; expected"):
+    with pytest.raises(ConfigError, match=r"edit.mel:2: LoadNDLSnippet: parts.ndl has no section third"):
         shop.edit("LoadNDLSnippet(m, parts.ndl, section=third)")
-    with pytest.raises(ModelError, match=r"edit.mel:2: LoadNDLSnippet: gone.ndl: No such file"):
+    with pytest.raises(ConfigError, match=r"edit.mel:2: LoadNDLSnippet: gone.ndl: No such file"):
         shop.edit("LoadNDLSnippet(m, gone.ndl)")
 
 
