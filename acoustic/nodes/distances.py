@@ -14,9 +14,10 @@ def unit_columns(xp: Any, x: Any) -> tuple[Any, Any]:
 
 
 def cosine_gradient(xp: Any, grad: Any, x: Any, unit_y: Any) -> Any:
-    """dJ/dX of v = the cosines between the columns of x and y; grad (1, cols).  [eq. 2.104]"""
+    """dJ/dX of v = the cosines between the columns of x and y, 0 for a column of zeros; grad (1, cols).  [eq. 2.104]"""
     unit_x, length = unit_columns(xp, x)
-    return grad / length * (unit_y - unit_x * (unit_x * unit_y).sum(axis=0))
+    slope = grad / length * (unit_y - unit_x * (unit_x * unit_y).sum(axis=0))
+    return xp.multiply(slope, x.any(axis=0), out=slope)
 
 
 def cosine_change(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
