@@ -120,7 +120,7 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
     if entry.end is not None:
         text += f"[{entry.start},{entry.end}]"
     try:
-        parsed = None if "\n" in text or "\r" in text else _parse_entry(text.strip(), "", 0, "", None)
+        parsed = None if set("\n\r\0") & set(text) else _parse_entry(text.strip(), "", 0, "", None)
     except FormatError:
         parsed = None
     if parsed is None or parsed[:4] != entry[:4]:
