@@ -13,6 +13,7 @@ from readers.errors import ConfigError
 from readers.minibatch import READERS, WRITERS, Reader, Writer, open_reader, reader_class, writer_class
 from readers.text_writer import TextFormat
 from recipes.cli import cntk
+from tests.readers.dbn_files import dbn_bytes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "readers.md").read_text(encoding="utf-8")
 FENCED = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -107,8 +108,19 @@ def test_blocks_of_the_page_read(modules):
     reader = open_reader(Config.from_text(block("readerType=UCIFastReader"), "p").block("reader"))
     assert reader.dims() == {"features": 2, "labels": 2}
     assert reader.warnings == []
-    text_format = TextFormat.from_config(Config.from_text(block("action=write"), "p").block("Write").block("format"))
+    text_format = TextFormat.from_config(Config.from_text(block("outputPath=out"), "p").block("Write").block("format"))
     assert text_format.sequence("N", np.array([[1, 0.0], [0, 2]]), "utt", 1, 0) == "utt yes no\n"
+
+
+def test_data_actions_of_the_page_run(modules):
+    (modules / "corpus.txt").write_text("a b a c\nb a\n" * 3)
+    (modules / "old.dbn").write_bytes(dbn_bytes([0], [1], [("perceptron", np.ones((2, 3)), np.ones(2))], [0.5, 0.5]))
+    (modules / "page.cntk").write_text(block("action=writeWordAndClass") + block("action=convertDBN"))
+    assert cntk.main(["configFile=page.cntk", "command=Words:Convert", "deviceId=-1", "Words=[nbrClass=2]"]) == 0
+    assert (modules / "vocabulary").read_text() == (
+        "     0\t     9\ta\t0\n     1\t     6\t</s>\t1\n     2\t     6\tb\t1\n     3\t     3\t<unk>\t1\n"
+    )
+    assert (modules / "exp" / "converted").exists()
 
 
 def test_kaldi_block_of_the_page_reads(modules):
