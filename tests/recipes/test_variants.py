@@ -12,6 +12,7 @@ from readers.htk import read_htk_header, write_htk
 from readers.mlf import Label, read_mlf
 from readers.scp import read_scp
 from recipes.cli.main import main
+from recipes.timit.corpus import Utterance
 from recipes.variants import lists
 from recipes.variants.arguments import VARIANTS, parse_names
 from recipes.variants.frames import draw_confusions, phone_confusions
@@ -67,6 +68,10 @@ def test_write_groups_labels_each_utterance_from_end_to_end(features):
     labels = read_mlf(features / "dev.groups.mlf")
     assert labels["u1"] == [Label(0, 300_000, "mary")]
     assert labels["u2"] == [Label(0, 500_000, "ann")]
+
+
+def test_timit_groups_are_dialects():
+    assert Utterance("test-dr3-faks0-si943", "faks0", Path("a"), Path("b")).dialect == "dr3"
 
 
 def test_write_groups_refuses_a_stranger(features):
