@@ -78,16 +78,6 @@ class Graph:
                 return False
         return True
 
-
-    def mixing_node(self) -> Node | None:
-        """A node by which, in evaluation, the values of a frame depend on other frames of the minibatch, or None."""
-        for node in self.order:
-            if node.name in self.from_input and not node.is_leaf:
-                one_per_frame = self.shapes[node.name].cols is None
-                if not one_per_frame or not node.frame_by_frame(*self.operand_shapes(node)):
-                    return node
-        return None
-
     def mixing_node(self) -> Node | None:
         """A node by which, in evaluation, the values of a frame depend on other frames of the minibatch, or None."""
         for node in self.order:
