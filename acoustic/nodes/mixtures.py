@@ -53,23 +53,21 @@ class GMMLogLikelihood(Node):
         xp, (prior, means, log_std, x) = run.xp, inputs
         terms, difference, distance = self._terms(xp, prior, means, log_std, x)
         share = xp.exp(terms - value) * grad  # G g_k
-
         if into.needs(0):
             p = xp.exp(prior - self._log_sum(xp, prior))
             into.add_reduced(0, share - grad * p)
         pull = difference * (share * xp.exp(-2 * log_std))  # (D, K, cols)
         if into.needs(1):
             into.add_reduced(1, xp.asfortranarray(pull).reshape((means.shape[0], x.shape[1]), order="F"))
-        into_std = share * (distance - x.shape[0])
-        into.add_reduced(2, into_std)
+        into.add_reduced(2, share * (distance - x.shape[0]))
         if into.needs(3):
             into.add_matrix(3, -pull.sum(axis=1))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Of f = sum_k e_k N_k / sum_k e_k, e = exp prior: d ln f, all component by component."""
+        """d ln f of f = sum_k e_k N_k / sum_k e_k, e = exp prior, component by component."""
         xp, (prior, means, log_std, x), (dprior, dmeans, dlog_std, dx) = run.xp, inputs, tangents
-        d, weight, dweight = x.shape[0], xp.exp(prior - prior.max(axis=0)), 0
-        total, dtotal = 0, 0
+        d, weight = x.shape[0], xp.exp(prior - prior.max(axis=0))
+        total = dtotal = 0.0
         for k in range(prior.shape[0]):
             rows, s = slice(k * d, (k + 1) * d), xp.exp(log_std[k])
             z, dz = x - means[rows], dx - dmeans[rows]
