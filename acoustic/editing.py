@@ -164,7 +164,7 @@ def copy_nodes(
             raise ModelError(f"{source[old].where}: would be copied onto itself; expected another name")
         _check_copy(source, source[old], target, new, values_only)
     if values_only:
-        values = {new: _own_value(source[old], target) for old, new in names if source[old].is_stored}
+        values = {new: _own_value(source, source[old], target) for old, new in names if source[old].is_stored}
         for new, value in values.items():
             target[new].value = value
         return
@@ -177,21 +177,22 @@ def copy_nodes(
         node = target.nodes.setdefault(twin.name, twin)
         node.settings, node.origin = twin.settings, twin.origin
         if twin.is_stored:
-            node.value = _own_value(twin, target)
+            node.value = _own_value(source, twin, target)
         target.shapes[node.name] = shape
         for part in played if operands is None else ():
             set_part(target, node.name, part, True)
-    copied = {name: name for name in shared} | dict(
-        names
-    )  # a node that goes to several names goes alone, so that no link asks to which
+    # A node that goes to several names goes alone, so that no link asks to which.
+    copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, below in zip(names, kept, links):
         others = (operands or []) + [None] * len(below)
         target[new].operands = [target[copied[name]] if name in copied else others[k] for k, name in enumerate(below)]
 
 
-def _own_value(node: Node, target: Network) -> Any:
+def _own_value(source: Network, node: Node, target: Network) -> Any:
     """A copy of a node's value for another network, in its precision and on its device."""
-    return None if node.value is None else target.backend.asarray(node.value.copy(order="F"))
+    if node.value is None:
+        return None
+    return target.backend.asarray(np.array(source.backend.to_host(node.value), order="F"))
 
 
 def _check_copy(source: Network, node: Node, target: Network, new: str, values_only: bool) -> None:

@@ -17,6 +17,7 @@ from acoustic.ndl.files import DescriptionFile, read_description
 from acoustic.ndl.macros import MacroTable
 from acoustic.ndl.parse import parse_ndl
 from acoustic.ndl.syntax import Name
+from acoustic.ndl.syntax import Script as NdlScript
 from acoustic.network import Network
 from readers.config import Config
 from readers.config_syntax import Source, Span
@@ -48,7 +49,7 @@ class Editor:
         self.config = config or Config()
         self.models = Models()
         self._lines: list[Span] = []  # of network description, not evaluated yet
-        self._files: dict[str, tuple[Path, Network | list[str] | Iterable[str]]] = {}
+        self._files: dict[str, tuple[Path, Network | Iterable[str]]] = {}  # by real path
 
     # Running
 
@@ -90,7 +91,8 @@ class Editor:
             raise kind(_located(str(fault), statement.where, name)) from fault
         except OSError as fault:
             reason = f"{fault.filename or ''}: {fault.strerror or fault}".removeprefix(": ")
-            raise ModelError(f"{statement.where}: {name}: {reason}; expected a readable file") from fault
+            expected = "" if "expected" in reason else "; expected a readable file"
+            raise ModelError(f"{statement.where}: {name}: {reason}{expected}") from fault
 
     # What the commands do
 
@@ -156,7 +158,7 @@ class Editor:
         pieces = (piece for span in lines for piece in span.lines())
         self._describe(model, Source(pieces).span, define_macros=False)
 
-    def _describe(self, model: Model, text, define_macros: bool = True) -> None:
+    def _describe(self, model: Model, text: Span | NdlScript, define_macros: bool = True) -> None:
         editing.refresh_shapes(model.network)
         model.scope.evaluate(text, define_macros)
 

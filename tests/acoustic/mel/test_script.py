@@ -211,7 +211,7 @@ def calls() -> st.SearchStrategy[str]:
 
 def sound(network) -> None:
     """What must hold of a network however it was edited."""
-    assert list(network.shapes) == list(network.nodes) or set(network.shapes) == set(network.nodes)
+    assert set(network.shapes) == set(network.nodes)
     for name, node in network.nodes.items():
         assert node.name == name
         assert all(operand is None or network.nodes[operand.name] is operand for operand in node.operands)
