@@ -12,7 +12,7 @@ from acoustic.images import Windows
 class CompiledImageKernels(ArrayImageKernels):
     """The operations of ArrayImageKernels, which says what each does."""
 
-    # 2 MiB.  Much less makes products too narrow: with 13 x 12 windows a block of 5 images took 1.2 times as long as 22.
+    # 2 MiB.  Much less makes products too narrow: with 13 x 12 windows 5 images at a time took 1.2 times as long as 22.
     packed_elements = 1 << 19
 
     def pack(self, windows: Windows, x: Any, out: Any) -> None:
