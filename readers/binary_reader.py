@@ -15,18 +15,19 @@ from readers.minibatch import Progress
 from readers.record_cache import CachedStream, RecordCache, open_cache
 from readers.records import ORDER_NAMES, RecordOrder, RecordReader, RecordStream
 from readers.streams import naming
-from readers.uci_options import LABEL_NAMES, label_map
+from readers.uci_options import label_map
 
-READER_NAMES = (
-    "readerType",
-    "file",
-    "wfile",
-    "verbosity",
-    "traceLevel",
-    "allowMapCreation",
-    "writeLabelMap",
-    *ORDER_NAMES,
-)
+# Known to blocks that were written for a UCIFastReader, and why it makes no difference here.
+WITHOUT_EFFECT = {
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+    "start": "the cache holds values, not columns of text",
+    "sectionType": "the cache tells features and labels apart",
+    "type": "the cache tells features and labels apart",
+    "labelType": "the cache tells features and labels apart",
+}
+READER_NAMES = ("readerType", "file", "wfile", "allowMapCreation", "writeLabelMap", *ORDER_NAMES, *WITHOUT_EFFECT)
+BLOCK_NAMES = ("dim", "labelDim", "labelMappingFile", *WITHOUT_EFFECT)
 
 
 class BinaryReader(RecordReader):
@@ -43,7 +44,7 @@ class BinaryReader(RecordReader):
         blocks = dict(config.blocks())
         warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *blocks])]
         for block in blocks.values():
-            warnings.extend(map(str, block.unknown(LABEL_NAMES)))
+            warnings.extend(map(str, block.unknown(BLOCK_NAMES)))
         streams = [
             RecordStream(one.name, cache.columns[one.name], one.num_classes, where, str(path))
             for one, where in _chosen(cache, blocks, config)

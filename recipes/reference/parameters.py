@@ -100,15 +100,22 @@ def _readers() -> Iterator[Place]:
         ("READER_NAMES", "FEATURE_NAMES", "LABEL_NAMES"),
         refused="SEQUENCE_NAMES",
     )
+    yield _reader("3.1", "BinaryReader", "readers.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
+    tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")
+    yield _reader("", "KaldiReader", "readers.kaldi_reader", tables, helper="readers.htk_mlf_options")
     for section, name in (("3.4.3", "LMSequenceReader"), ("3.4.4", "LUSequenceReader")):
         assert name in minibatch.NOT_BUILT
         yield Place(section, name, refused="sequence readers, for recurrent networks, are not built")
 
 
-def _reader(section: str, title: str, module_name: str, tables: tuple[str, ...], refused: str = "") -> Place:
+def _reader(
+    section: str, title: str, module_name: str, tables: tuple[str, ...], refused: str = "", helper: str = ""
+) -> Place:
+    """helper: a module that reads options for this one."""
     module = importlib.import_module(module_name)
-    idle = getattr(module, "WITHOUT_EFFECT", {})
-    read = {**names_read("readers.streams"), **names_read("readers.records"), **names_read(module)}
+    idle = getattr(importlib.import_module(helper or module_name), "WITHOUT_EFFECT", {})
+    read = {**names_read("readers.streams"), **names_read("readers.records"), **names_read(helper or module)}
+    read |= names_read(module)
     names = dict.fromkeys(name for table in tables for name in getattr(module, table))
     rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
     rows += _without_effect(idle)
