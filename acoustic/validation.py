@@ -21,6 +21,7 @@ from readers.files import require_writable
 from readers.minibatch import open_writer
 
 Progress = Callable[..., None]
+MAX_WEIGHTS = 8  # that are shown
 READER_BLOCKS = ("reader", "cvReader")
 
 
@@ -37,19 +38,17 @@ class CommandFigures:
         """A few lines for people."""
         lines = [f"{self.command}: action {self.action}"]
         if self.network is not None:
-            sizes = ":".join(str(rows) for rows in _layer_sizes(self.network))
             lines.append(
-                f"  network: {len(self.network.nodes)} nodes, {self.network.num_parameters()} parameters, "
-                f"input to output {sizes}"
+                f"  network: {len(self.network.nodes)} nodes, {self.network.num_parameters()} parameters; "
+                f"{_sizes(self.network)}"
             )
         for name, figures in self.readers.items():
             hours = figures.num_frames * figures.period * 1e-7 / 3600
             streams = ", ".join(f"{stream} ({rows})" for stream, rows in figures.streams.items())
-            lines.append(
-                f"  {name}: {figures.num_usable} utterances, {figures.num_frames} frames"
-                + (f" ({hours:.2f} hours)" if figures.period else "")
-                + f": {streams or 'no stream that can be used'}"
-            )
+            frames = f", {figures.num_frames} frames" if figures.unit == "utterances" and figures.num_frames else ""
+            time = f" ({hours:.2f} hours)" if figures.period else ""
+            streams = streams or "no stream that can be used"
+            lines.append(f"  {name}: {figures.num_usable} {figures.unit}{frames}{time}: {streams}")
         return lines
 
 
@@ -185,7 +184,12 @@ class Validation:
             )
 
 
-def _layer_sizes(network: Network) -> list[int]:
-    """Rows of the input and of each affine layer on the way up: those of the parameters that are matrices."""
+def _sizes(network: Network) -> str:
+    """Rows of the inputs, and the weight matrices, those of them that are no single column, in order of creation."""
+    inputs = ", ".join(
+        f"{node.name} {network.shapes[node.name].rows}" for node in network.nodes.values() if node.is_input
+    )
     shapes = [network.shapes[node.name] for node in network.parameters()]
-    return [network.shapes[name].rows for name in network.features[:1]] + [s.rows for s in shapes if s.cols != 1]
+    weights = [str(shape) for shape in shapes if shape.cols != 1]
+    more = f" and {len(weights) - MAX_WEIGHTS} more" if len(weights) > MAX_WEIGHTS else ""
+    return f"inputs {inputs or 'none'}; weights {', '.join(weights[:MAX_WEIGHTS]) or 'none'}{more}"

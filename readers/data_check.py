@@ -30,7 +30,8 @@ class ReaderFigures:
     """What a reader gives.
 
     streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
-    num_frames: of those that can be used; period: 100 ns ticks per frame.
+    unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used; period: 100 ns ticks
+    per frame.
     """
 
     streams: dict[str, int] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class ReaderFigures:
     num_usable: int = 0
     num_frames: int = 0
     period: int = 0
+    unit: str = "utterances"
 
     def dims(self) -> dict[str, int]:
         return self.streams
@@ -84,7 +86,8 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         for line in (*reader.warnings, *_losses(block, reader)):
             findings.add(line)
         places = reader.places() if hasattr(reader, "places") else {}
-        figures = ReaderFigures(reader.dims(), places, period=getattr(reader, "period", 0))
+        period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
+        figures = ReaderFigures(reader.dims(), places, period=period, unit=unit)
         if reader.unit == "records":  # all of them were read when it was opened
             figures.num_usable = figures.num_frames = reader.num_frames
             return figures

@@ -1,6 +1,7 @@
 """What a person sees while a command runs: one-line faults, progress, closing lines."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,12 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # a file name that the terminal has no characters for is no reason to stop
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return function(*arguments)
+        status = function(*arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads the output has seen enough (`| head`)
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (what is left goes nowhere, at the end of the program too)
+        return 0
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)
         return 2

@@ -149,3 +149,15 @@ def test_names_that_the_terminal_cannot_show_are_shown_by_their_codes(tmp_path, 
     )
     assert done.stderr == b""
     assert done.stdout.startswith(b"caf\\udce9.txt: ")
+
+
+def test_who_has_seen_enough_of_the_output_causes_no_fault(tmp_path):
+    (tmp_path / "names").write_text("a\nb\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recipes.cli.main", "info", str(tmp_path / "names")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 0

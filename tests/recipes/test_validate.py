@@ -22,7 +22,9 @@ def test_verbose_says_what_a_run_would_do(user):
     outcome = validate(user, "-v", "command=Train:Write")
     assert outcome.status == 0
     assert outcome.out[0] == "Train: action train"
-    assert outcome.out[1].startswith("  network: 20 nodes, 944 parameters, input to output 30:24:8")
+    assert outcome.out[1].startswith(
+        "  network: 20 nodes, 944 parameters; inputs features 30, labels 8; weights 24x30, 8x24"
+    )
     assert outcome.out[2].startswith("  reader: 24 utterances, ")
     assert outcome.out[2].endswith(": features (30), labels (8)")
     assert outcome.out[3] == "Write: action write"
