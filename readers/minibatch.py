@@ -19,6 +19,7 @@ import numpy as np
 from readers.config import Config
 from readers.config_values import did_you_mean
 from readers.errors import ConfigError
+from readers.sequences import SequenceLayout
 
 __all__ = ["Minibatch", "Progress", "Reader", "Utterance", "Writer", "open_reader", "open_writer", "reader_class"]
 
@@ -41,11 +42,13 @@ NOT_BUILT = ("LMSequenceReader", "LUSequenceReader", "LMSequenceWriter", "LUSequ
 @dataclass(frozen=True, eq=False)
 class Minibatch:
     """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's; classes[stream] (N,): the
-    class numbers behind the label matrices."""
+    class numbers behind the label matrices; num_frames: columns that hold a frame; layout: how sequences lie in the
+    columns, None where every frame is on its own.  Columns that are gaps of the layout hold zeros, and class 0."""
 
     matrices: dict[str, np.ndarray]
     classes: dict[str, np.ndarray]
     num_frames: int
+    layout: SequenceLayout | None = None
 
 
 @dataclass(frozen=True, eq=False)
