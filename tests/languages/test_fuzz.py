@@ -1,9 +1,10 @@
 """A few seconds of fuzzing of the three languages; `python -m tests.fuzz_languages` does it for longer."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests import fuzz_languages
 from tests.languages import targets, texts
 
 SETTINGS = {
@@ -44,6 +45,7 @@ def test_scripts_raise_nothing_but_own_faults(directory, monkeypatch):
     assert sorted(path.name for path in directory.iterdir()) == files
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs alarms")
 def test_a_text_that_takes_too_long_is_stopped():
     with pytest.raises(targets.TooLong), targets.limited(0.05):
         while True:
@@ -59,6 +61,10 @@ def test_other_exceptions_are_not_taken_for_faults():
 
 
 def test_the_long_run_reports_a_bug_once_with_a_short_text(monkeypatch, capsys):
+    fuzz_languages = pytest.importorskip(
+        "tests.fuzz_languages", reason="limits memory with `resource`", exc_type=ImportError
+    )
+
     def broken(text):
         if "(" in text:
             raise KeyError(text)
