@@ -130,6 +130,53 @@ def sum_frames(frames, total):
             total[i] += frames[t, i]
 
 
+@loop
+def moments(frames, mean, variance):
+    """mean and variance (float64) of every column of frames; variances about the mean, in a second pass."""
+    count = frames.shape[0]
+    mean[:] = 0.0
+    for t in range(count):
+        for i in range(frames.shape[1]):
+            mean[i] += frames[t, i]
+    for i in range(mean.shape[0]):
+        mean[i] /= count
+    variance[:] = 0.0
+    for t in range(count):
+        for i in range(frames.shape[1]):
+            d = frames[t, i] - mean[i]
+            variance[i] += d * d
+    for i in range(mean.shape[0]):
+        variance[i] /= count
+
+
+@loop
+def scale_shift(frames, centre, factor, bias):
+    """frames = (frames - centre) * factor + bias."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = (frames[t, i] - centre[i]) * factor[i] + bias[i]
+
+
+@loop
+def gradient_moments(grad, frames, centre, total, match):
+    """total = the sum of grad, match = that of grad * (frames - centre), over frames, float64."""
+    total[:] = 0.0
+    match[:] = 0.0
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            g = grad[t, i]
+            total[i] += g
+            match[i] += g * (frames[t, i] - centre[i])
+
+
+@loop
+def centred_gradient(grad, frames, centre, factor, shift, slope):
+    """grad = factor * (grad - shift - slope * (frames - centre))."""
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            grad[t, i] = factor[i] * (grad[t, i] - shift[i] - slope[i] * (frames[t, i] - centre[i]))
+
+
 @inline
 def largest(frame, lanes):
     """The largest element that is a number.  lanes (16,) is scratch.

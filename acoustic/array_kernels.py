@@ -48,6 +48,25 @@ class ArrayKernels(ArrayImageKernels):
         """out (rows, 1) = sum of the columns of x."""
         x.sum(axis=1, keepdims=True, out=out)
 
+    def moments(self, x: Any) -> tuple[Any, Any]:
+        """Mean and variance of each row, (rows, 1) float64."""
+        mean = x.mean(axis=1, keepdims=True, dtype="float64")
+        return mean, self.xp.square(x - mean).mean(axis=1, keepdims=True)
+
+    def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
+        """out = (x - centre) * factor + bias, columns (rows, 1); out may be x."""
+        self.xp.subtract(x, centre, out=out)
+        self.xp.multiply(out, factor, out=out)
+        self.xp.add(out, bias, out=out)
+
+    def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
+        """The sums over each row of grad and of grad * (x - centre), (rows, 1)."""
+        return grad.sum(axis=1, keepdims=True), (grad * (x - centre)).sum(axis=1, keepdims=True)
+
+    def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
+        """out = factor * (grad - shift - slope * (x - centre)), columns (rows, 1); out may be grad."""
+        out[...] = factor * (grad - shift - slope * (x - centre))
+
     def softmax(self, x: Any, out: Any) -> None:
         """out = exp(x) over its sum, per column."""
         self.xp.subtract(x, x.max(axis=0, keepdims=True), out=out)

@@ -30,6 +30,11 @@ def flat(matrix: Any) -> Any:
     return frames(matrix).reshape(-1)
 
 
+def columns(*matrices: Any) -> list[Any]:
+    """Columns (rows, 1) of any type as float32 vectors."""
+    return [np.ascontiguousarray(matrix[:, 0], dtype=np.float32) for matrix in matrices]
+
+
 def copied(x: Any, out: Any) -> Any:
     """out, holding x: kernels work in place."""
     if out is not x:
@@ -67,6 +72,22 @@ class CompiledKernels(CompiledImageKernels, ArrayKernels):
 
     def sum_columns(self, x: Any, out: Any) -> None:
         _kernels.sum_frames(frames(x), flat(out))
+
+    def moments(self, x: Any) -> tuple[Any, Any]:
+        mean, variance = np.empty(x.shape[0]), np.empty(x.shape[0])
+        _kernels.moments(frames(x), mean, variance)
+        return mean[:, None], variance[:, None]
+
+    def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
+        _kernels.scale_shift(frames(copied(x, out)), *columns(centre, factor, bias))
+
+    def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
+        total, match = np.empty(x.shape[0]), np.empty(x.shape[0])
+        _kernels.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
+        return total[:, None], match[:, None]
+
+    def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
+        _kernels.centred_gradient(frames(copied(grad, out)), frames(x), *columns(centre, factor, shift, slope))
 
     def softmax(self, x: Any, out: Any) -> None:
         _kernels.softmax(frames(copied(x, out)))

@@ -29,8 +29,8 @@ class BatchNormalization(Node):
 
     After a training minibatch mean and 1 / invstd^2 - epsilon move by the share 1 - exp(-T / normalizationTimeConstant)
     (0: all the way) towards m_b and v_b, and all the way where invstd is 0, which says that nothing is known yet.  They
-    are parameters that do not learn, and so are saved with the model.  All frames of a minibatch count, so it is not
-    shared out among threads.
+    are parameters that do not learn, and so are saved with the model.  All frames of a minibatch count, so they are
+    not shared out among threads.
     """
 
     operand_names = ("x", "scale", "bias", "mean", "invstd")
@@ -88,17 +88,12 @@ class BatchNormalization(Node):
             work = run.backend.empty(len(scale), 5) if work is None else work
             self._measure(run, x, mean, invstd, work)
             centre, inverse = work[:, [CENTRE]], work[:, [INVERSE]]
-        folded, result = self._fold(x), self._fold(out)
-        run.xp.subtract(folded, centre, out=result)
-        run.xp.multiply(result, inverse * scale, out=result)
-        run.xp.add(result, bias, out=result)
+        run.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
     def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
-        """Fill the workspace.  Sums are kept in double precision."""
-        xp, folded = run.xp, self._fold(x)
-        batch_mean = folded.mean(axis=1, dtype="float64")
-        centred = folded - batch_mean[:, None].astype(x.dtype)
-        variance = xp.einsum("ij,ij->i", centred, centred, dtype="float64") / folded.shape[1]
+        """Fill the workspace."""
+        xp = run.xp
+        batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(x)))
         blend = self.settings["blendTimeConstant"]
         weight = xp.where(invstd[:, 0] > 0, 1 - blend / (blend + x.shape[1]), 1.0)
         known_mean, known_variance = mean[:, 0], self._variance(run, invstd[:, 0])
@@ -115,26 +110,23 @@ class BatchNormalization(Node):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
         x, scale = inputs[:2]
         xp, folded_grad = run.xp, self._fold(grad)
-        total = folded_grad.sum(axis=1, keepdims=True)
-        if into.needs(0) or into.needs(1):
-            normalised = self._fold(x) - work[:, [CENTRE]]
-            normalised *= work[:, [INVERSE]]
-            match = xp.einsum("ij,ij->i", folded_grad, normalised)[:, None]
+        if x is None:
+            into.add(2, lambda out: run.kernels.sum_columns(folded_grad, out))
+            return
+        centre, inverse, batch_mean, _, weight = (work[:, [k]] for k in range(5))
+        total, match = run.kernels.gradient_moments(folded_grad, self._fold(x), centre)
+        match = match * inverse  # the sum of G x^
         into.add(2, lambda out: xp.copyto(out, total))
         into.add(1, lambda out: xp.copyto(out, match))
         if into.needs(0):
-            share = work[:, [WEIGHT]] / folded_grad.shape[1]
-            shift = (work[:, [CENTRE]] - work[:, [MEAN]]) * work[:, [INVERSE]]  # from x^ to s (x - m_b)
-            normalised += shift
-            normalised *= share * match
-            normalised += share * total
-
-            def write(out: Any) -> None:
-                folded = self._fold(out)
-                xp.subtract(folded_grad, normalised, out=folded)
-                xp.multiply(folded, scale * work[:, [INVERSE]], out=folded)
-
-            into.add(0, write)
+            share = weight / folded_grad.shape[1]
+            columns = scale * inverse, share * total, share * match * inverse
+            into.add(
+                0,
+                lambda out: run.kernels.centred_gradient(
+                    folded_grad, self._fold(x), batch_mean, *columns, self._fold(out)
+                ),
+            )
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
         """New mean and invstd, (C, 1); see Node.updated_statistics."""
