@@ -1,5 +1,6 @@
-"""Minibatches of frames from feature files on disk and labels in memory: what HTKMLFReader and KaldiReader share.
+"""Minibatches from feature files on disk and labels in memory: what HTKMLFReader and KaldiReader share.
 
+They hold frames on their own in random order or, with frameMode=false, utterances (`utterance_minibatches`).
 Features are paged in by chunks; labels are kept, two bytes a frame.  The streams (`streams.FeatureStream`,
 `streams.LabelStream` and what derives from them) know the files.
 Source: CNTK book 3.4.2.
@@ -17,10 +18,11 @@ from readers.context import splice, windows
 from readers.corpus import Corpus, build_corpus, check_same_length, utterance_frames
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.htk_mlf_options import ReaderOptions
-from readers.minibatch import Minibatch, Progress, Reader, Utterance
+from readers.minibatch import Minibatch, Progress, Reader, Utterance, check_epoch
 from readers.paging import ChunkCache
 from readers.randomize import Plan, Sweep, divide
 from readers.streams import FeatureStream, LabelStream, describe
+from readers.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
 
 CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
 PAGE_CHUNK_FRAMES = 10000  # a piece of a page file is read in one go, so pieces may be small, and mix better
@@ -67,6 +69,7 @@ class FrameReader(Reader):
             for stream in self.features:
                 _settle(stream)
             return
+        self.in_sequence = not self.options.frame_mode
         corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
         self._pages: list[PageFile] | None = None
         if self.options.method == "rollingWindow":
@@ -89,7 +92,8 @@ class FrameReader(Reader):
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
-        self._plan = Plan(self._first_frame[firsts], per_group, seed, options.shuffle)
+        first_items = self._first_frame[firsts] if options.frame_mode else firsts
+        self._plan = Plan(first_items, per_group, seed, options.shuffle)
         loader = ChunkLoader(self.features, corpus, firsts, self._pages)
         dims = [stream.native_dim for stream in self.features]
         self._cache = ChunkCache(loader, loader.sizes, dims, num_slots, options.read_ahead)
@@ -97,6 +101,13 @@ class FrameReader(Reader):
         self._first_row = loader.first_rows
         self._sweeps: dict[int, Sweep] = {}
         self._block: _Block | None = None
+        self._sequences: UtteranceMinibatches | None = None
+        if not options.frame_mode:
+            order = UtteranceOrder(self._plan, corpus.num_frames)
+            self._sequences = UtteranceMinibatches(
+                *(self.features, self.labels, corpus, order, self._cache, self._chunk_of, self._first_row),
+                *(options.parallel, options.truncated),
+            )
 
     def _check_memory(self, total: int) -> None:
         """A window that the user's own limit has no room for is a contradiction; without a limit it gets its room."""
@@ -127,8 +138,7 @@ class FrameReader(Reader):
     @property
     def num_frames(self) -> int:
         """Frames of one sweep."""
-        self._training_corpus()
-        return self._plan.num_frames
+        return self._training_corpus().total_frames
 
     @property
     def num_utterances(self) -> int:
@@ -142,8 +152,29 @@ class FrameReader(Reader):
 
     # Training and test
 
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        """As the base class says; with frameMode=false an epoch has the utterances that begin within its frames, and
+        minibatch_size, where truncated is set, is the steps of each of the utterances side by side."""
+        if self.options.frame_mode:
+            yield from super().minibatches(epoch, minibatch_size, epoch_size)
+            return
+        check_epoch(epoch, minibatch_size, epoch_size)
+        self._training_corpus()
+        yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size)
+
+    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
+        """How many minibatches an epoch has; with frameMode=false, the first, for then they may differ."""
+        if self.options.frame_mode:
+            return super().num_minibatches(minibatch_size, epoch_size)
+        return self._sequences.count(0, minibatch_size, epoch_size)
+
     def assemble(self, position: int, size: int) -> Minibatch:
-        """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be."""
+        """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be.
+
+        Only for frames on their own (frameMode=true).
+        """
+        if not self.options.frame_mode:
+            raise RuntimeError("the reader gives utterances; their minibatches cannot be cut anywhere")
         pieces: list[tuple[list[np.ndarray], np.ndarray]] = []
         while size:
             sweep, within = divmod(position, self.num_frames)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.config import Config
-from readers.config_values import did_you_mean
+from readers.config_values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.records import parse_randomize
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
@@ -39,7 +39,9 @@ class ReaderOptions:
     many as memory allows; partial: whether the last, short minibatch of an epoch is given; page_directory: where the
     page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a time;
     max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for no
-    limit; max_skipped: the fraction of utterances that may be skipped.
+    limit; max_skipped: the fraction of utterances that may be skipped;
+    frame_mode: frames on their own, else utterances in order; parallel: of those as many side by side, for each epoch;
+    truncated: cut into pieces, each minibatch going on where the one before it ended.
     """
 
     method: str
@@ -52,11 +54,14 @@ class ReaderOptions:
     max_frames_where: str | None
     max_utterance: int | None
     max_skipped: float
+    frame_mode: bool
+    parallel: Schedule
+    truncated: bool
 
     @classmethod
     def from_config(cls, config: Config) -> "ReaderOptions":
         method = config.choice("readMethod", METHODS, METHODS[0])
-        _refuse_sequences(config)
+        frame_mode, parallel, truncated = _parse_sequences(config)
         shuffle, window = parse_randomize(config)
         max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
         max_skipped = config.float("maxSkippedFraction", 0.5)
@@ -80,6 +85,9 @@ class ReaderOptions:
             max_frames_where=config.where("maxFramesInMemory") if config.has("maxFramesInMemory") else None,
             max_utterance=max_utterance,
             max_skipped=max_skipped,
+            frame_mode=frame_mode,
+            parallel=parallel,
+            truncated=truncated,
         )
 
 
@@ -124,20 +132,22 @@ def check_streams(config: Config, features: list[FeatureStream], labels: list[La
         )
 
 
-def _refuse_sequences(config: Config) -> None:
-    """Whole utterances in order (for recurrent networks) are work to come."""
-    for name, needed, default in (("frameMode", True, "true"), ("truncated", False, "false")):
-        if config.bool(name, default) is not needed:
-            raise ConfigError(
-                f"{config.where(name)}: {config.full_name(name)} is {str(not needed).lower()}; expected {default}; "
-                "minibatches of whole utterances are not available yet"
-            )
-    parallel = config.ints("nbruttsineachrecurrentiter", "1")
-    if any(count != 1 for count in parallel):
-        name = "nbruttsineachrecurrentiter"
+def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
+    """(frame mode, utterances side by side for each epoch, truncated)."""
+    frame_mode, truncated = config.bool("frameMode", "true"), config.bool("truncated", "false")
+    if frame_mode and truncated:
         raise ConfigError(
-            f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, parallel))}; expected 1 in frameMode"
+            f"{config.where('truncated')}: {config.full_name('truncated')} is true; expected false in frameMode; "
+            "frameMode=false keeps the frames of an utterance in order"
         )
+    name = "nbruttsineachrecurrentiter"
+    parallel = config.ints(name, "1")
+    if any(count < 1 or (frame_mode and count != 1) for count in parallel):
+        raise ConfigError(
+            f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, parallel))}; "
+            f"expected {'1 in frameMode' if frame_mode else 'at least 1'}"
+        )
+    return frame_mode, parallel, truncated
 
 
 def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:

@@ -79,13 +79,14 @@ class Reader(ABC):
     of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether the last, short
     minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
     not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
-    whether it can be.
+    whether it can be; in_sequence: minibatches have a layout, and their columns are steps of sequences.
     """
 
     unit: ClassVar[str] = "records"
     test_settings: ClassVar[Mapping[str, str]] = {}
     check_settings: ClassVar[Mapping[str, str]] = {}
     partial: bool = True
+    in_sequence: bool = False
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -127,8 +128,7 @@ class Reader(ABC):
         thus cross from one sweep to the next; epoch_size 0 is one sweep.  Only the last minibatch of an epoch can be
         short; minibatchMode=full leaves it out.
         """
-        if epoch < 0 or minibatch_size < 1 or epoch_size < 0:
-            raise ValueError(f"epoch {epoch}, minibatch size {minibatch_size}, epoch size {epoch_size}")
+        check_epoch(epoch, minibatch_size, epoch_size)
         epoch_size = epoch_size or self.num_frames
         position, end = epoch * epoch_size, (epoch + 1) * epoch_size
         while position < end:
@@ -185,6 +185,12 @@ class Writer(ABC):
 
     def __exit__(self, fault_type, *rest) -> None:
         self.close(failed=fault_type is not None)
+
+
+def check_epoch(epoch: int, minibatch_size: int, epoch_size: int) -> None:
+    """Raise ValueError for what `minibatches` can never be asked for."""
+    if epoch < 0 or minibatch_size < 1 or epoch_size < 0:
+        raise ValueError(f"epoch {epoch}, minibatch size {minibatch_size}, epoch size {epoch_size}")
 
 
 def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None) -> Reader:

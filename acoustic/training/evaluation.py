@@ -6,7 +6,7 @@ from typing import Any
 
 from acoustic.engine import Engine
 from acoustic.network import Network
-from readers.errors import ModelError, ShapeError
+from readers.errors import ConfigError, ModelError, ShapeError
 
 
 @dataclass
@@ -43,6 +43,10 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
     begins with the stream's place in the configuration.
     """
+    if getattr(reader, "in_sequence", False):
+        raise ConfigError(
+            f"{title}: frameMode is false; expected true; minibatches of whole utterances are not available yet"
+        )
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}
     for name in engine.inputs:

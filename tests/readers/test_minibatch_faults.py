@@ -269,8 +269,8 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
     ("options", "message"),
     [
         ("readMethod=rolling", r"r.cntk:14: reader.readMethod is 'rolling'; expected blockRandomize or rollingWindow"),
-        ("frameMode=false", "reader.frameMode is false; expected true; minibatches of whole utterances"),
-        ("truncated=true", "reader.truncated is true; expected false"),
+        ("truncated=true", "reader.truncated is true; expected false in frameMode"),
+        ("frameMode=false;nbruttsineachrecurrentiter=4:0", "nbruttsineachrecurrentiter is 4:0; expected at least 1"),
         ("nbruttsineachrecurrentiter=1:4", "nbruttsineachrecurrentiter is 1:4; expected 1"),
         ("randomize=some", "randomize is 'some'; expected auto, none or a number of frames"),
         ("randomize=0", "randomize is '0'; expected auto"),
