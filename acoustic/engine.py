@@ -10,19 +10,22 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acoustic.blas import one_thread, products_by
-from acoustic.fusion import fuse
-from acoustic.layout import Graph, Key, lay_out
+from acoustic.graph import build_graph, mixes_gaps
+from acoustic.layout import Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
-from acoustic.order import computed_operands, forward_order, need_gradient
 from acoustic.program import RUN, Program, Worker
 from acoustic.scheduler import Schedule
+from acoustic.sequences import Sequences
 from acoustic.team import share_of
 from acoustic.updating import Taker
 from readers.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from readers.sequences import SequenceLayout
 
 LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
 MIN_COLUMNS = 32  # a worker with fewer columns costs more than it gives
@@ -54,7 +57,7 @@ class Engine:
         self.network, self.backend = network, network.backend
         self.roots = list(dict.fromkeys(roots))
         self.sharing = share_buffers and not asynchronous  # what is alive together depends on the order
-        self.graph = self._build_graph(fusion)
+        self.graph = build_graph(network, self.roots, fusion)
         self.inputs = [node.name for node in self.graph.order if node.is_input]
         self._stored = [node for node in self.graph.order if node.is_stored]
         self._criterion = self.default_criterion()
@@ -74,27 +77,12 @@ class Engine:
         self._seen: dict[str, int] = {}  # a stored node's stamp when it was last looked at
         self._owner: dict[int, Key] = {}  # what lies in each slab now
         self._run = Run(self.backend)
+        self._sequences, self._had_layout = Sequences(self.backend.xp), False
+        self._mixers: list[Node] | None = None  # nodes that columns without a frame would spoil; None: not looked yet
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
 
     # ---- construction
-
-    def _build_graph(self, fusion: bool) -> Graph:
-        roots = [self.network[name] for name in self.roots]
-        replaced = fuse(forward_order(roots), self.network.shapes, set(self.roots)) if fusion else {}
-
-        def operands(node: Node) -> tuple[Node, ...]:
-            return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
-
-        order = forward_order([replaced.get(root.name, root) for root in roots], operands)
-        children = {node.name: operands(node) for node in order}
-        from_input: set[str] = set()
-        for node in order:
-            if node.is_input or any(child.name in from_input for child in children[node.name]):
-                from_input.add(node.name)
-        needed = need_gradient(order, lambda node: children[node.name])
-        shapes = {node.name: self.network.shapes[node.name] for node in order}
-        return Graph(tuple(order), children, shapes, frozenset(from_input), frozenset(needed))
 
     def default_criterion(self) -> str | None:
         """The criterion that a training pass differentiates unless told: the first root that can be one."""
@@ -112,6 +100,7 @@ class Engine:
         criterion: str | None = None,
         dropout_rate: float = 0.0,
         seed: int | Sequence[int] = 0,
+        layout: "SequenceLayout | None" = None,
     ) -> None:
         """Bring the roots up to date.
 
@@ -119,7 +108,9 @@ class Engine:
         depends on nothing new is not computed again.  Matrices of the network's type and Fortran order are used where
         they lie: leave them alone until `backward` is done.  training: dropout acts, and `backward` of `criterion`
         (default: the first root that is one) may follow.  seed: whole numbers that the dropout masks are drawn from,
-        for instance (seed, epoch, minibatch).  Raises ShapeError and ModelError.
+        for instance (seed, epoch, minibatch).  layout: how the columns hold sequences, which recurrent networks must be
+        told; a slot that goes on with a sequence sees its last steps in the pass before, and sums over frames leave
+        columns without a frame out.  Raises ShapeError and ModelError.
         """
         criterion = (criterion or self._criterion) if training else None
         if training and criterion is None:
@@ -128,12 +119,14 @@ class Engine:
         self._differentiable = None
         self._take_inputs(matrices or {})
         self._take_run(training, dropout_rate, seed)
+        self._take_sequences(layout)
         self._look_at_stored()
         program = self._program_for(criterion)
         try:
             self._evaluate(program)
         except BaseException:
             self._owner.clear()  # nobody knows what lies where
+            self._sequences.forget()
             raise
         self._differentiable = criterion
 
@@ -214,6 +207,30 @@ class Engine:
         if (run.training, run.dropout_rate, run.seed) != (self._run.training, self._run.dropout_rate, self._run.seed):
             self._time[RUN] = self._clock
         self._run = run
+
+    def _take_sequences(self, layout: "SequenceLayout | None") -> None:
+        """Take up how the columns hold sequences: with a layout, or after one, nothing computed before holds."""
+        if layout is not None:
+            if not self.inputs:
+                raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
+            self._sequences.begin(layout, self._inputs[self.inputs[0]].shape[1])
+            self._check_gaps()
+            self._run.sequences = self._sequences
+        if layout is not None or self._had_layout:
+            self._time.update(dict.fromkeys(self.inputs, self._clock))
+        self._had_layout = layout is not None
+
+    def _check_gaps(self) -> None:
+        """Raise ModelError when the minibatch has columns without a frame and a node would mix them with the others."""
+        if self._sequences.gaps is None:
+            return
+        if self._mixers is None:
+            self._mixers = [node for node in self.graph.order if mixes_gaps(self.graph, node)]
+        if self._mixers:
+            raise ModelError(
+                f"{self._mixers[0].where}: mixes the frames of a minibatch that has columns without a frame; expected "
+                "sequences of one length, or one at a time"
+            )
 
     def _look_at_stored(self) -> None:
         for node in self._stored:

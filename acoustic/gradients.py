@@ -52,7 +52,7 @@ class Into:
         """Forget what was added: a new backward pass begins."""
         self._fresh = list(self._initially_fresh)
 
-    def _take_fresh(self, k: int) -> bool:
+    def take_fresh(self, k: int) -> bool:
         """Whether operand k's buffer holds nothing yet; it does from now on."""
         slot = self._slot[k]
         fresh, self._fresh[slot] = self._fresh[slot], False
@@ -67,7 +67,7 @@ class Into:
         target = self.targets[k]
         if target is None:
             return
-        if self._take_fresh(k):
+        if self.take_fresh(k):
             write(target)
             return
         buffer = self.scratch(*target.shape)
@@ -79,7 +79,7 @@ class Into:
         if self.targets[k] is None:
             return
         out, scale, keep = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
-        if not self._take_fresh(k):
+        if not self.take_fresh(k):
             keep = 1.0
         if self.share is not None:
             columns = self.columns(k)
@@ -98,7 +98,7 @@ class Into:
         target = self.targets[k]
         if target is None:
             return
-        if not self._take_fresh(k):
+        if not self.take_fresh(k):
             self.xp.add(target, grad, out=target)
         elif target is not grad:
             self.xp.copyto(target, grad)

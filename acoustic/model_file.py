@@ -6,8 +6,8 @@ A model holds every stored value under its node's name, and one metadata entry, 
      "nodes": [{"name": "W0", "type": "LearnableParameter", "operands": [], "options": {"rows": 512, ...}}, ...],
      "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...]}
 
-Nodes stand operands first.  One metadata entry, because the library writes several in no fixed order and equal models
-are to be equal files.
+Nodes stand operands first, but delays in a loop before what they delay.  One metadata entry, because the library writes
+several in no fixed order and equal models are to be equal files.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.network import SPECIAL_LISTS, Network
+from acoustic.node import Node, node_class
 from acoustic.order import forward_order
 from readers.errors import ArgonautError, ModelError
 from readers.files import atomic_write
@@ -116,9 +117,14 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
         raise ModelError(f"version {metadata.get('version')!r}; expected {VERSION}")
     network = Network(precision or metadata.get("precision", "float"), device)
     left = dict(tensors)
+    later: list[tuple[Node, list[str]]] = []
     for entry in _list(metadata, "nodes"):
         name, type_name, operands, options = _node_entry(entry)
-        node = network.add_node(type_name, name, operands, options)
+        known = [operand if operand in network.nodes else None for operand in operands]
+        loops = None in known and node_class(type_name).is_delay
+        node = network.add_node(type_name, name, known if loops else operands, options)
+        if loops:
+            later.append((node, operands))
         if node.is_stored and name in left:
             tensor = left.pop(name)
             if tensor.dtype.kind != "f":
@@ -126,6 +132,8 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
             network.set_value(node, tensor)
         elif node.is_stored and not node.is_precomputed:
             raise ModelError(f"{node.where}: has no value in the file; expected a tensor of that name")
+    for node, operands in later:
+        network.connect(node, operands[0])
     if left:
         raise ModelError(f"tensors {', '.join(sorted(left))}: no such stored node; expected one each")
     for list_name in SPECIAL_LISTS:

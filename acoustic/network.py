@@ -75,23 +75,36 @@ class Network:
         self,
         type_name: str,
         name: str,
-        operands: Sequence[Node | str],
+        operands: Sequence[Node | str | None],
         options: Mapping[str, Any],
         origin: str = "",
     ) -> Node:
-        """The same, the options in a mapping, and without a value as yet; origin: file and line, for messages."""
+        """The same, the options in a mapping, and without a value as yet; origin: file and line, for messages.
+
+        The operand of a delay may be None, to be connected when it is there: so loops are made.
+        """
         if name in self.nodes:
             raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
         nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
         for operand in nodes:
-            if self.nodes.get(operand.name) is not operand:
+            if operand is not None and self.nodes.get(operand.name) is not operand:
                 raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
         node = node_class(type_name)(name, nodes, dict(options), origin)
-        self._settle_open_operands(node)
+        if not node.delay:
+            node.check_connected()
+            self._settle_open_operands(node)
         self.shapes[name] = self.checked_shape(node)
         self.nodes[name] = node
         self._tag(node)
         return node
+
+    def connect(self, node: Node | str, operand: Node | str) -> None:
+        """Set the operand of a delay.  Raises ModelError and ShapeError."""
+        node, operand = (self[one] if isinstance(one, str) else one for one in (node, operand))
+        if not node.delay:
+            raise ModelError(f"{node.where}: has its operands from the start; expected a PastValue or FutureValue")
+        node.operands = [operand]
+        self.checked_shape(node)
 
     def _tag(self, node: Node) -> None:
         tag = str(node.settings.get("tag", "")).lower()
@@ -108,8 +121,11 @@ class Network:
         return np.random.default_rng((self.seed, self._num_random or 0))
 
     def checked_shape(self, node: Node) -> Shape:
-        """The shape that follows from the node's operands.  Raises ShapeError."""
-        shape = node.infer_shape(*(self.shapes[operand.name] for operand in node.operands))
+        """The shape that follows from the node's operands, as far as a delay has one.  Raises ShapeError."""
+        known = node.operands if not node.delay else [one for one in node.operands if one and one.name in self.shapes]
+        shape = node.infer_shape(*(self.shapes[operand.name] for operand in known))
+        if node.delay and shape.cols is not None:
+            raise node.shape_error([shape], "one column per frame")
         fewest = 0 if _may_be_open(node) else 1
         if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
             raise ShapeError(f"{node.where}: shape {shape}; expected {_AT_LEAST_ONE}")
@@ -157,16 +173,23 @@ class Network:
         return sum(node.value.size for node in self.parameters() if node.needs_gradient)
 
     def validate(self) -> None:
-        """Check the whole graph: every operand set, no loop, shapes that fit, special nodes that can play their part.
+        """Check the whole graph: operands set, no loop without delays, shapes that fit, special nodes that can be that.
 
         Raises ModelError and ShapeError.
         """
         for node in self.nodes.values():
             node.check_connected()
-        for node in forward_order(self.nodes.values(), children=lambda node: node.operands):
+        order = forward_order(self.nodes.values(), children=lambda node: node.operands)
+        delays = [node for node in order if node.delay]
+        for node in delays:
+            self.shapes[node.name] = node.infer_shape()
+        for node in order:
             if self.nodes.get(node.name) is not node:
                 raise ModelError(f"{node.where}: is an operand but not in the network")
-            self.shapes[node.name] = self.checked_shape(node)
+            if not node.delay:
+                self.shapes[node.name] = self.checked_shape(node)
+        for node in delays:
+            self.checked_shape(node)
         for list_name, names in self.special().items():
             for name in names:
                 node = self[name]

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from acoustic.backend import Backend
+from acoustic.sequences import Sequences
 from acoustic.shape import Shape
 from readers.errors import ModelError, ShapeError
 
@@ -56,7 +57,8 @@ class Run:
     """What one pass over a minibatch is told: where to compute, whether it trains, and where its randomness starts.
 
     dropout_rate is 0 in evaluation.  seed: whole numbers, say (seed, epoch, minibatch); equal seeds give equal masks.
-    first_column: which column of the minibatch a part of it begins with.
+    first_column: which column of the minibatch a part of it begins with.  sequences: how the columns hold sequences,
+    and what came before them; None: the frames are on their own.
     """
 
     backend: Backend
@@ -64,6 +66,7 @@ class Run:
     dropout_rate: float = 0.0
     seed: tuple[int, ...] = (0,)
     first_column: int = 0
+    sequences: Sequences | None = None
     xp: Any = field(init=False)
     kernels: Any = field(init=False)
 
@@ -101,6 +104,7 @@ class Node:
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  # the ONNX operator that does the same to transposed matrices, if there is one
+    is_delay: ClassVar[bool] = False  # may be made before its operand: see `delay`
     keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
 
     def __init__(
@@ -206,6 +210,14 @@ class Node:
     def infer_shape(self, *shapes: Shape) -> Shape:
         """The shape of the value.  Raises ShapeError when the operands do not fit."""
         raise NotImplementedError
+
+    @property
+    def delay(self) -> int:
+        """How many steps back in time the value was computed; negative: ahead.  0: it is of the same step.
+
+        Such a node may be made before its operand, and it may be its own operand through others: a recurrent loop.
+        """
+        return 0
 
     def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
         """The shape that a parameter must have as operand k, when its description leaves rows or columns open with 0.

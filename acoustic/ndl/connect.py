@@ -45,9 +45,17 @@ class Connection:
             planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
             made.append(planned.made)
         for planned in plan:
+            if planned.kind.is_delay:
+                self._connect(planned)
+        for planned in plan:
             assert planned.made is not None
             self._initialise(planned.made, values)
         return made
+
+    def _connect(self, planned: Planned) -> None:
+        """Give a delay the operand that was made after it."""
+        operand = planned.operands[0]
+        self._names.network.connect(planned.made, operand.made if isinstance(operand, Planned) else operand)
 
     def _initialise(self, node: Node, values: bool) -> None:
         network = self._names.network
@@ -170,11 +178,18 @@ class Connection:
         return self._constants[path]
 
     def _operands_first(self) -> Iterator[Planned]:
-        """The planned nodes, each after those below it; the order of the plan as far as that leaves it."""
+        """The planned nodes, each after those below it; the order of the plan as far as that leaves it.
+
+        Delays come without their operands, which may depend on them.
+        """
+
+        def below(planned: Planned) -> Iterator[Planned | Node]:
+            return iter(() if planned.kind.is_delay else planned.operands)
+
         done: set[int] = set()
         for root in self._expansion.plan:
             path: dict[int, Planned] = {}
-            stack = [] if id(root) in done else [(root, iter(root.operands))]
+            stack = [] if id(root) in done else [(root, below(root))]
             path[id(root)] = root
             while stack:
                 planned, remaining = stack[-1]
@@ -189,9 +204,9 @@ class Connection:
                         names = [one.path for one in path.values()]
                         loop = " <- ".join([*names[names.index(child.path) :], child.path])
                         raise ConfigError(
-                            f"{child.where}: {child.path} is its own operand: {loop}; expected no loop: recurrent "
-                            "networks are not built yet"
+                            f"{child.where}: {child.path} is its own operand: {loop}; expected no loop, or one with a "
+                            "PastValue or FutureValue in it"
                         )
                     if id(child) not in done:
                         path[id(child)] = child
-                        stack.append((child, iter(child.operands)))
+                        stack.append((child, below(child)))

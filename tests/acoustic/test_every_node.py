@@ -33,8 +33,9 @@ every_type = pytest.mark.parametrize("node", list(registered_nodes()), ids=lambd
 
 
 def computed_types():
-    """The registered types that are computed in a pass."""
-    return {node.type_name for node in registered_nodes() if not node.is_input and not node.is_stored}
+    """The registered types that are computed in a pass, without delays, which want sequences: see test_loops.py."""
+    types = registered_nodes()
+    return {node.type_name for node in types if not node.is_input and not node.is_stored and not node.is_delay}
 
 
 def test_every_registered_node_has_an_example():
@@ -55,7 +56,8 @@ def test_declarations(node):
 
 @every_type
 def test_what_can_be_differentiated_has_a_derivative(node):
-    assert not any(reads is not None for reads in node.backward_reads) or node.tangent is not Node.tangent
+    has_gradient = any(reads is not None for reads in node.backward_reads)
+    assert not has_gradient or node.is_delay or node.tangent is not Node.tangent
 
 
 @every_example
@@ -174,7 +176,7 @@ def test_frames_cut_anywhere_in_evaluation(example):
     engine.forward(matrices)
     whole = engine.value("v").copy()
     if (mixing := engine.graph.mixing_node()) is not None:
-        assert mixing is network["v"]
+        assert mixing.name == "v"
         assert example.whole or network.shapes["v"] == Shape(1, 1)
         return
     parts = []

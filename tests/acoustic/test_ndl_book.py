@@ -10,7 +10,6 @@ from acoustic.engine import Engine
 from acoustic.model_file import load_model, save_model
 from acoustic.ndl import build_network
 from readers.config import Config
-from readers.errors import ConfigError
 
 # 4.1.1, the first example
 ONE_LAYER = """
@@ -317,6 +316,6 @@ def step(network, criterion, data) -> float:
     return value
 
 
-def test_recurrent_example_is_refused_by_name(tmp_path):
-    with pytest.raises(ConfigError, match=r"net.ndl:3: node type PastValue, for recurrent networks, is not built yet"):
-        build(tmp_path, "x=Input(3, tag=feature)\nh=Sigmoid(x)\npast=PastValue(3, h, timeStep=1)\n")
+def test_recurrent_example(tmp_path):
+    network = build(tmp_path, "x=Input(3, tag=feature)\nh=Sigmoid(x)\npast=PastValue(3, h, timeStep=1)\n")
+    assert network["past"].settings["defaultHiddenActivity"] == 0.1

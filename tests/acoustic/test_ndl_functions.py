@@ -9,6 +9,7 @@ from acoustic.ndl import Scope
 from acoustic.network import Network
 from readers.config_syntax import Source
 from readers.errors import ArgonautError
+from readers.sequences import SequenceLayout
 
 OPERANDS = """
 m = Input(4, tag=feature)
@@ -65,11 +66,11 @@ CALLS = {
     "4.1.4.34": "Convolution(kernels, picture, 2, 3, 7, 1, 2), "
     "Convolve(Parameter(7, 12), picture, 2, 3, 7, 1, 1, zeroPadding=true, maxTempMemSizeInSamples=2)",
     "4.1.4.35": "MaxPooling(picture, 2, 2, 1, 2), AveragePooling(picture, 2, 2, 2, 1)",
+    "4.1.4.36": "PastValue(4, m), PastValue(4, 1, m, timeStep=1, defaultHiddenActivity=0.1), "
+    "Delay(4, m, delayTime=1), FutureValue(4, m)",
 }
 LATER = {
     "4.1.4.24": "ClassBasedCrossEntropyWithSoftmax(labels, m, V, W)|CBCEWithSM(labels, m, V, W)",
-    "4.1.4.36": "PastValue(4, m)|PastValue(4, 1, m, timeStep=1, defaultHiddenActivity=0.1)|Delay(4, m, delayTime=1)"
-    "|FutureValue(4, m)",
 }
 
 
@@ -113,7 +114,7 @@ def value(network: Network) -> np.ndarray:
     for node in network.precomputed():
         network.set_value(node, np.full((network.shapes[node.name].rows, 1), 0.5, dtype=np.float32))
     engine = Engine(network, ["f"])
-    engine.forward(data)
+    engine.forward(data, layout=SequenceLayout.of_lengths([6]))
     return np.asarray(engine.value("f"))
 
 

@@ -1,0 +1,85 @@
+"""What recurrent networks know of a minibatch's sequences: which steps follow which, and what came before (book 2.6.2).
+
+Column t * S + s is step t of slot s.  A sequence that began in an earlier minibatch goes on: the last values of what is
+delayed are held for it.  Nothing is known of later minibatches, and no gradient leaves its own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from readers.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from readers.sequences import SequenceLayout
+
+
+class Sequences:
+    """The sequences of the minibatches of one engine, one minibatch after another.
+
+    num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns without a frame, None when there is none.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.layout: SequenceLayout | None = None
+        self.num_steps = self.num_slots = 0
+        self.gaps: Any = None
+        self._length = np.zeros(0, int)  # per slot, steps so far of the sequence that is going on; 0: none is
+        self._begin = self._end = np.zeros((0, 0), int)
+        self._usable: dict[int, Any] = {}
+        self._held: dict[str, Any] = {}
+
+    def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
+        """Take up the next minibatch.  Raises ShapeError if it does not fit, ModelError if it goes on with nothing."""
+        if layout.num_columns != num_columns:
+            raise ShapeError(f"sequences of {layout.num_columns} columns; expected {num_columns}, as the inputs have")
+        slots, steps = layout.num_sequences, layout.num_steps
+        starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
+        length = self._length if self._length.size == slots else np.zeros(slots, int)
+        lost = ~starts[0] & ~gaps[0] & (length == 0)
+        if lost.any():
+            raise ModelError(
+                f"slot {int(np.flatnonzero(lost)[0])}: goes on with a sequence that the minibatch before did not hold; "
+                "expected its beginning first"
+            )
+        if length is not self._length:
+            self._held.clear()
+        step = np.arange(steps)[:, np.newaxis]
+        latest = np.where(starts, step, np.iinfo(int).min)
+        latest[0] = np.where(starts[0], 0, -length)
+        self._begin = np.maximum.accumulate(latest, axis=0)
+        self._end = np.minimum.accumulate(np.where(ends, step, steps - 1)[::-1], axis=0)[::-1]
+        self._frames = ~gaps
+        self._length = np.where(ends[-1] | gaps[-1], 0, steps - self._begin[-1])
+        self.layout, self.num_steps, self.num_slots = layout, steps, slots
+        self.gaps = gaps.ravel() if gaps.any() else None
+        self._usable.clear()
+
+    def forget(self) -> None:
+        """What comes next goes on with nothing."""
+        self._length = np.zeros(0, int)
+        self._held.clear()
+
+    def usable(self, delay: int) -> Any:
+        """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""
+        if delay not in self._usable:
+            step = np.arange(self.num_steps)[:, np.newaxis]
+            room = step - self._begin >= delay if delay > 0 else self._end - step >= -delay
+            self._usable[delay] = self.xp.asarray(room & self._frames)
+        return self._usable[delay]
+
+    def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
+        """(rows, delay * S): what a node delays of the steps before this minibatch, zeros where there was nothing."""
+        held = self._held.get(name)
+        if held is None or held.shape != (rows, delay * self.num_slots):
+            held = self.xp.zeros((rows, delay * self.num_slots), dtype=like.dtype, order="F")
+        return held
+
+    def hold(self, name: str, delay: int, before: Any, values: Any) -> None:
+        """Keep the last `delay` steps of a delayed node's values, which follow those that were held before."""
+        count = delay * self.num_slots
+        fewer = count - values.shape[1]
+        if fewer > 0:
+            values = self.xp.concatenate([before[:, before.shape[1] - fewer :], values], axis=1)
+        self._held[name] = self.xp.array(values[:, values.shape[1] - count :], order="F")
