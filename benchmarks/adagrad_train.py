@@ -1,6 +1,6 @@
 """Training frames per second of a 792-512x3-183 sigmoid network with AdaGrad against PyTorch.
 
-    python -m benchmarks.adagrad_train
+    python -m benchmarks.adagrad_train [--one-thread]
 
 Minibatches of 256 frames; otherwise as benchmarks/dnn_train.py.
 """

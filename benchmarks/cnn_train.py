@@ -1,6 +1,6 @@
 """Training frames per second of a small convolutional network over 11x24 patches against PyTorch, two threads each.
 
-    python -m benchmarks.cnn_train
+    python -m benchmarks.cnn_train [--one-thread]
 
 A patch is 11 frames of 24 filterbank outputs.  64 kernels of 9 frames by 9 filters, rectified linear units, the largest
 of every 3 filters, two layers of 512, 183 outputs; minibatches of 256 patches, otherwise as benchmarks/dnn_train.py.

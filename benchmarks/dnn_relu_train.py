@@ -1,6 +1,6 @@
 """Training frames per second of a 1320-768x4-132 network of rectified linear units with dropout against PyTorch.
 
-    python -m benchmarks.dnn_relu_train
+    python -m benchmarks.dnn_relu_train [--one-thread]
 
 Minibatches of 256 frames, dropout 0.2 after every hidden layer; otherwise as benchmarks/dnn_train.py.  Whether both
 sides do the same is seen without dropout: each draws masks of its own.

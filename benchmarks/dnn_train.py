@@ -1,6 +1,6 @@
 """Training frames per second of a 792-512x3-183 sigmoid network against PyTorch, on the same data, two threads each.
 
-    python -m benchmarks.dnn_train
+    python -m benchmarks.dnn_train [--one-thread]
 
 Minibatches of 256 and 1024 frames, cross-entropy with softmax, stochastic gradient descent with momentum, the loss read
 after every minibatch.  With the extra `mkl` our products are made by MKL, as PyTorch's are; else by the OpenBLAS in

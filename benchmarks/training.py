@@ -2,7 +2,8 @@
 
 A case says what is trained, on what, and how each side does it.  Both sides start from the same weights and must still
 agree after a few updates, without dropout, else there is no figure.  PyTorch runs with its fastest optimiser loop (and
-memory layout, where there is a choice), found out at the start.
+memory layout, where there is a choice), found out at the start.  With --one-thread each side has one thread, and its
+CPU time counts: on a machine with other work to do, threads that wait for each other measure mostly that.
 """
 
 import os
@@ -20,7 +21,8 @@ ROUNDS = 9
 SECONDS_A_TURN = 0.8
 UPDATES_TO_AGREE, UPDATES_FOR_MEMORY = 5, 20
 LARGEST_DIFFERENCE = 0.02  # of what a parameter has moved: rounding takes some rectified units across their kink
-FIXED = {name: str(THREADS) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = "--one-thread"
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LOOPS = ("for each", "foreach", "fused")  # PyTorch's ways through the parameters
 
 Step = Callable[[], float]  # one update; returns the loss
@@ -63,8 +65,8 @@ def main(module: str, cases: Sequence[Case]) -> int:
 
     With `--memory INDEX ours|theirs` on the command line, print the peak of one side instead, in MiB.
     """
-    if any(os.environ.get(name) != value for name, value in FIXED.items()):
-        return subprocess.run([sys.executable, "-m", module, *sys.argv[1:]], env=os.environ | FIXED).returncode
+    if any(os.environ.get(name) != str(threads()) for name in VARIABLES):
+        return subprocess.run([sys.executable, "-m", module, *sys.argv[1:]], env=environment()).returncode
     if sys.argv[1:2] == ["--memory"]:
         print(peak_memory(cases[int(sys.argv[2])], sys.argv[3]))
         return 0
@@ -74,20 +76,28 @@ def main(module: str, cases: Sequence[Case]) -> int:
     except ImportError:
         print(f"{name}: PyTorch is not installed; pip install 'argonaut-asr[bench]'", file=sys.stderr)
         return 2
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(threads())
     from acoustic.blas import product_library
 
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(
-        f"{name}: {THREADS} threads; ours with {product_library()}, PyTorch {torch.__version__}; "
-        f"load before the start {load}"
-    )
+    how = f"{THREADS} threads" if threads() > 1 else "CPU time of one thread"
+    print(f"{name}: {how}; ours with {product_library()}, PyTorch {torch.__version__}; load before the start {load}")
     for index, case in enumerate(cases):
         print(f"  {case.title}, minibatch {case.frames}")
         ratio = measure(torch, case)
         report_memory(module, index)
-        print(f"RATIO {case.name} {ratio:.2f}", flush=True)
+        print(f"RATIO {case.name}{'' if threads() > 1 else '-one-thread'} {ratio:.2f}", flush=True)
     return 0
+
+
+def threads() -> int:
+    """Of each side."""
+    return 1 if ONE_THREAD in sys.argv else THREADS
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process whose libraries use so many."""
+    return os.environ | dict.fromkeys(VARIABLES, str(threads()))
 
 
 def measure(torch: Any, case: Case) -> float:
@@ -127,11 +137,12 @@ def check_agreement(torch: Any, case: Case, features: Any, labels: Any) -> None:
 def turn(step: Step) -> tuple[float, float]:
     """(best, median) seconds of a minibatch over one turn, the first few left out while threads wake."""
     times = []
+    clock = time.perf_counter if threads() > 1 else time.thread_time
     end = time.perf_counter() + SECONDS_A_TURN
     while time.perf_counter() < end or len(times) < 8:
-        start = time.perf_counter()
+        start = clock()
         step()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     time.sleep(0.1)  # the other side's idle threads look out for work for a while, and would be in the way
     times = sorted(times[3:])
     return times[0], times[len(times) // 2]
@@ -178,8 +189,8 @@ def report_memory(module: str, index: int) -> None:
     """Print both sides' peak memory; each in a process of its own, with its libraries."""
     peaks = {}
     for side in ("ours", "theirs"):
-        command = [sys.executable, "-m", module, "--memory", str(index), side]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | FIXED, check=True)
+        command = [sys.executable, "-m", module, "--memory", str(index), side, *sys.argv[1:]]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True)
         peaks[side] = float(done.stdout)
     print(f"    peak memory: Argonaut {peaks['ours']:.0f} MiB, PyTorch {peaks['theirs']:.0f} MiB, libraries included")
 
@@ -192,7 +203,7 @@ def peak_memory(case: Case, side: str) -> float:
     else:
         import torch
 
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(threads())
         step, _ = case.theirs(torch, case.weights(), features, labels, case.dropout, case.ways[0])
     for _ in range(UPDATES_FOR_MEMORY):
         step()
