@@ -65,6 +65,7 @@ class Config(Scope):
     def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self.warnings: list[str] = []
+        self._texts: list[tuple[int, int]] = []  # where its text stands: source and offset of each piece
 
     @classmethod
     def from_text(cls, text: str, where: str = "text", parent: Config | None = None) -> Config:
@@ -150,9 +151,22 @@ class Config(Scope):
                 f"{entry.value.where}: {self.full_name(name)} is {shorten(value.text)!r}; expected a block [...]"
             )
         config = type(self)(entry.name, self, pieces[0].where)
+        config._texts = [(id(piece.source), piece.start) for piece in pieces]
+        around = [scope for scope in self._around() if scope._texts == config._texts]
+        if len(around) > 1:  # a block may look for its own name further out, once
+            raise ConfigError(
+                f"{entry.value.where}: block {entry.name} holds itself: {config.full_name()}; expected blocks that end"
+            )
         for piece in pieces:
             config.merge(*inside_brackets(piece, "[", ";"))
         return config
+
+    def _around(self) -> Iterator[Config]:
+        """This block and those that it was opened from."""
+        scope: Config | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
 
     def written(self, name: str) -> str:
         """The plain value of a name as it would stand in a file, quotes where they are needed, with the references

@@ -314,3 +314,17 @@ def test_rendered_configuration_reads_the_same_without_references():
 def test_render_leaves_what_only_the_users_of_a_block_can_follow():
     rendered = render(config("reader=[scp=$Set$]\ntrain=[Set=tr]"))
     assert config(rendered).block("train").block("reader").text("scp") == "tr"
+
+
+@pytest.mark.parametrize(
+    "text", ["a=[\n b=1\n a=$a$\n]", "a=[\n x=$b$\n]\nb=[y=$a$]", "a=[\n b=$a$; c=$a$; d=$a$; e=$a$\n]"]
+)
+def test_a_block_that_holds_itself_is_one_fault_and_no_endless_row_of_blocks(text):
+    config = Config.from_text(text, "f.cntk")
+    with pytest.raises(ConfigError, match=r"^f.cntk:[234]: block [aby] holds itself: \S+; expected blocks that end$"):
+        render(config)
+
+
+def test_a_block_may_be_looked_for_from_within_itself():
+    config = Config.from_text("a=[b=1;c=[d=2]]", "f.cntk")
+    assert config.block("a").block("c").block("a").int("b") == 1
