@@ -65,3 +65,14 @@ def test_single_precision_is_refused():
         GradientCheck(engine, criterion, 6, print)
     with pytest.raises(ModelError, match="expected precision=double"):
         check_elements(engine, criterion, matrices)
+
+
+def test_small_derivatives_of_a_large_criterion_are_held_to_the_digits_that_rounding_leaves():
+    engine, criterion, matrices = example()
+    matrices["x"] *= 1e-7
+    matrices["t"] *= 1e4
+    weights, biases = check_elements(engine, criterion, matrices)
+    assert abs(weights.computed - weights.numeric) > 1e-6 * abs(weights.computed)
+    assert weights.agrees(6)
+    assert biases.agrees(6)
+    assert report_lines([weights], 6)[1].endswith("  rounding")
