@@ -61,6 +61,9 @@ class FrameReader(Reader):
         super().__init__()
         self.options = ReaderOptions.from_config(config)
         self.partial = self.options.partial
+        self.in_sequence = write or not self.options.frame_mode
+        if self.options.truncated:
+            self.parallel = self.options.parallel
         self.features, self.labels, self.warnings = self.find_streams(config, write)
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
@@ -69,7 +72,6 @@ class FrameReader(Reader):
             for stream in self.features:
                 _settle(stream)
             return
-        self.in_sequence = not self.options.frame_mode
         corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
         self._pages: list[PageFile] | None = None
         if self.options.method == "rollingWindow":
@@ -134,6 +136,10 @@ class FrameReader(Reader):
         """file:line of the dimension of each stream, for messages."""
         places = {stream.name: stream.where for stream in self.features}
         return places | {stream.name: stream.dim_where for stream in self.labels}
+
+    def input_files(self) -> list[str]:
+        """Lists and files of features."""
+        return [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
 
     @property
     def num_frames(self) -> int:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from readers.config import Config
-from readers.config_values import did_you_mean
+from readers.config_values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.sequences import SequenceLayout
 
@@ -79,7 +79,8 @@ class Reader(ABC):
     of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether the last, short
     minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
     not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
-    whether it can be; in_sequence: minibatches have a layout, and their columns are steps of sequences.
+    whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of them; parallel: for
+    each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow.
     """
 
     unit: ClassVar[str] = "records"
@@ -87,6 +88,7 @@ class Reader(ABC):
     check_settings: ClassVar[Mapping[str, str]] = {}
     partial: bool = True
     in_sequence: bool = False
+    parallel: Schedule = Schedule((1,))
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -120,6 +122,10 @@ class Reader(ABC):
     def places(self) -> dict[str, str]:
         """file:line of the dimension of each stream, for messages; streams may be missing."""
         return {}
+
+    def input_files(self) -> list[str]:
+        """The files that it reads, as far as it can tell, so that no writer takes their place."""
+        return []
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
         """The minibatches of an epoch, counted from 0.
@@ -176,6 +182,10 @@ class Writer(ABC):
         Returns how many values of each node are infinite or no number, of those that have any: they are written as
         they are.
         """
+
+    def output_files(self) -> list[str]:
+        """The files that it will write, as far as it can tell."""
+        return []
 
     def close(self, failed: bool = False) -> None:  # noqa: B027
         """Finish what is written; failed: the run ends early, and files that hold all utterances are to be left out."""

@@ -10,7 +10,7 @@ from acoustic.model_file import load_model
 from acoustic.network import Network
 from acoustic.training.evaluation import check_inputs
 from acoustic.training.gradient_test import check_elements, report_lines
-from acoustic.training.precompute import precompute
+from acoustic.training.precompute import frames_alone, precompute
 from readers.config import Config
 from readers.errors import ModelError
 from readers.report import RunReport
@@ -62,7 +62,7 @@ class CheckGradients(Action):
             minibatch = next(iter(reader.minibatches(0, self.minibatch_size, 0)), None)
             if minibatch is None:
                 raise ModelError("the reader gave no minibatch; expected at least one")
-            precompute(network, lambda: [minibatch.matrices])
+            precompute(network, lambda: [frames_alone(minibatch)])
             checks = check_elements(
                 engine,
                 criterion,
@@ -70,6 +70,7 @@ class CheckGradients(Action):
                 num_samples=self.num_samples,
                 seed=self.machine.seed,
                 dropout_rate=self.dropout_rate,
+                layout=minibatch.layout,
             )
         log(f"Gradient check of {criterion} over {minibatch.num_frames} frames, {self.digits} digits:")
         for line in report_lines(checks, self.digits):

@@ -1,6 +1,7 @@
 """Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9)."""
 
 import contextlib
+import os
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.minibatch import Reader, Writer, open_writer, writer_class
 from readers.report import RunReport
+from readers.sequences import SequenceLayout
 from readers.streams import describe
 from readers.text_writer import TextFormat, TextWriter
 
@@ -60,6 +62,7 @@ class Write(Action):
             writer.check({name: network.shapes[name].rows for name in names}, reader.num_utterances)
             for name in (one for one in names if one not in getattr(writer, "nodes", names)):
                 log(f"warning: {name} has no block in the writer; it is not written")
+            refuse_inputs(reader, writer)
             report = self._write(engine, reader, writer, names, log, progress)
         if self.output_path:
             log(f"Written to {self.output_path}*")
@@ -80,13 +83,15 @@ class Write(Action):
         """Write all utterances, or as many as epochSize frames take."""
         report = RunReport(reader.unit)
         self.num_frames = num_minibatches = 0
-        cuttable = engine.graph.mixing_node() is None
+        recurrent = any(node.is_delay for node in engine.network.nodes.values())
+        cuttable = engine.graph.mixing_node() is None and not recurrent
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}
             if self.epoch_size and utterance.records:
                 matrices = {name: one[:, : self.epoch_size - self.num_frames] for name, one in matrices.items()}
             size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
-            values = forward_in_pieces(engine, matrices, names, size)
+            layout = SequenceLayout.of_lengths([size]) if recurrent else None
+            values = forward_in_pieces(engine, matrices, names, size, layout)
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")
@@ -109,16 +114,31 @@ class Write(Action):
         return report
 
 
+def refuse_inputs(reader: Reader, writer: Writer) -> None:
+    """Raise ConfigError if the writer would write over what is read: an SCP of features given to both, say."""
+    read = {os.path.realpath(path) for path in getattr(reader, "input_files", list)()}
+    for path in getattr(writer, "output_files", list)():
+        if os.path.realpath(path) in read:
+            raise ConfigError(f"{path}: is read and would be written over; expected other files in the writer")
+
+
 def forward_in_pieces(
-    engine: Engine, matrices: dict[str, np.ndarray], names: list[str], num_columns: int
+    engine: Engine,
+    matrices: dict[str, np.ndarray],
+    names: list[str],
+    num_columns: int,
+    layout: SequenceLayout | None = None,
 ) -> dict[str, np.ndarray]:
-    """Values (rows, T) of some nodes for input matrices (rows, T), computed num_columns frames at a time."""
+    """Values (rows, T) of some nodes for input matrices (rows, T), computed num_columns frames at a time.
+
+    layout: of the sequences in as many columns.
+    """
     network = engine.network
     total = next(iter(matrices.values())).shape[1]
     values = {name: np.empty((network.shapes[name].rows, total), network.backend.dtype, order="F") for name in names}
     for start in range(0, total, num_columns):
         end = min(start + num_columns, total)
-        engine.forward({name: matrix[:, start:end] for name, matrix in matrices.items()})
+        engine.forward({name: matrix[:, start:end] for name, matrix in matrices.items()}, layout=layout)
         for name in names:
             values[name][:, start:end] = network.backend.to_host(engine.value(name))
     return values

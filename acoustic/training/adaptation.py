@@ -12,6 +12,7 @@ from acoustic.engine import Engine
 from acoustic.network import Network
 from acoustic.order import forward_order
 from readers.errors import ModelError, ShapeError
+from readers.sequences import SequenceLayout
 
 Matrices = Mapping[str, Any]
 
@@ -28,8 +29,8 @@ class Reference:
             raise ModelError(f"{network[node].where}: {network.shapes[self.node]}; expected a column per frame")
         self.engine = Engine(network, [self.node])
 
-    def soft_labels(self, engine: Engine, criterion: str, weight: float) -> Callable[[Matrices], Matrices]:
-        """Gives the matrices of a minibatch with labels (1 - weight) y + weight p.
+    def soft_labels(self, engine: Engine, criterion: str, weight: float) -> Callable[..., Matrices]:
+        """Gives the matrices of a minibatch, from them and its layout, with labels (1 - weight) y + weight p.
 
         y: the first label input below the criterion of the adapted network, (rows, T).  Raises ModelError, ShapeError.
         """
@@ -46,8 +47,8 @@ class Reference:
                 f"expected {', '.join(engine.inputs)}"
             )
 
-        def mixed(matrices: Matrices) -> Matrices:
-            self.engine.forward({name: matrices[name] for name in self.engine.inputs})
+        def mixed(matrices: Matrices, layout: SequenceLayout | None = None) -> Matrices:
+            self.engine.forward({name: matrices[name] for name in self.engine.inputs}, layout=layout)
             labels = weight * self.engine.value(self.node)
             labels += (1 - weight) * engine.backend.asarray(matrices[label])
             return {**matrices, label: labels}

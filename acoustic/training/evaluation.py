@@ -6,7 +6,7 @@ from typing import Any
 
 from acoustic.engine import Engine
 from acoustic.network import Network
-from readers.errors import ConfigError, ModelError, ShapeError
+from readers.errors import ModelError, ShapeError
 
 
 @dataclass
@@ -38,14 +38,16 @@ def scalar(engine: Engine, name: str) -> float:
 
 
 def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
-    """Raise ShapeError unless the reader's streams feed every input below the engine's roots.
+    """Raise ShapeError unless the reader's streams feed every input of the engine, ModelError for a network that looks
+    at other frames of a sequence, when the reader says (`in_sequence`) that it gives frames on their own.
 
     title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
     begins with the stream's place in the configuration.
     """
-    if getattr(reader, "in_sequence", False):
-        raise ConfigError(
-            f"{title}: frameMode is false; expected true; minibatches of whole utterances are not available yet"
+    delay = next((node for node in engine.network.nodes.values() if node.is_delay), None)
+    if delay is not None and getattr(reader, "in_sequence", None) is False:
+        raise ModelError(
+            f"{delay.where}: {title} gives frames on their own; expected sequences, for HTKMLFReader by frameMode=false"
         )
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}
@@ -82,7 +84,7 @@ def evaluate(
     """Run the minibatches forward, dropout off, and add up the scalars `names`; `each` gets every minibatch's."""
     totals = Totals(names)
     for minibatch in minibatches:
-        engine.forward(minibatch.matrices)
+        engine.forward(minibatch.matrices, layout=getattr(minibatch, "layout", None))
         figures = {name: scalar(engine, name) for name in names}
         totals.add(figures, minibatch.num_frames)
         each(figures, minibatch.num_frames)

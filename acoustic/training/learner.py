@@ -25,7 +25,7 @@ class Learner:
     """Teaches a network what a reader gives.
 
     criterion: the node to train by; names: it and the evaluation nodes whose values are wanted.  seed: with epoch and
-    minibatch, what dropout and noise are drawn from.  transform: applied to the matrices of every minibatch;
+    minibatch, what dropout and noise are drawn from.  transform: applied to matrices and layout of every minibatch;
     before_updates: called with those of a whole epoch's first minibatch and the arguments of its forward pass.
     """
 
@@ -36,7 +36,7 @@ class Learner:
         self.criterion, self.names = criterion, names
         self.engine = Engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
         self.updater = Updater(network, options)
-        self.transform: Callable[[Matrices], Matrices] | None = None
+        self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
 
     def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
@@ -63,8 +63,9 @@ class Learner:
 
     def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:
         seed = (self.seed, epoch, index)
-        matrices = minibatch.matrices if self.transform is None else self.transform(minibatch.matrices)
-        settings = {"dropout_rate": values.dropout_rate, "seed": seed}
+        layout = getattr(minibatch, "layout", None)
+        matrices = minibatch.matrices if self.transform is None else self.transform(minibatch.matrices, layout)
+        settings = {"dropout_rate": values.dropout_rate, "seed": seed, "layout": layout}
         learns = values.learning_rate > 0.01 * self.options.min_learning_rate
         if learns and first and self.before_updates is not None:
             self.before_updates(matrices, **settings)

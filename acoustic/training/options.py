@@ -53,6 +53,7 @@ class TrainingOptions:
     momentum_per_sample: Sequence[float] = ()
     momentum_time_constant: Sequence[float] = ()  # in frames
     dropout_rate: Sequence[float] = (0.0,)
+    parallel: Sequence[int] = (1,)  # sequences side by side, of minibatchSize frames each; the reader says
     epoch_size: int = 0  # frames; 0: all the data once
     clipping_threshold: float = math.inf  # per frame of the minibatch
     clip_by_truncation: bool = True  # else by the Frobenius norm of each parameter's gradient
@@ -148,8 +149,9 @@ class TrainingOptions:
     def epoch(self, index: int) -> EpochOptions:
         """The values of epoch `index`, counted from 0; values per minibatch are those of a full minibatch."""
         size = self.minibatch_size[index]
+        full = size * self.parallel[index]
         if self.learning_rates_per_minibatch:
-            rate = self.learning_rates_per_minibatch[index] / size
+            rate = self.learning_rates_per_minibatch[index] / full
         else:
             rate = self.learning_rates_per_sample[index] if self.learning_rates_per_sample else 0.0
         if self.momentum_per_sample:
@@ -158,7 +160,7 @@ class TrainingOptions:
             constant = self.momentum_time_constant[index]
             momentum = math.exp(-1 / constant) if constant > 0 else 0.0
         else:
-            momentum = (self.momentum_per_minibatch or Schedule([DEFAULT_MOMENTUM]))[index] ** (1 / size)
+            momentum = (self.momentum_per_minibatch or Schedule([DEFAULT_MOMENTUM]))[index] ** (1 / full)
         return EpochOptions(size, rate, momentum, self.dropout_rate[index])
 
 

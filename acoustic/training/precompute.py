@@ -8,8 +8,18 @@ from acoustic.network import Network
 from acoustic.node import Node
 from acoustic.order import forward_order
 from readers.errors import ModelError
+from readers.minibatch import Minibatch
 
 Matrices = Mapping[str, Any]
+
+
+def frames_alone(minibatch: Minibatch) -> Matrices:
+    """The matrices of a minibatch without columns that hold no frame, each frame on its own."""
+    layout = getattr(minibatch, "layout", None)
+    gaps = None if layout is None else layout.gap_columns
+    if gaps is None:
+        return minibatch.matrices
+    return {name: matrix[:, ~gaps] for name, matrix in minibatch.matrices.items()}
 
 
 def precompute(

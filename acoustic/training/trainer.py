@@ -27,7 +27,7 @@ from acoustic.training.log import (
 )
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.plots import draw_history
-from acoustic.training.precompute import precompute
+from acoustic.training.precompute import frames_alone, precompute
 from acoustic.training.snapshot import Snapshot
 from readers.errors import ModelError
 
@@ -53,6 +53,7 @@ class Trainer:
         progress: Progress = silent,
         reference: Reference | None = None,
     ):
+        options = replace(options, parallel=getattr(reader, "parallel", (1,)))
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log, self.progress = options, files, log, progress
         self.criterion, self.names = _criteria(network, options)
@@ -157,7 +158,7 @@ class Trainer:
 
         def sweep() -> Iterator[dict]:
             for minibatch in self.reader.minibatches(epoch=0, minibatch_size=SWEEP_COLUMNS, epoch_size=size):
-                yield minibatch.matrices
+                yield frames_alone(minibatch)
 
         precompute(self.network, sweep, lambda done: self.progress(done, total, epoch="statistics"))
         self.log("Precomputing --> Completed.")

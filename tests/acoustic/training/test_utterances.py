@@ -1,13 +1,172 @@
-"""Training on utterances whose frames are kept in order."""
+"""Training, test and write with utterances whose frames are kept in order, by networks that look back at what came."""
 
-from types import SimpleNamespace
-
+import numpy as np
 import pytest
 
-from acoustic.training.evaluation import check_inputs
-from readers.errors import ConfigError
+from acoustic.actions import make_action
+from acoustic.actions.base import Machine
+from acoustic.engine import Engine
+from acoustic.model_file import load_model, save_model
+from acoustic.network import Network
+from acoustic.training.evaluation import check_inputs, evaluate
+from acoustic.training.options import TrainingOptions
+from acoustic.training.sgd import train
+from readers.config import Config
+from readers.errors import ModelError
+from readers.htk import FBANK, read_htk, write_htk
+from readers.htk_mlf_reader import HTKMLFReader
+
+CLASSES, LENGTHS = 3, (20, 7, 33, 12, 25, 16, 9, 28, 14, 21)
+WHOLE, CUT = "frameMode=false", "frameMode=false;truncated=true"
 
 
-def test_whole_utterances_are_refused_by_name():
-    with pytest.raises(ConfigError, match="cvReader: frameMode is false; expected true"):
-        check_inputs(SimpleNamespace(inputs=[]), SimpleNamespace(in_sequence=True), "cvReader")
+@pytest.fixture
+def blocks(tmp_path) -> str:
+    """A frame shows the class of the next one, so that only who remembers can tell."""
+    rng = np.random.default_rng(0)
+    scp, mlf, out = [], ["#!MLF!#"], []
+    for u, length in enumerate(LENGTHS):
+        classes = rng.integers(0, CLASSES, length)
+        shown = np.eye(CLASSES)[np.append(classes[1:], 0)] + 0.1 * rng.standard_normal((length, CLASSES))
+        write_htk(tmp_path / f"u{u}.fb", shown.T.astype(np.float32), FBANK)
+        scp.append(f"u{u}.fb={tmp_path}/u{u}.fb[0,{length - 1}]\n")
+        mlf += [f'"u{u}.lab"', *(f"{t} {t + 1} s{one} {one}" for t, one in enumerate(classes)), "."]
+        out.append(f"{tmp_path}/u{u}.out\n")
+    (tmp_path / "scp").write_text("".join(scp))
+    (tmp_path / "out.scp").write_text("".join(out))
+    (tmp_path / "mlf").write_text("\n".join(mlf) + "\n")
+    return f"features=[dim={CLASSES};scpFile={tmp_path}/scp]\nlabels=[labelDim={CLASSES};mlfFile={tmp_path}/mlf]"
+
+
+def reader_of(blocks: str, options: str, seed: int = 1) -> HTKMLFReader:
+    return HTKMLFReader(Config.from_text(f"reader=[\n{options}\n{blocks}\n]", "u.cntk").block("reader"), seed)
+
+
+def recurrent(seed: int = 0, normalised: bool = False, hidden: int = 12) -> Network:
+    """h(t) = tanh(W x(t) + R h(t-1) + b), V h(t)."""
+    network = Network(seed=seed)
+    add = network.add
+
+    def matrix(name: str, rows: int, cols: int):
+        return add("LearnableParameter", name, rows=rows, cols=cols, initValueScale=3)
+
+    x = add("InputValue", "features", rows=CLASSES)
+    add("InputValue", "labels", rows=CLASSES)
+    if normalised:
+        x = add("PerDimMeanVarNormalization", "normal", x, add("Mean", "mean", x), add("InvStdDev", "dev", x))
+    past = network.add_node("PastValue", "past", [None], {"rows": hidden, "defaultHiddenActivity": 0.0}).name
+    total = add("Plus", "sum", add("Times", "Wx", matrix("W", hidden, CLASSES), x),
+                add("Times", "Rh", matrix("R", hidden, hidden), past))  # fmt: skip
+    h = add("Tanh", "h", add("Plus", "shifted", total, matrix("b", hidden, 1)))
+    network.connect(past, "h")
+    out = add("Times", "out", matrix("V", CLASSES, hidden), h)
+    network.criteria.append(add("CrossEntropyWithSoftmax", "ce", "labels", out).name)
+    network.evaluations.append(add("ErrorPrediction", "err", "labels", out).name)
+    network.outputs.append("out")
+    network.validate()
+    return network
+
+
+def options(max_epochs: int, **changes) -> TrainingOptions:
+    values = {"learning_rates_per_sample": 0.05, "minibatch_size": 6, "momentum_per_sample": 0.9}
+    return TrainingOptions(max_epochs, **(values | changes))
+
+
+@pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=2", f"{CUT};nbruttsineachrecurrentiter=3"])
+def test_what_came_before_is_learned(blocks, mode):
+    with reader_of(blocks, mode) as reader:
+        history = train(recurrent(), reader, options(25), cv_reader=reader).history
+    assert history[0]["samples"] == sum(LENGTHS)
+    assert history[0]["training"]["err"] > 0.3
+    assert history[-1]["training"]["err"] < 0.1  # the first frame of an utterance cannot be known
+    assert history[-1]["validation"]["err"] < 0.1
+
+
+@pytest.mark.parametrize("mode", [WHOLE, CUT])
+@pytest.mark.parametrize("parallel", [2, 4])
+def test_figures_do_not_depend_on_how_utterances_are_put_side_by_side(blocks, mode, parallel):
+    network = recurrent(3)
+    engine = Engine(network, ["ce", "err"])
+    with reader_of(blocks, WHOLE) as alone:
+        expected = evaluate(engine, alone.minibatches(0, 5), ["ce", "err"])
+    with reader_of(blocks, f"{mode};nbruttsineachrecurrentiter={parallel}") as reader:
+        found = evaluate(engine, reader.minibatches(0, 5), ["ce", "err"])
+    assert found.num_frames == expected.num_frames == sum(LENGTHS)
+    assert found.figures["ce"] == pytest.approx(expected.figures["ce"], rel=1e-5)
+    assert found.figures["err"] == expected.figures["err"]
+
+
+@pytest.mark.parametrize("mode", [WHOLE, CUT])
+def test_statistics_leave_gaps_out(blocks, mode):
+    networks = []
+    for parallel in (1, 4):
+        with reader_of(blocks, f"{mode};nbruttsineachrecurrentiter={parallel}") as reader:
+            networks.append(train(recurrent(normalised=True), reader, options(1)).network)
+    for name in ("mean", "dev"):
+        np.testing.assert_allclose(networks[0][name].value, networks[1][name].value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=1:3", f"{CUT};nbruttsineachrecurrentiter=3:2"])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(blocks, mode, tmp_path):
+    results = []
+    for name, parts in (("whole", [4]), ("parts", [1, 3, 4])):
+        for until in parts:
+            with reader_of(blocks, mode) as reader:
+                path = tmp_path / name / "model"
+                values = options(4, epoch_size=100)
+                if until < 4:
+                    reader.minibatches = stopped(reader.minibatches, until)
+                    with pytest.raises(KeyboardInterrupt):
+                        train(recurrent(), reader, values, model_path=path)
+                else:
+                    result = train(recurrent(), reader, values, cv_reader=reader, model_path=path)
+        results.append(result.network)
+    for node in results[0].parameters():
+        np.testing.assert_array_equal(node.value, results[1][node.name].value)
+
+
+def stopped(minibatches, until: int):
+    """Minibatches of a run that dies in the second minibatch of an epoch."""
+
+    def give(epoch, minibatch_size, epoch_size):
+        for index, minibatch in enumerate(minibatches(epoch, minibatch_size, epoch_size)):
+            if (epoch, index) == (until, 1):
+                raise KeyboardInterrupt
+            yield minibatch
+
+    return give
+
+
+def test_values_per_minibatch_count_all_slots_where_utterances_are_cut(blocks):
+    assert TrainingOptions(2, (0.6,), parallel=(2, 3), minibatch_size=10).epoch(1).learning_rate == 0.6 / 30
+    for mode, parallel in ((WHOLE, (1,)), (CUT, (2, 4))):
+        with reader_of(blocks, f"{mode};nbruttsineachrecurrentiter=2:4") as reader:
+            assert tuple(reader.parallel) == parallel
+
+
+def test_networks_that_look_back_want_sequences(blocks):
+    network = recurrent()
+    with (
+        reader_of(blocks, "") as reader,
+        pytest.raises(ModelError, match=r"past.*: cvReader gives frames on their own"),
+    ):
+        check_inputs(Engine(network, ["ce"]), reader, "cvReader")
+
+
+def test_whole_utterances_are_written(blocks, tmp_path):
+    network = recurrent(5)
+    save_model(network, tmp_path / "model")
+    text = (
+        f"modelPath={tmp_path}/model\noutputNodeNames=out\nminibatchSize=4\n"
+        f"reader=[\n{WHOLE}\n{blocks}\n]\nwriter=[\nout=[dim={CLASSES};scpFile={tmp_path}/out.scp]\n]"
+    )
+    report = make_action("write", Config.from_text(text, "w.cntk"), Machine()).run(print, lambda *_, **__: None)
+    assert report.num_done == len(LENGTHS)
+    weights = {name: load_model(tmp_path / "model")[name].value for name in "WRbV"}
+    for u in range(len(LENGTHS)):
+        frames = read_htk(tmp_path / f"u{u}.fb").frames
+        h, columns = np.zeros((12, 1)), []
+        for t in range(frames.shape[1]):
+            h = np.tanh(weights["W"] @ frames[:, t : t + 1] + weights["R"] @ h + weights["b"])
+            columns.append(weights["V"] @ h)
+        np.testing.assert_allclose(read_htk(tmp_path / f"u{u}.out").frames, np.hstack(columns), atol=1e-5)
