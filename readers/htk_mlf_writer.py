@@ -3,6 +3,7 @@
 Source: CNTK book 7.1.9.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from readers.streams import naming
 
 WRITER_NAMES = ("writerType",)
 NODE_NAMES = ("dim", "scpFile", "file", "type")
+_FRAMES = re.compile(r"\[\d+,\d+\]$")  # as in the SCP of a reader
 MAX_DIM = 65535 // 4  # 16 bits of the header hold the bytes of a frame
 
 
@@ -57,6 +59,9 @@ class HTKMLFWriter(Writer):
     @property
     def nodes(self) -> list[str]:
         return list(self.outputs)
+
+    def output_files(self) -> list[str]:
+        return [path for output in self.outputs.values() for path in output.paths]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         """Before work starts: does what the network gives (dims: rows of each node) fit what is to be written?
@@ -120,4 +125,9 @@ def _open_output(name: str, block: Config) -> NodeOutput:
     list_file = block.path(key)
     with naming(block, key):
         paths = [path.replace("\\", "/") for path in read_list(list_file)]
+    for number, path in enumerate(paths, 1):
+        if _FRAMES.search(path):
+            raise FormatError(
+                f"{list_file}, entry {number}: {path!r} names frames to read; expected the path of a file to write"
+            )
     return NodeOutput(name, dim, paths, str(list_file))

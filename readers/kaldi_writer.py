@@ -63,6 +63,9 @@ class KaldiWriter(Writer):
     def nodes(self) -> list[str]:
         return [output.name for output in self.outputs]
 
+    def output_files(self) -> list[str]:
+        return [str(path) for output in self.outputs for path in (output.ark, output.scp) if path is not None]
+
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         for output in self.outputs:
             if output.name not in dims:

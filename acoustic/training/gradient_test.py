@@ -54,7 +54,8 @@ def check_elements(
 
     The network has to be in double precision; matrices and settings as Engine.forward takes them.  The error is
     relative to the larger of the two derivatives, or to the largest derivative of the parameter over 1e4, whichever is
-    more; what the rounding of two criteria can make of their difference is allowed.  Parameters keep their values.  Raises ModelError.
+    more; what the rounding of two criteria can make of their difference is allowed.  Parameters keep
+    their values.  Raises ModelError.
     """
     checker = GradientChecker(engine, criterion, matrices, **settings)
     gradients = checker.gradients()

@@ -53,6 +53,15 @@ def test_reader_and_writer_stay_in_step_over_a_bad_utterance(tiny):
     assert written["u2.llk"][:, 1].tolist() == corpus.column("features", 2, 1, 2, 2)
 
 
+def test_the_list_of_a_reader_is_refused(tmp_path):
+    config = writer_config(tmp_path)
+    (tmp_path / "out.scp").write_text("a.llk\nu1.fb=feat/u1.fb[0,99]\n")
+    with pytest.raises(
+        FormatError, match=r"out.scp, entry 2: 'u1.fb=feat/u1.fb\[0,99\]' names frames to read; expected"
+    ):
+        HTKMLFWriter(config)
+
+
 def test_values_that_are_no_number_are_counted_and_written(tmp_path):
     writer = HTKMLFWriter(writer_config(tmp_path, f"out=[dim=2;scpFile={tmp_path}/out.scp]"))
     values = np.array([[0, np.nan, 1], [np.inf, 2, -np.inf]])

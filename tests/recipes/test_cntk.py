@@ -174,6 +174,24 @@ def test_train_test_and_write(corpus, capsys):
         assert written.period == 100000
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_write_does_not_take_the_place_of_what_it_reads(corpus, capsys, link):
+    assert run(corpus, "command=Train", "Train=[SGD=[maxEpochs=1]]") == 0
+    paths = [corpus / "feat" / f"utt{index}.fb" for index in range(4)]
+    before = [path.read_bytes() for path in paths]
+    if link:
+        (corpus / "alias").symlink_to(corpus / "feat")
+        paths[3] = corpus / "alias" / "utt3.fb"
+        paths[:3] = [corpus / f"{index}.ll" for index in range(3)]
+    (corpus / "out.scp").write_text("".join(f"{path}\n" for path in paths))
+    assert run(corpus, "command=Write") == 2
+    assert re.search(
+        r"^error: \S+utt\d.fb: is read and would be written over; expected other", capsys.readouterr().err, re.M
+    )
+    assert [(corpus / "feat" / f"utt{index}.fb").read_bytes() for index in range(4)] == before
+    assert not list(corpus.glob("*.ll"))
+
+
 def test_write_as_text(corpus, capsys):
     assert run(corpus) == 0
     nodes = "ScaledLogLikelihood:PosteriorProb"
