@@ -8,6 +8,7 @@ from pathlib import Path
 
 from readers.errors import FormatError
 from readers.files import atomic_write
+from readers.text import read_lines
 
 Figures = dict[str, float]  # node name: sum over frames
 
@@ -96,7 +97,7 @@ def read_history(path: str | Path) -> list[dict]:
     if not path.exists():
         return []
     rows = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(read_lines(path), 1):
         try:
             row = json.loads(line)
             row["epoch"] = int(row["epoch"])

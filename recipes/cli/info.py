@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readers.errors import ArgonautError, FormatError
-from recipes.cli.file_kinds import archives, configs, graphs, labels, language, networks, sound
+from recipes.cli.file_kinds import archives, configs, graphs, labels, language, networks, runs, sound
 from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its figures
@@ -106,6 +106,9 @@ def _text_kind(path: str) -> Kind:
     fields = first.split()
     if first == "#!MLF!#":
         return "master label file", labels.mlf
+    kind = runs.run_kind(first)
+    if kind:
+        return kind
     if "\\data\\" in lines:
         return "ARPA language model", language.arpa
     if first.startswith("VERSION=") or any(SLF_SIZES.match(line) for line in filled[:20]):

@@ -79,6 +79,14 @@ TEXTS = {
         {"entries": "2", "frames": "5", "classes": "3 different"},
     ),
     "records as text (UCI)": ("0.5 1 -2 cat\n1.5 2e1 0 dog\n", {"records": "2", "columns": "4"}),
+    "history of a training": (
+        '{"epoch": 1, "training": {"CE": 2.5, "Err": 0.75}}\n{"epoch": 2, "training": {"CE": 1.5, "Err": 0.25}}\n',
+        {"epochs": "2, the last is 2", "training": "CE 1.5, Err 0.25"},
+    ),
+    "report of a run": (
+        "# utterances: 2 done, 1 skipped, 0 failed\nu3\tskipped\tu3.fb: No such file or directory\n",
+        {"utterances": "2 done, 1 skipped, 0 failed"},
+    ),
     "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
 }
 
