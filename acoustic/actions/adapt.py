@@ -20,6 +20,11 @@ class Adapt(Train):
     def _read_start(self, config: Config) -> None:
         toolkits = config.has("origModelFileName") and not config.has("originalModelFileName")
         self.original = config.path("origModelFileName") if toolkits else config.path("originalModelFileName")
+        if self.original.resolve() == self.model_path.resolve():
+            raise ConfigError(
+                f"{config.where('modelPath')}: modelPath is {self.model_path}, the original model; expected a path for "
+                "the adapted one"
+            )
         self.reference_node = config.text("refNodeName", "")
         if self.options.adaptation_weight and not self.reference_node:
             raise ConfigError(
