@@ -119,7 +119,7 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
     if out.dtype == np.float32 and (by_mkl := mkl_multiply()) is not None and by_mkl(a, b, out, scale, keep):
         return
-    if scale == 1 and keep == 0:
+    if scale == 1 and keep == 0 and out.flags.f_contiguous:
         np.dot(b.T, a.T, out=out.T)  # out' = b' a' is row-major, which is what numpy writes without a copy
         return
     gemm = _numpys_gemm(out.dtype)

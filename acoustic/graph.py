@@ -17,7 +17,7 @@ def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if fusion else {}
     replaced |= _ungapped(order, shapes)
-    replaced |= _loop_outputs(roots, order, shapes)
+    replaced |= _loop_outputs(roots, order, shapes, fusion)
 
     def operands(node: Node) -> tuple[Node, ...]:
         return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
@@ -43,13 +43,15 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
     return replaced
 
 
-def _loop_outputs(roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
+def _loop_outputs(
+    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], fusion: bool
+) -> dict[str, Node]:
     """By name, in place of each node of a loop what outside stands for it."""
     replaced: dict[str, Node] = {}
     if any(node.delay for node in order):
         for component in components(roots):
             if is_loop(component):
-                loop = Loop(loop_order(component), shapes)
+                loop = Loop(loop_order(component), shapes, fusion)
                 replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
     return replaced
 

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from acoustic.fused_loop import FusedLoop, fused_loop
 from acoustic.gradients import Into
 from acoustic.node import Node, Run, Shape
+from acoustic.nodes.products import Times
+from acoustic.nodes.sums import Plus
 from acoustic.sequences import Sequences
 from readers.errors import ModelError
 
@@ -35,13 +40,13 @@ class Member:
 class Loop(Node):
     """A strongly connected component of a network, in place of its nodes; its own value means nothing.
 
-    members: in the order of one step, delays first; shapes: of all nodes.  Raises ModelError for a node that does not
-    take the frames one by one.
+    members: in the order of one step, delays first; shapes: of all nodes; fusion: see acoustic.fused_loop.  Raises
+    ModelError for a node that does not take the frames one by one.
     """
 
     type_name = "Loop"
 
-    def __init__(self, members: Sequence[Node], shapes: dict[str, Shape]) -> None:
+    def __init__(self, members: Sequence[Node], shapes: dict[str, Shape], fusion: bool = True) -> None:
         self.inside = {node.name: k for k, node in enumerate(members)}
         outside = {one.name: one for node in members for one in node.operands if one.name not in self.inside}
         position = {name: k for k, name in enumerate(outside)}
@@ -59,6 +64,9 @@ class Loop(Node):
         self.computed = [member for member in self.members if not member.node.delay]
         self.reads_run = any(member.node.reads_run for member in self.members)
         self._reads = self._outside_reads()
+        places = [member.operands for member in self.members]
+        below = [shapes[name] for name in outside]
+        self.fused = fused_loop(members, [member.shape for member in self.members], places, below) if fusion else None
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -107,16 +115,27 @@ class Loop(Node):
         sequences = self._sequences(run)
         self._received.clear()
         self._allocate(run, sequences)
-        bound = self._bound_forward(inputs, sequences)
+        fused = self._fused_for(run)
+        if fused is not None:
+            fused.take(inputs)
+        bound = self._bound_forward(inputs, sequences, fused)
         readers = [_Reader(self, member, sequences, run) for member in self.delays]
         for t in self._time(sequences):
             for reader in readers:
                 reader.read(t)
+            if fused is not None:
+                for function, arguments in bound.steps[t]:
+                    function(*arguments)
+                continue
             now = self._run_of(run, t, sequences)
             for forward, operands, buffers in bound.steps[t]:
                 forward(now, *operands, **buffers)
         for reader in readers:
             reader.hold()
+
+    def _fused_for(self, run: Run) -> FusedLoop | None:
+        """The fused form, where it can be computed."""
+        return self.fused if run.xp is np and run.backend.dtype is np.float32 else None
 
     def _sequences(self, run: Run) -> Sequences:
         return self.delays[0].node.sequences(run)
@@ -131,6 +150,13 @@ class Loop(Node):
     def _allocate(self, run: Run, sequences: Sequences) -> None:
         """Matrices for so many columns; they stay until the number changes."""
         columns = sequences.num_steps * sequences.num_slots
+        fused = self._fused_for(run)
+        if fused is not None:
+            if fused.allocate(run.backend, columns, run.training):
+                for position, member in enumerate(self.members):
+                    member.value = fused.block(fused.values, position)
+                    member.gradient = None if fused.gradients is None else fused.block(fused.gradients, position)
+            return
         for member in self.members:
             if member.value is None or member.value.shape[1] != columns:
                 member.value = run.backend.empty(member.shape.rows, columns)
@@ -149,9 +175,13 @@ class Loop(Node):
             arrays.append(array[:, columns] if cut else array)
         return arrays
 
-    def _bound_forward(self, inputs: Sequence[Any], sequences: Sequences) -> "_Bound":
-        arrays = [*inputs, *(member.value for member in self.members)]
-        if self._forward is None or not self._forward.fits(arrays, sequences):
+    def _bound_forward(self, inputs: Sequence[Any], sequences: Sequences, fused: FusedLoop | None) -> "_Bound":
+        arrays = [*(inputs if fused is None else ()), *(member.value for member in self.members)]
+        if self._forward is not None and self._forward.fits(arrays, sequences):
+            return self._forward
+        if fused is not None:
+            self._forward = _Bound(arrays, sequences.num_slots, frozenset(), fused.forward_steps(_steps(sequences)))
+        else:
             steps = []
             for columns in _steps(sequences):
                 step = []
@@ -178,9 +208,18 @@ class Loop(Node):
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
-        bound = self._bound_backward(inputs, sequences, delayed, into)
+        fused = self._fused_for(run)
+        if fused is not None:
+            fused.turn()
+        bound = self._bound_backward(inputs, sequences, delayed, into, fused)
         readers = [_Reader(self, member, sequences, run) for member in self.delays]
         for t in reversed(self._time(sequences)):
+            if fused is not None:
+                for function, arguments in bound.steps[t]:
+                    function(*arguments)
+                for reader in readers:
+                    reader.add_gradient(t)
+                continue
             now = self._run_of(run, t, sequences)
             for backward, gradient, operands, mine, inner, work in bound.steps[t]:
                 inner.reset()
@@ -188,14 +227,22 @@ class Loop(Node):
             for reader in readers:
                 reader.add_gradient(t)
         for member in self.computed:
-            self._backward_outside(run, member, inputs, into)
+            self._backward_outside(run, member, inputs, into, fused is not None)
         self._received.clear()
 
-    def _bound_backward(self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into) -> "_Bound":
+    def _bound_backward(
+        self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into, fused: FusedLoop | None
+    ) -> "_Bound":
         """Per step what gives the gradients inside: a node after its users, delays left out."""
-        arrays = [*inputs, *(member.gradient for member in self.members), *(member.value for member in self.members)]
+        arrays = [*(inputs if fused is None else ()), *(member.value for member in self.members)]
+        arrays += [member.gradient for member in self.members]
         received = frozenset(self._received)
-        if self._backward is None or not self._backward.fits(arrays, sequences, received):
+        if self._backward is not None and self._backward.fits(arrays, sequences, received):
+            return self._backward
+        if fused is not None:
+            steps = fused.backward_steps(_steps(sequences), delayed | received)
+            self._backward = _Bound(arrays, sequences.num_slots, received, steps)
+        else:
             steps = []
             for columns in _steps(sequences):
                 step = []
@@ -223,7 +270,7 @@ class Loop(Node):
     def _rows(self, member: Member, into: Into) -> list[int]:
         return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
 
-    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into) -> None:
+    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into, fused: bool) -> None:
         """A node's share of the gradients of what comes from outside, from all steps at once."""
         targets = [None if inside else into.targets[at] for inside, at in member.operands]
         if all(target is None for target in targets):
@@ -235,8 +282,13 @@ class Loop(Node):
             fresh.append(taken.get(at, False) if target is not None else False)
         inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
         work = {} if member.work is None else {"work": member.work}
-        operands = self._operands(member, inputs, None)
-        member.node.backward(run, member.gradient, operands, member.value, inner, **work)
+        operands, gradient, value = self._operands(member, inputs, None), member.gradient, member.value
+        copied = all(target is None or target.shape == gradient.shape for target in targets)
+        if fused and not (type(member.node) is Times or (type(member.node) is Plus and copied)):
+            # Rows of a larger matrix, which kernels do not take.
+            operands = [None if one is None else run.xp.asfortranarray(one) for one in operands]
+            gradient, value = run.xp.asfortranarray(gradient), run.xp.asfortranarray(value)
+        member.node.backward(run, gradient, operands, value, inner, **work)
 
 
 @dataclass

@@ -1,0 +1,163 @@
+"""Loops in their compiled form, single precision, against the same loops node by node in double precision."""
+
+import numpy as np
+import pytest
+
+from acoustic import _loop_kernels
+from acoustic.blas import _multiply
+from acoustic.engine import Engine
+from acoustic.loops import Loop
+from acoustic.network import Network
+from readers.sequences import SequenceLayout
+
+SIZE, INPUTS = 20, 5
+
+
+def recurrent(precision, type_name, operands, fusion=True):
+    """(engine, network) of J above h(t) = tanh(f(h(t-1), ...) + R1 h(t-1) + R2 g(t)), g(t) = sigmoid(R3 h(t-1) + u)."""
+    network = Network(precision, threads=1)
+    network.add("Input", "x", rows=INPUTS)
+    network.add("Input", "y", rows=SIZE)
+    network.add_node("PastValue", "h", [None], {"rows": SIZE})
+    shapes = {"W": (SIZE, INPUTS), "R1": (SIZE, SIZE), "R2": (SIZE, SIZE), "R3": (SIZE, SIZE), "P": (SIZE, 1)}
+    for name, (rows, cols) in shapes.items():
+        network.add("Parameter", name, rows=rows, cols=cols, init="gaussian", initValueScale=2 if cols > 1 else 1)
+    network.add("Times", "u", "W", "x")
+    network.add(type_name, "f", *operands)
+    network.add("Plus", "a", network.add("Times", "r1", "R1", "h"), "f")
+    network.add("Sigmoid", "g", network.add("Plus", "b", network.add("Times", "r3", "R3", "h"), "u"))
+    network.add("Tanh", "out", network.add("Plus", "c", "a", network.add("Times", "r2", "R2", "g")))
+    network.connect("h", "out")
+    network.add("SquareError", "J", "y", network.add("Plus", "top", "out", "g"))
+    network.validate()
+    return Engine(network, ["J", "out"], fusion=fusion), network
+
+
+def results(engine, network, lengths=(7, 3, 9), parts=1):
+    """The criterion, the values and the gradients of sequences side by side, or of parts of them one after another."""
+    rng = np.random.default_rng(4)
+    layout, found = SequenceLayout.of_lengths(lengths), []
+    x, y = (rng.standard_normal((rows, layout.num_columns)) * ~layout.gaps.ravel() for rows in (INPUTS, SIZE))
+    slots, steps = len(lengths), layout.num_steps // parts
+    for first in range(0, layout.num_steps, steps):
+        chosen, columns = slice(first, first + steps), slice(first * slots, (first + steps) * slots)
+        marks = (layout.starts[chosen], layout.ends[chosen], layout.gaps[chosen])
+        matrices = {"x": network.backend.asarray(x[:, columns]), "y": network.backend.asarray(y[:, columns])}
+        engine.forward(matrices, training=True, layout=SequenceLayout(slots, steps, *marks))
+        found += [engine.value("J").copy(), engine.value("out")[:, ~marks[2].ravel()]]
+        engine.backward()
+        learning = sorted(node.name for node in engine.graph.order if node.needs_gradient)
+        found += [engine.gradient(name).copy() for name in learning]
+    return found
+
+
+def loop_of(engine):
+    return next(node for node in engine.graph.order if isinstance(node, Loop))
+
+
+ELEMENTWISE = [
+    ("Plus", ("h", "u")),
+    ("Plus", ("P", "h")),
+    ("Plus", ("h", "h")),
+    ("Minus", ("h", "u")),
+    ("Minus", ("u", "h")),
+    ("ElementTimes", ("u", "h")),
+    ("ElementTimes", ("h", "h")),
+    ("ElementTimes", ("h", "P")),
+    ("DiagTimes", ("P", "h")),
+    ("Sigmoid", ("h",)),
+    ("Tanh", ("h",)),
+    ("RectifiedLinear", ("h",)),
+    ("Negate", ("h",)),
+]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(("type_name", "operands"), ELEMENTWISE, ids=str)
+def test_compiled_loops_give_what_the_nodes_give(type_name, operands, parts):
+    compiled, network = recurrent("float", type_name, operands)
+    assert loop_of(compiled).fused is not None
+    reference, twin = recurrent("double", type_name, operands, fusion=False)
+    assert loop_of(reference).fused is None
+    for node in network.parameters():
+        twin.set_value(node.name, node.value.astype(float))
+    for _ in range(2):  # the second time in memory that holds something
+        for one, other in zip(results(compiled, network, parts=parts), results(reference, twin, parts=parts)):
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(("type_name", "operands"), [("Softmax", ("h",)), ("Dropout", ("h",))])
+def test_a_loop_with_another_node_is_computed_node_by_node(type_name, operands):
+    engine, network = recurrent("float", type_name, operands)
+    assert loop_of(engine).fused is None
+    reference, twin = recurrent("double", type_name, operands)
+    for node in network.parameters():
+        twin.set_value(node.name, node.value.astype(float))
+    for one, other in zip(results(engine, network), results(reference, twin)):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+
+
+def test_numbers_of_columns_may_change():
+    compiled, network = recurrent("float", "Tanh", ("h",))
+    first = results(compiled, network)
+    results(compiled, network, lengths=(4, 4))
+    for one, other in zip(results(compiled, network), first):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_products_of_one_operand_are_one():
+    compiled, network = recurrent("float", "Tanh", ("h",))
+    results(compiled, network)
+    names = list(loop_of(compiled).inside)
+    groups = [segment for segment in loop_of(compiled).fused.segments if hasattr(segment, "parameters")]
+    assert [{names[k] for k in group.members} for group in groups] == [{"r1", "r3"}, {"r2"}]
+    assert groups[0].stacked.shape == (2 * SIZE, SIZE)
+
+
+def plain(function):
+    return getattr(function, "py_func", function)
+
+
+def test_kernels_are_their_plain_python():
+    rng, rows = np.random.default_rng(2), 3
+    codes = range(9)
+    operations = np.array([[code, (2 + code) * rows, 0, rows if code < 7 else 0, rows, 2, 1] for code in codes])
+    for k in (3, 4, 5, 6, 7, 8):
+        operations[k, 6] = 0
+    operations[7:, 3] = (0, rows)
+    values = rng.standard_normal((5, 11 * rows)).astype(np.float32)
+    constants = rng.standard_normal(2 * rows).astype(np.float32)
+    gradients = rng.standard_normal(values.shape).astype(np.float32)
+    found = []
+    for choose in (plain, lambda kernel: kernel):
+        mine, grads = values.copy(), gradients.copy()
+        choose(_loop_kernels.forward)(mine, constants, operations, 1, 4)
+        choose(_loop_kernels.backward)(grads, mine, constants, operations[::-1].copy(), 1, 4)
+        found.append((mine, grads))
+    for one, other in zip(*found):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    mine, grads = found[1]
+    for matrix, before in ((mine, values), (grads, gradients)):
+        np.testing.assert_array_equal(matrix[[0, 4]], before[[0, 4]])
+    x, y = values[1, :rows], values[1, rows : 2 * rows]
+    expected = [x + y, x - y, x * y, 1 / (1 + np.exp(-x)), np.tanh(x), np.maximum(x, 0), -x]
+    expected += [x + constants[:rows], x * constants[rows:]]
+    np.testing.assert_allclose(mine[1, 2 * rows :], np.concatenate(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_not_a_number_shows():
+    values = np.full((1, 20), np.nan, np.float32)
+    operations = np.array([[code, 2 + 2 * code, 0, 0, 2, 0, 0] for code in range(9)])
+    _loop_kernels.forward(values, np.zeros(2, np.float32), operations, 0, 1)
+    assert np.isnan(values).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("scale", "keep"), [(1, 0), (1, 1), (0.5, 2)])
+def test_a_product_may_go_into_rows_of_a_larger_matrix(dtype, scale, keep):
+    rng = np.random.default_rng(3)
+    a, b, whole = (np.asfortranarray(rng.standard_normal(shape), dtype) for shape in ((4, 3), (3, 5), (10, 5)))
+    expected = whole.copy()
+    expected[2:6] = scale * a @ b + keep * whole[2:6]
+    _multiply(a, b, whole[2:6], scale, keep)
+    np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)
