@@ -5,8 +5,8 @@ worked example: train the network that block TIMIT_Train describes, then test it
 
   configFile=a+b     files of settings, the later ones over the earlier ones
   name=value         any setting, over those of the files
-  command=A:B        blocks to run, in order; each says action=train, test, write, edit, dumpnode, plot, ... (all of them
-                     are in docs/reference.md)
+  command=A:B        blocks to run, in order; each says action=train, test, write, edit, dumpnode, plot, ... (all
+                     of them are in docs/reference.md)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
   numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
@@ -35,6 +35,12 @@ from readers.files import atomic_write, require_writable
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
+# What stands outside of all blocks, most of it listed above; names much like them are warned of.
+TOP_NAMES = (
+    "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
+    "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros",
+)  # fmt: skip
+ALIKE = 0.75
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,7 +59,7 @@ def run(argv: list[str]) -> int:
     config = load_config(argv)
     commands = config.array("command", ["train"])
     with open_log(config, commands) as log:
-        for warning in config.warnings:
+        for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
         done = done_file(config)
         machine = read_machine(config)
