@@ -21,7 +21,7 @@ from typing import Any
 
 from readers.config_files import ConfigFiles
 from readers.config_scope import Scope, shorten
-from readers.config_syntax import Source, Span, inside_brackets, unquote
+from readers.config_syntax import Source, Span, inside_brackets, unquote, variables
 from readers.config_values import (
     Schedule,
     did_you_mean,
@@ -95,6 +95,21 @@ class Config(Scope):
             for key, entry in self._entries.items()
             if key not in lower
         ]
+
+    def misspelled(self, known: Iterable[str], cutoff: float) -> list[str]:
+        """A message for each plain value of this block that is spelled much like one of `known` that is not set.
+
+        Names that are asked for as `$Name$` are a user's own.  cutoff: see `config_values.nearest`.
+        """
+        known = [name for name in known if not self.has_own(name)]
+        texts = [value.text for entry in self._entries.values() for value in entry.values]
+        asked = {match.group(1).lower() for text in texts for match in variables(text)}
+        messages = []
+        for key, entry in self._entries.items():
+            meant = nearest(entry.name, known, cutoff)
+            if meant and key not in asked and not entry.value.text.startswith("["):
+                messages.append(f"{entry.where}: {self.full_name(entry.name)} is read by nothing; did you mean {meant}")
+        return messages
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Raise ConfigError for the first name of `unknown`, and say how many there are."""

@@ -56,9 +56,15 @@ class Findings:
     def files(self) -> list[str]:
         """The files that are to blame, in order."""
         places = [_PLACE.match(text) for texts in self.faults.values() for text in texts]
-        return list(dict.fromkeys(place.group(1) for place in places if place))
+        files = dict.fromkeys(place.group(1) for place in places if place)
+        return [file for file in files if not file.startswith("command line")]
 
     def summary(self) -> str:
-        """The closing line: `3 faults in 2 files`."""
-        faults, files = len(self), len(self.files)
-        return f"{faults} fault{'' if faults == 1 else 's'} in {files} file{'' if files == 1 else 's'}"
+        """How it ends: `3 faults in 2 files`."""
+        faults, files = counted(len(self), "fault"), len(self.files)
+        return f"{faults} in {counted(files, 'file')}" if files else faults
+
+
+def counted(number: int, singular: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {singular}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ prints
     mine.cntk:12: TIMIT_Train.SGD.maxEpoch is not known here; did you mean maxEpochs
     lists/train.scp:817: no labels in labels/train.mlf; expected an entry 'fcjf0-sx37'
     lists/train.scp:902: frames [0,411] of feat/fdaw0-si1406.fbank, which has 398; expected a last frame of at most 397
-  3 faults in 2 files
+  3 faults in 2 files; checked 1 command, 948 utterances
 
 Checked are options (unknown, misspelled, out of range), lists and label files (malformed lines, names that come twice,
 missing files, other orders), headers of features and their values, lengths of labels against features, states against
@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from acoustic.validation import Validation
     from readers.config import load_config
     from readers.config_check import CheckedConfig
+    from recipes.cli.cntk import ALIKE, TOP_NAMES
     from recipes.cli.console import progress_display
 
     config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
@@ -44,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         validation = Validation(config, machine, not arguments.quick, progress)
         figures = [figure for command in commands for figure in validation.check(command)]
         validation.finish()
+    for message in config.misspelled(TOP_NAMES, ALIKE):
+        findings.add(message)
     if arguments.verbose:
         for figure in figures:
             print(*figure.lines(), sep="\n")
@@ -51,8 +54,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(group or "all commands")
         for fault in faults:
             print(f"  {fault}")
-    print(findings.summary())
+    print(f"{findings.summary()}; checked {extent(figures)}")
     return 1 if len(findings) else 0
+
+
+def extent(figures: list) -> str:
+    """How much was looked at: `2 commands, 948 utterances`, those that several readers name counted once."""
+    from readers.findings import counted
+
+    readers = [reader for command in figures for reader in command.readers.values()]
+    keys = {key for reader in readers for key in reader.keys}
+    numbers = {"utterance": len(keys), "record": 0}
+    for reader in readers:
+        numbers[reader.unit.rstrip("s")] += 0 if reader.keys else reader.num_usable
+    parts = [counted(len({command.command for command in figures}), "command")]
+    return ", ".join(parts + [counted(number, unit) for unit, number in numbers.items() if number])
 
 
 def command_line(files: str, settings: list[str]) -> list[str]:

@@ -247,6 +247,18 @@ def test_a_block_that_nobody_reads_is_said_when_it_looks_like_one_that_is(corpus
     assert shown.count("is not read") == 1
 
 
+def test_a_misspelled_setting_of_the_top_is_said(corpus, capsys):
+    own = ["Presision=$Mode$", "Mode=float", "x=$Presision$", "stder"]
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]", "makeMood=false", *own) == 0
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert shown == [
+        "warning: command line argument 'makeMood=false': makeMood is read by nothing; did you mean makeMode",
+        "warning: command line argument 'stder': stder is read by nothing; did you mean stderr",
+    ]
+    assert cntk.main([f"configFiles={corpus / 'net.cntk'}"]) == 2
+    assert "configFiles is read by nothing; did you mean configFile" in capsys.readouterr().err
+
+
 def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     scp = corpus / "train.scp"
     scp.write_text(scp.read_text() + f"nowhere.fb={corpus}/feat/nowhere.fb[0,99]\n")

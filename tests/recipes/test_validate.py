@@ -15,7 +15,7 @@ def validate(user, *arguments):
 
 def test_a_sound_system_has_no_faults(user):
     outcome = validate(user, "command=Train:Write")
-    assert (outcome.status, outcome.out) == (0, ["0 faults in 0 files"])
+    assert (outcome.status, outcome.out) == (0, ["0 faults; checked 2 commands, 30 utterances"])
 
 
 def test_verbose_says_what_a_run_would_do(user):
@@ -49,7 +49,17 @@ def test_faults_of_all_commands_are_listed_by_command_with_file_and_line(user):
         "  net.cntk: Nothing is not set, here or in a block around it; expected Nothing=...",
         "all commands",
         "  net.cntk:2: precison is read by nothing; did you mean precision",
-        "7 faults in 2 files",
+        "7 faults in 2 files; checked 2 commands, 30 utterances",
+    ]
+
+
+def test_misspelled_settings_of_the_top_are_faults_once(user):
+    outcome = validate(user, "makeMood=false", "tracelevl=1")
+    assert outcome.out == [
+        "all commands",
+        "  command line argument 'tracelevl=1': tracelevl is read by nothing; did you mean traceLevel",
+        "  command line argument 'makeMood=false': makeMood is read by nothing; did you mean makeMode",
+        "2 faults; checked 1 command, 24 utterances",
     ]
 
 
@@ -75,7 +85,7 @@ def test_models_of_edits_and_epochs_count_as_made(user):
         "R=[features=[dim=30;scpFile=train.scp];labels=[mlfFile=train.mlf;labelDim=8;labelMappingFile=states.list]]"
     )
     outcome = validate(user, "configFile=more.cntk", reader, "command=Edit:One:Train", "modelPath=new/net")
-    assert (outcome.status, outcome.out) == (0, ["0 faults in 0 files"])
+    assert (outcome.status, outcome.out) == (0, ["0 faults; checked 3 commands, 24 utterances"])
     assert validate(user, "configFile=more.cntk", reader, "command=One").status == 1
 
 
