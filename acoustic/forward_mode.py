@@ -50,6 +50,8 @@ def jacobian_vector_product(
         if name not in {node.name for node in order if node.is_leaf}:
             raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
     for node in order:
+        if node.delay:
+            raise ModelError(f"{node.where}: has no derivative by forward mode; expected a network without delays")
         operands = computed_operands(node)
         if node.is_leaf:
             dual = _leaf(network, node, matrices, directions)

@@ -38,7 +38,9 @@ def to_onnx(network: Network, outputs: Sequence[str]):
                 raise ModelError(f"{node.where}: not computed; expected a trained model")
             tensor = graph.constant(network.backend.to_host(node.value).T, node.name)
         else:
-            tensor = node.to_onnx(graph, *[tensors[operand.name] for operand in node.operands])
+            # A delay may stand before its operand; it has no form in ONNX and says so.
+            below = () if node.delay else node.operands
+            tensor = node.to_onnx(graph, *[tensors[operand.name] for operand in below])
         tensors[node.name] = tensor
         graph.shapes[tensor] = network.shapes[node.name]
     for name in names:

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
+from acoustic.editing import clone, copy_nodes, rename, subtree
 from acoustic.engine import Engine
+from acoustic.forward_mode import jacobian_vector_product
 from acoustic.gradient_check import GradientChecker
 from acoustic.model_file import load_model, save_model
 from acoustic.ndl.evaluate import Scope
 from acoustic.network import Network
+from acoustic.onnx_export import to_onnx
+from acoustic.order import forward_order
 from readers.config_syntax import Source
 from readers.errors import ModelError, ShapeError
 from readers.sequences import SequenceLayout
@@ -142,13 +146,14 @@ def packed(sequences):
 
 def gradients(network, batches):
     """(sum of the criterion, sums of the gradients by name) over (matrices, layout), in order."""
+    learning = [node for node in forward_order([network["J"]]) if node.needs_gradient]
     engine = Engine(network, ["J"])
     total, sums = 0.0, {}
     for matrices, layout in batches:
         engine.forward(matrices, training=True, layout=layout)
         total += float(engine.value("J")[0, 0])
         engine.backward()
-        for node in network.parameters():
+        for node in learning:
             sums[node.name] = sums.get(node.name, 0) + engine.gradient(node.name).copy()
     return total, sums
 
@@ -414,6 +419,34 @@ def test_loops_that_cannot_be_are_refused():
     network.connect(past, "h")
     with pytest.raises(ModelError, match=r"'sum' .SumElements.: in the loop of h, past, sum; expected nodes"):
         Engine(network, ["h"])
+
+
+@pytest.mark.parametrize("kind", ["simple", "two delays"])
+def test_what_cannot_do_sequences_refuses_them_by_name(kind):
+    network, (matrices, _) = build(kind), whole((4,), *data((4,)))
+    with pytest.raises(ModelError, match=r"PastValue\): has no derivative by forward mode"):
+        jacobian_vector_product(network, ["J"], matrices, {})
+    pytest.importorskip("onnx")
+    with pytest.raises(ModelError, match=r"PastValue\): has no form in ONNX"):
+        to_onnx(network, ["z"])
+
+
+def test_a_network_with_loops_can_be_edited():
+    network, lengths = build("lstm"), (3, 5)
+    batch = [whole(lengths, *data(lengths))]
+    twin = clone(network)
+    rename(twin, {"h": "cell output"})
+    copy_nodes(
+        twin,
+        twin,
+        [(name, f"second.{name}") for name in subtree(twin, "J") if name not in ("x", "labels")],
+        shared=["x", "labels"],
+    )
+    twin.validate()
+    assert gradients(twin, batch)[0] == gradients(network, batch)[0]
+    engine = Engine(twin, ["second.J"])
+    engine.forward(batch[0][0], layout=batch[0][1])
+    assert float(engine.value("second.J")[0, 0]) == gradients(network, batch)[0]
 
 
 def test_a_network_with_loops_is_saved_and_loaded(tmp_path):
