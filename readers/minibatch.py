@@ -31,12 +31,16 @@ READERS = {
     "UCIFastReader": "readers.uci_reader:UCIFastReader",
     "KaldiReader": "readers.kaldi_reader:KaldiReader",
     "BinaryReader": "readers.binary_reader:BinaryReader",
+    "LMSequenceReader": "readers.lm_sequence_reader:LMSequenceReader",
+    "LUSequenceReader": "readers.lu_sequence_reader:LUSequenceReader",
 }
 WRITERS = {
     "HTKMLFWriter": "readers.htk_mlf_writer:HTKMLFWriter",
     "KaldiWriter": "readers.kaldi_writer:KaldiWriter",
+    "LMSequenceWriter": "readers.sequence_writer:LMSequenceWriter",
+    "LUSequenceWriter": "readers.sequence_writer:LUSequenceWriter",
 }
-NOT_BUILT = ("LMSequenceReader", "LUSequenceReader", "LMSequenceWriter", "LUSequenceWriter", "SequenceReader")
+NOT_BUILT = ("SequenceReader", "SequenceWriter")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from readers.errors import FormatError
 from readers.files import atomic_write
+from readers.text import is_count, read_lines
 
 
 @dataclass(frozen=True)
@@ -87,3 +89,34 @@ def write_vocabulary(path: str | os.PathLike, words: Sequence[VocabularyWord]) -
     """Four columns: number, count, word, class."""
     with atomic_write(path, "w") as file:
         file.writelines(f"     {k}\t     {one.count}\t{one.word}\t{one.word_class}\n" for k, one in enumerate(words))
+
+
+def read_vocabulary(path: str | os.PathLike) -> list[VocabularyWord]:
+    """Words in order of their numbers: columns number, count, word, class, or without count; numbers from 0, classes
+    that never fall, so that the words of a class are neighbours.  A blank line ends nothing and counts for nothing.
+
+    Raises FormatError, with file and line.
+    """
+    words: list[VocabularyWord] = []
+    seen: set[str] = set()
+    for number, line in enumerate(read_lines(path), 1):
+        fields = [field for field in line.replace("\t", " ").split(" ") if field]
+        if not fields:
+            continue
+        numeric = [*fields[:1], *fields[-1:], *(fields[1:2] if len(fields) == 4 else [])]
+        if len(fields) not in (3, 4) or not all(map(is_count, numeric)):
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `number count word class`")
+        word, word_class = fields[-2], int(fields[-1])
+        if int(fields[0]) != len(words) or word in seen:
+            what = f"word {word!r} again" if word in seen else f"number {fields[0]}"
+            raise FormatError(f"{path}:{number}: {what}; expected number {len(words)}, each word once")
+        if words and word_class < words[-1].word_class:
+            raise FormatError(
+                f"{path}:{number}: class {word_class} after class {words[-1].word_class}; expected the words of each "
+                "class together, classes in order"
+            )
+        words.append(VocabularyWord(word, int(fields[1]) if len(fields) == 4 else 0, word_class))
+        seen.add(word)
+    if not words:
+        raise FormatError(f"{path}: no entries; expected lines `number count word class`")
+    return words

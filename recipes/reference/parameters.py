@@ -90,8 +90,6 @@ def _refused(names: Mapping[str, str]) -> list[Parameter]:
 
 
 def _readers() -> Iterator[Place]:
-    from readers import minibatch
-
     yield _reader("3.4.1", "UCIFastReader", "readers.uci_options", ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES"))
     yield _reader(
         "3.4.2",
@@ -103,9 +101,9 @@ def _readers() -> Iterator[Place]:
     yield _reader("3.1", "BinaryReader", "readers.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")
     yield _reader("", "KaldiReader", "readers.kaldi_reader", tables, helper="readers.htk_mlf_options")
-    for section, name in (("3.4.3", "LMSequenceReader"), ("3.4.4", "LUSequenceReader")):
-        assert name in minibatch.NOT_BUILT
-        yield Place(section, name, refused="sequence readers, for recurrent networks, are not built")
+    tables = ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
+    for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):
+        yield _reader(section, name, f"readers.{module}_sequence_reader", tables, helper="readers.sentences")
 
 
 def _reader(
