@@ -66,7 +66,7 @@ class Trainer:
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader, "cvReader")
         self.control = CONTROLS[options.auto_adjust.mode](options)
-        self.sizes = AdaptiveMinibatch(options)
+        self.sizes = AdaptiveMinibatch(options, reader.num_frames)
         self.total_samples = 0
         self.history: list[dict] = []
         self._best: Snapshot | None = None  # at the end of the last interval, for controls that return to it

@@ -15,12 +15,15 @@ class AdaptiveMinibatch:
     short training has a criterion at most error_margin percent above that of the smallest.
 
     The smallest tried: the listed size, divided by the square root of the change of the learning rate since the first
-    epoch if it fell, and at least half of the size before; the largest: tuning_max, and at most twice the size before.
+    epoch if it fell, and at least half of the size before; the largest: tuning_max, at most twice the size before,
+    and no more than an epoch has.
     Epochs whose number, from 1, is no multiple of tuning_frequency keep the size before.
     """
 
-    def __init__(self, options: Any) -> None:
+    def __init__(self, options: Any, epoch_frames: int = 0) -> None:
+        """epoch_frames: frames of an epoch; 0 where only the options' epoch_size tells."""
         self.options, self.auto = options, options.auto_adjust
+        self.epoch_frames = options.epoch_size or epoch_frames
         self.previous = 0  # size chosen last; 0: none yet
         self.first_rate = 0.0  # learning rate of the first epoch
 
@@ -44,8 +47,8 @@ class AdaptiveMinibatch:
         change = learning_rate / self.first_rate if self.first_rate else 1.0
         smallest = int(listed / math.sqrt(change)) if 0 < change < 1 else listed
         largest = self.auto.tuning_max
-        if self.options.epoch_size:
-            largest = min(largest, self.options.epoch_size)
+        if self.epoch_frames:
+            largest = min(largest, self.epoch_frames)
         if self.previous:
             smallest, largest = max(smallest, self.previous // 2), min(largest, 2 * self.previous)
         return smallest, largest

@@ -332,6 +332,12 @@ def test_sizes_stay_below_their_maximum(settings, largest):
     assert sizes.before_epoch(1, 0.1, lambda size: 1.0, print) == largest
 
 
+def test_no_minibatch_is_larger_than_the_data():
+    sizes = AdaptiveMinibatch(size_options(), 2276)
+    sizes.before_epoch(0, 0.1, no_trial, print)
+    assert sizes.before_epoch(1, 0.1, lambda size: 1.0, print) == 2048
+
+
 def test_sizes_are_searched_every_few_epochs_and_not_while_they_are_listed():
     sizes = AdaptiveMinibatch(size_options((64, 128), tuning_frequency=3))
     asked = []
