@@ -35,6 +35,7 @@ NODE_NAMES = ("file", "token", "nbest")
 class TokenOutput:
     """Where a node goes, and the name of each of its rows."""
 
+    name: str
     path: Path
     tokens: list[str]
     where: str
@@ -43,7 +44,7 @@ class TokenOutput:
 class SequenceWriter(Writer):
     """Opens what the block of a writer names; a file appears, whole, when the writer is closed.
 
-    outputs: a TokenOutput for each node, by name.  Raises ConfigError, FormatError and OSError.
+    outputs: a TokenOutput for each node.  Raises ConfigError, FormatError and OSError.
     """
 
     def __init__(self, config: Config):
@@ -55,7 +56,7 @@ class SequenceWriter(Writer):
                 "expected a block named as a node, with file and token"
             )
         self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
-        self.outputs: dict[str, TokenOutput] = {}
+        self.outputs: list[TokenOutput] = []
         taken: dict[Path, str] = {}
         for name, block in blocks.items():
             self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
@@ -70,7 +71,8 @@ class SequenceWriter(Writer):
                 )
             taken[path.absolute()] = name
             with naming(block, "token"):
-                self.outputs[name] = TokenOutput(path, self.read_names(block.path("token")), block.where())
+                names = self.read_names(block.path("token"))
+            self.outputs.append(TokenOutput(name, path, names, block.where()))
         self._files: dict[str, TextIO] = {}
         self._stack = contextlib.ExitStack()
 
@@ -81,34 +83,37 @@ class SequenceWriter(Writer):
 
     @property
     def nodes(self) -> list[str]:
-        return list(self.outputs)
+        return [output.name for output in self.outputs]
+
+    def output_files(self) -> list[str]:
+        return [str(output.path) for output in self.outputs]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Opens the files.  Raises ConfigError for a node that is not computed, ShapeError for one of other rows."""
-        for name, output in self.outputs.items():
-            if name not in dims:
+        """Raises ConfigError for a node that is not computed, ShapeError for one of other rows."""
+        for output in self.outputs:
+            if output.name not in dims:
                 raise ConfigError(
-                    f"{output.where}: node {name} is not among the outputs; expected one of {', '.join(dims)}"
-                    f"{did_you_mean(name, dims)}"
+                    f"{output.where}: node {output.name} is not among the outputs; expected one of {', '.join(dims)}"
+                    f"{did_you_mean(output.name, dims)}"
                 )
-            if dims[name] != len(output.tokens):
+            if dims[output.name] != len(output.tokens):
                 raise ShapeError(
-                    f"{output.where}: node {name} has {dims[name]} rows; expected {len(output.tokens)}, one for each "
-                    "token"
+                    f"{output.where}: node {output.name} has {dims[output.name]} rows; expected {len(output.tokens)}, "
+                    "one for each token"
                 )
-        for name, output in self.outputs.items():
-            self._files[name] = self._stack.enter_context(atomic_write(output.path, "w"))
 
     def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
         """A line with the token of the largest of values[node] (rows, T) of each frame; the first of equal ones."""
         odd: dict[str, int] = {}
-        for name, file in self._files.items():
-            matrix = values[name]
+        for output in self.outputs:
+            if output.name not in self._files:
+                self._files[output.name] = self._stack.enter_context(atomic_write(output.path, "w"))
+            matrix = values[output.name]
             count = matrix.size - int(np.isfinite(matrix).sum())
             if count:
-                odd[name] = count
-            tokens = self.outputs[name].tokens
-            file.write(" ".join(tokens[row] for row in matrix.argmax(axis=0).tolist()) + "\n")
+                odd[output.name] = count
+            line = " ".join(output.tokens[row] for row in matrix.argmax(axis=0).tolist())
+            self._files[output.name].write(line + "\n")
         return odd
 
     def close(self, failed: bool = False) -> None:

@@ -56,7 +56,8 @@ def config(directory, options: str = "", changes: dict[str, str] | None = None) 
 
 
 @pytest.mark.parametrize("options", ["", "randomize=none", "randomize=8", "maxFramesInMemory=9",
-                                     "readMethod=rollingWindow"])  # fmt: skip
+                                     "readMethod=rollingWindow", "frameMode=false;nbruttsineachrecurrentiter=2",
+                                     "frameMode=false;truncated=true"])  # fmt: skip
 def test_the_same_minibatches_as_from_htk_files(corpus, options):
     ours, theirs = open_reader(config(corpus.directory, options), 5), HTKMLFReader(corpus.config(options), 5)
     assert isinstance(ours, KaldiReader)

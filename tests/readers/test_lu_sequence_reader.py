@@ -193,7 +193,7 @@ def writer_of(kind, directory, block: str):
 def test_the_most_likely_tokens_are_written(tmp_path, kind, tokens):
     (tmp_path / "tokens").write_text(tokens)
     with writer_of(kind, tmp_path, "out=[file={0}/d/out.txt;token={0}/tokens]") as writer:
-        assert writer.nodes == ["out"]
+        assert (writer.nodes, writer.output_files()) == (["out"], [f"{tmp_path}/d/out.txt"])
         writer.check({"out": 3, "labels": 7}, 2)
         first = np.array([[0.1, 0.9, 0.5], [0.7, 0.0, 0.5], [0.2, np.nan, 0.1]])
         assert writer.write(Utterance("a", {}, 0), {"out": np.nan_to_num(first)}) == {}
@@ -206,6 +206,8 @@ def test_nothing_is_left_of_a_run_that_fails(tmp_path):
     (tmp_path / "tokens").write_text("x\n")
     with pytest.raises(KeyError), writer_of(LUSequenceWriter, tmp_path, "o=[file={0}/out;token={0}/tokens]") as writer:
         writer.check({"o": 1}, 1)
+        writer.write(Utterance("a", {}, 0), {"o": np.zeros((1, 2))})
+        assert len(list(tmp_path.iterdir())) == 2
         raise KeyError
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tokens"]
 
