@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +22,8 @@ class Stage:
 
     run: does the work; returns 1 when something was lost on the way (a report of its own names it), else 0 or None.
     help: what it makes.  needs: the earlier stages whose results it uses, None for all of them.  settings: what decides
-    its outcome beside the settings of the run, as JSON values.
+    its outcome beside the settings of the run, as JSON values.  work: a folder of its own, in which an interrupted run
+    of the stage with the same settings goes on; any other run of it begins with the folder removed.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Stage:
     run: Callable[[], int | None]
     needs: tuple[str, ...] | None = None
     settings: dict = field(default_factory=dict)
+    work: Path | None = None
 
     def follows(self, names: Collection[str]) -> bool:
         """Whether one of the stages of these names comes before it."""
@@ -47,7 +50,8 @@ def run_stages(
 
     A stage writes `out/stages/NAME.done` as its very last act: settings, seed and commit, seconds and losses.  Without
     `first`, stages that are marked done with the same settings are skipped, unless one that they need had to run.
-    settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done.
+    settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done; from `first` on all
+    begins again.
     closing: called when the last of the stages is done, to print what came out.
     """
     names = [stage.name for stage in stages]
@@ -65,7 +69,7 @@ def run_stages(
     ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
         title = f"stage {number}/{len(stages)} {stage.name}"
-        if first is None and not stage.follows(ran) and _is_done(out, stage, settings):
+        if first is None and not stage.follows(ran) and _is_marked(_mark(out, stage), stage, settings):
             print(f"{title}: done before", flush=True)
             continue
         print(f"{title}: {stage.help}", flush=True)
@@ -76,7 +80,9 @@ def run_stages(
             if later.follows(stale):
                 stale.add(later.name)
                 _mark(out, later).unlink(missing_ok=True)
+                _mark(out, later, "begun").unlink(missing_ok=True)
         ran.add(stage.name)
+        _begin(out, stage, settings, resume=first is None)
         started = time.monotonic()
         lost = bool(stage.run())
         seconds = time.monotonic() - started
@@ -110,20 +116,30 @@ def _position(names: list[str], name: str | None, default: int) -> int:
     return names.index(name)
 
 
-def _mark(out: Path, stage: Stage) -> Path:
-    return out / "stages" / f"{stage.name}.done"
+def _mark(out: Path, stage: Stage, state: str = "done") -> Path:
+    return out / "stages" / f"{stage.name}.{state}"
 
 
-def _is_done(out: Path, stage: Stage, settings: dict) -> bool:
-    mark = _mark(out, stage)
+def _is_marked(mark: Path, stage: Stage, settings: dict) -> bool:
+    """Whether the mark is there and its settings are these."""
     if not mark.is_file():
         return False
     try:
-        return json.loads(mark.read_text(encoding="utf-8"))["settings"] == json.loads(
-            json.dumps(settings | stage.settings)
-        )
+        found = json.loads(mark.read_text(encoding="utf-8"))["settings"]
     except (json.JSONDecodeError, KeyError):
         return False  # a mark of another version: the stage runs again
+    return found == json.loads(json.dumps(settings | stage.settings))
+
+
+def _begin(out: Path, stage: Stage, settings: dict, resume: bool) -> None:
+    """Remove what an earlier run of the stage left, unless it was interrupted under the same settings."""
+    if stage.work is None:
+        return
+    mark = _mark(out, stage, "begun")
+    if not (resume and _is_marked(mark, stage, settings)):
+        shutil.rmtree(stage.work, ignore_errors=True)
+        with atomic_write(mark, "w") as file:
+            json.dump({"settings": settings | stage.settings}, file)
 
 
 def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: bool) -> None:
@@ -139,6 +155,7 @@ def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: b
     with atomic_write(_mark(out, stage), "w") as file:
         json.dump(record, file, indent=1)
         file.write("\n")
+    _mark(out, stage, "begun").unlink(missing_ok=True)
 
 
 def source_commit() -> str | None:

@@ -66,7 +66,7 @@ class Recipe:
             ),
             Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm),
             Stage("graph", "decoding graphs for these and for the flat LM", self.graph),
-            Stage("train", "the network of 1680-768x4-132", self.train),
+            Stage("train", "the network of 1680-768x4-132", self.train, work=self.out / "model"),
             Stage("tune", "search options, on the development set", self.tune),
             Stage("decode", "words and lattices of the test set", self.decode),
             Stage("score", "word error rates", self.score),

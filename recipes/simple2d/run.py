@@ -42,7 +42,7 @@ class Recipe:
     def stages(self) -> list[Stage]:
         return [
             Stage("data", "points of two classes", self.data),
-            Stage("train", "the network of 2-50x2-2", lambda: self.cntk("Simple_Demo", "makeMode=false")),
+            Stage("train", "the network of 2-50x2-2", lambda: self.cntk("Simple_Demo"), work=self.out / "models"),
             Stage(
                 "output",
                 "its outputs for the test set and over the plane",

@@ -64,7 +64,7 @@ class Recipe:
             Stage("labels", "a state for every frame, phone sequences", self.labels),
             Stage("lm", "a phone bigram of the training set", self.language_model),
             Stage("graph", "the decoding graph", self.graph),
-            Stage("train", "the network of 792-512x3-183", self.train),
+            Stage("train", "the network of 792-512x3-183", self.train, work=self.out / "model"),
             Stage("tune", "search options, on the development set", self.tune),
             Stage("decode", "phones and lattices of the test set", self.decode),
             Stage("score", "phone error rate on 39 phones", self.score),

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,10 +51,7 @@ class Task:
 
 
 class Variants:
-    """Stages over a task; everything lies below `out`/variants.
-
-    resume: continue trainings that were interrupted, where the settings are still the same.
-    """
+    """Stages over a task; everything lies below `out`/variants."""
 
     def __init__(
         self,
@@ -65,10 +61,9 @@ class Variants:
         seed: int,
         workers: int,
         overrides: Sequence[str] = (),
-        resume: bool = True,
     ):
         self.task, self.names, self.out, self.seed = task, names, out, seed
-        self.workers, self.overrides, self.resume = workers, list(overrides), resume
+        self.workers, self.overrides = workers, list(overrides)
         self.work = out / "variants"
         self.lists = self.work / "lists"
 
@@ -76,9 +71,9 @@ class Variants:
     def from_arguments(
         cls, task: Task, arguments: argparse.Namespace, workers: int, overrides: Sequence[str] = ()
     ) -> "Variants":
-        """As the command line of a recipe asks; with --from trainings begin again."""
+        """As the command line of a recipe asks."""
         names = parse_names(arguments.variants)
-        return cls(task, names, arguments.out, arguments.seed, workers, overrides, resume=arguments.first is None)
+        return cls(task, names, arguments.out, arguments.seed, workers, overrides)
 
     def stages(self) -> list[Stage]:
         data = "variant-data"
@@ -88,6 +83,7 @@ class Variants:
                 VARIANTS[name],
                 self.choose_epoch if name == "crossvalidate" else lambda name=name: self.train(name),
                 needs=("variant-simple",) if name == "crossvalidate" else (data,),
+                work=self.work / name,
             )
             for name in self.names
         ]
@@ -108,8 +104,6 @@ class Variants:
         from recipes.variants import lists
 
         lost, sets = 0, self.task.sets()
-        for name in VARIANTS:
-            self.begun(name).unlink(missing_ok=True)
         for kind, config in FEATURES.items():
             if kind != "fbank" or self.task.fbank is None:
                 pairs = [(i.audio, self.feature_file(kind, i.name)) for name in SETS for i in sets[name]]
@@ -149,21 +143,7 @@ class Variants:
             f"randomSeed={self.seed}", *self.overrides,
         ]  # fmt: skip
 
-    def begun(self, name: str) -> Path:
-        """The settings of a training that may be under way."""
-        return self.work / name / "begun.json"
-
     def train(self, name: str) -> int:
-        """The variant's commands; a training that was interrupted under the same settings goes on where it stopped."""
-        from readers.files import atomic_write
-
-        settings = json.dumps({"seed": self.seed, "overrides": self.overrides})
-        begun = self.begun(name)
-        if not (self.resume and begun.is_file() and begun.read_text(encoding="utf-8") == settings):
-            # Not by makeMode=false, which would also remove the model that an edit leaves for a training to begin with.
-            shutil.rmtree(begun.parent, ignore_errors=True)
-            with atomic_write(begun, "w") as file:
-                file.write(settings)
         return command("cntk", *self.cntk_arguments(name))
 
     def choose_epoch(self) -> int:

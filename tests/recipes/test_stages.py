@@ -122,3 +122,33 @@ def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
 def test_command_that_can_do_nothing_stops_the_recipe(tmp_path):
     with pytest.raises(ConfigError, match="argonaut score: exit status 2"):
         command("score", tmp_path / "missing", tmp_path / "missing")
+
+
+def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_left(tmp_path):
+    work, found = tmp_path / "model", []
+    interrupted = True
+
+    def train():
+        found.append(sorted(path.name for path in work.glob("*")))
+        work.mkdir(exist_ok=True)
+        (work / f"epoch{len(found)}").touch()
+        if interrupted:
+            raise KeyboardInterrupt
+
+    stages = [Stage("data", "makes data", lambda: 0), Stage("train", "trains", train, work=work)]
+
+    def run(settings, first=None):
+        run_stages(stages, tmp_path, settings, first)
+
+    for seed in (0, 0, 1, 1):
+        with pytest.raises(KeyboardInterrupt):
+            run({"seed": seed})
+    assert found == [[], ["epoch1"], [], ["epoch3"]]
+    with pytest.raises(KeyboardInterrupt):
+        run({"seed": 1}, first="train")
+    interrupted = False
+    run({"seed": 1})
+    run({"seed": 1})  # done: nothing runs
+    run({"seed": 0})
+    run({"seed": 0}, first="data")
+    assert found[4:] == [[], ["epoch5"], [], []]
