@@ -62,9 +62,13 @@ class FrameReader(Reader):
         self.options = ReaderOptions.from_config(config)
         self.partial = self.options.partial
         self.in_sequence = write or not self.options.frame_mode
+        self.features, self.labels, self.warnings = self.find_streams(config, write)
+        if not self.options.frame_mode and not self.partial:
+            self.warnings.append(
+                f"{config.where('minibatchMode')}: minibatchMode=full has no effect with frameMode=false"
+            )
         if self.options.truncated:
             self.parallel = self.options.parallel
-        self.features, self.labels, self.warnings = self.find_streams(config, write)
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:

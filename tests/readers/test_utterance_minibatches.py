@@ -158,6 +158,14 @@ def test_several_streams_and_an_expanded_one(tiny):
     assert not minibatch.matrices["ivector"][:, ~real].any()
 
 
+def test_the_last_minibatch_is_never_left_out(tiny):
+    corpus = tiny(LENGTHS)
+    reader = HTKMLFReader(corpus.config(f"{CUT}\nminibatchMode=full"))
+    assert sum(m.num_frames for m in reader.minibatches(0, 4)) == TOTAL
+    (warning,) = reader.warnings
+    assert warning.endswith("minibatchMode=full has no effect with frameMode=false")
+
+
 def test_frames_cannot_be_assembled_anywhere(tiny):
     with pytest.raises(RuntimeError, match="cannot be cut anywhere"):
         HTKMLFReader(tiny().config(WHOLE)).assemble(0, 3)
