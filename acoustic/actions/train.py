@@ -10,10 +10,12 @@ from acoustic.simple_builder import build_simple_network, simple_network_options
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.configuration import idle_keys, training_options
+from acoustic.training.control.options import NONE
+from acoustic.training.log import read_history
 from acoustic.training.sgd import train
 from readers.config import Config
 from readers.config_render import render
-from readers.errors import ConfigError
+from readers.errors import ConfigError, FormatError
 from readers.files import require_writable
 from readers.report import RunReport
 
@@ -53,6 +55,8 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
             log(f"{self.model_path} is there: no further training is necessary.")
+            for warning in self._other_length(files):
+                log(f"warning: {warning}")
             return RunReport("utterances")
         for warning in idle_keys(self.config.block("SGD")):
             log(f"warning: {warning}")
@@ -74,6 +78,19 @@ class Train(Action):
                 reference=reference,
             )
             return losses(*readers)
+
+    def _other_length(self, files: TrainingFiles) -> list[str]:
+        """A message when the finished training had another number of epochs than is asked for now."""
+        rows: list[dict] = []
+        with contextlib.suppress(FormatError):  # a history that is damaged tells nothing
+            rows = read_history(files.history)
+        path, wanted = self.model_path, self.options.max_epochs
+        controlled = self.options.auto_adjust.mode != NONE  # and may have ended before maxEpochs
+        if controlled or not rows or rows[-1]["epoch"] == wanted:
+            return []
+        before = rows[-1]["epoch"]
+        onwards = f"rename {path} to {path}.{before}, and its .ckp too, to go on; " if before < wanted else ""
+        return [f"it has learned for {before} epochs, and maxEpochs is {wanted}; {onwards}makeMode=false starts again"]
 
     def _read_start(self, config: Config) -> None:
         """Read what training starts from.  Raises ConfigError."""

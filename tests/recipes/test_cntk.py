@@ -234,6 +234,26 @@ def test_training_again_has_nothing_to_do_and_make_mode_false_starts_again(corpu
     assert (corpus / "model" / "net").read_bytes() != model
 
 
+def test_a_finished_training_of_another_length_is_said_and_goes_on_when_renamed(corpus, capsys):
+    assert run(corpus) == 0
+    model = corpus / "model" / "net"
+    whole = model.read_bytes()
+    assert run(corpus, "makeMode=false", "Train=[SGD=[maxEpochs=3]]") == 0
+    capsys.readouterr()
+    assert run(corpus) == 0
+    warning = (
+        f"warning: it has learned for 3 epochs, and maxEpochs is 6; rename {model} to {model}.3, and its .ckp too, "
+    )
+    assert warning + "to go on; makeMode=false starts again" in capsys.readouterr().err.splitlines()
+    model.rename(f"{model}.3")
+    model.with_name("net.ckp").rename(f"{model}.3.ckp")
+    assert run(corpus) == 0
+    assert model.read_bytes() == whole
+    assert "it has learned" not in capsys.readouterr().err
+    assert run(corpus, "Train=[SGD=[maxEpochs=5]]") == 0
+    assert "it has learned for 6 epochs, and maxEpochs is 5; makeMode=false starts" in capsys.readouterr().err
+
+
 def test_the_models_path_may_stand_in_the_sgd_block(corpus):
     path = corpus / "elsewhere" / "net"
     assert run(corpus, "modelPath=default", f"Train=[SGD=[modelPath={path};maxEpochs=1]]") == 0
