@@ -12,6 +12,7 @@ from acoustic._kernels import ONE, TWO, exp32, loop
 PLUS, MINUS, TIMES, SIGMOID, TANH, RELU, NEGATE, PLUS_COLUMN, TIMES_COLUMN = range(9)
 SKIP, ADD, WRITE = range(3)
 ZERO = float32(0)
+SQUARE = 32
 
 
 @loop
@@ -85,3 +86,14 @@ def backward(gradients, values, constants, operations, first, last):
                 else:
                     for i in range(rows):
                         out[i] -= grad[i]
+
+
+@loop
+def turn(matrix, out):
+    """out = the transpose of a matrix, a square of both at a time, which stays in the cache."""
+    rows, cols = matrix.shape
+    for row in range(0, rows, SQUARE):
+        for column in range(0, cols, SQUARE):
+            for i in range(row, min(row + SQUARE, rows)):
+                for j in range(column, min(column + SQUARE, cols)):
+                    out[j, i] = matrix[i, j]

@@ -91,7 +91,10 @@ _sharing = threading.local()
 
 @contextlib.contextmanager
 def products_by(team: Any) -> Iterator[None]:
-    """While the calling thread is inside, the threads of a team (acoustic.team) share its large products."""
+    """While the calling thread is inside, the threads of a team (acoustic.team) share its large products.
+
+    None: nobody does.
+    """
     before, _sharing.team = getattr(_sharing, "team", None), team
     try:
         yield
@@ -99,12 +102,17 @@ def products_by(team: Any) -> Iterator[None]:
         _sharing.team = before
 
 
+def sharing_team() -> Any:
+    """The team that shares the calling thread's large products, if any does."""
+    return getattr(_sharing, "team", None)
+
+
 def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
     """out = scale a b + keep out, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither.
 
     With keep = 0 what stood in out does not matter.
     """
-    team = getattr(_sharing, "team", None)
+    team = sharing_team()
     if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
         _multiply(a, b, out, scale, keep)
         return

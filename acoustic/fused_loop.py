@@ -129,7 +129,7 @@ class FusedLoop:
                 shape = products.stacked.shape[::-1]
                 if products.turned is None or products.turned.shape != shape:
                     products.turned = np.empty(shape, np.float32, order="F")
-                np.copyto(products.turned, products.stacked.T)
+                self.kernels.turn(products.stacked.T, products.turned.T)
 
     def _together(self, matrix: Any, products: Products, columns: slice) -> Any:
         start = self.offsets[products.members[0]]

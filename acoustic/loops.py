@@ -14,6 +14,7 @@ import numpy as np
 
 from acoustic.fused_loop import FusedLoop, fused_loop
 from acoustic.gradients import Into
+from acoustic.loop_steps import DelayReader, by_all, shares_of, steps_of
 from acoustic.node import Node, Run, Shape
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
@@ -118,19 +119,48 @@ class Loop(Node):
         fused = self._fused_for(run)
         if fused is not None:
             fused.take(inputs)
-        bound = self._bound_forward(inputs, sequences, fused)
-        readers = [_Reader(self, member, sequences, run) for member in self.delays]
+        if fused is not None:
+            self._forward_fused(run, sequences, fused)
+            return
+        bound = self._bound_forward(inputs, sequences)
+        readers = self._readers(run, sequences)
         for t in self._time(sequences):
             for reader in readers:
                 reader.read(t)
-            if fused is not None:
-                for function, arguments in bound.steps[t]:
-                    function(*arguments)
-                continue
             now = self._run_of(run, t, sequences)
             for forward, operands, buffers in bound.steps[t]:
                 forward(now, *operands, **buffers)
         for reader in readers:
+            reader.hold()
+
+    def _readers(self, run: Run, sequences: Sequences, slots: slice | None = None) -> list["DelayReader"]:
+        return [
+            DelayReader(
+                self.members[member.operands[0][1]], member, sequences, run, slots or slice(0, sequences.num_slots)
+            )
+            for member in self.delays
+        ]
+
+    def _forward_fused(self, run: Run, sequences: Sequences, fused: FusedLoop) -> None:
+        """Every thread takes some of the slots through all steps."""
+        shares = shares_of(sequences)
+        arrays = [member.value for member in self.members]
+        if self._forward is None or not self._forward.fits(arrays, sequences, shares=shares):
+            steps = [fused.forward_steps(steps_of(sequences, slots)) for slots in shares]
+            self._forward = _Bound(arrays, sequences.num_slots, frozenset(), steps, shares)
+        readers = [self._readers(run, sequences, slots) for slots in shares]
+        bound, time = self._forward, self._time(sequences)
+
+        def part(worker: int) -> None:
+            steps = bound.steps[worker]
+            for t in time:
+                for reader in readers[worker]:
+                    reader.read(t)
+                for function, arguments in steps[t]:
+                    function(*arguments)
+
+        by_all(part, len(shares))
+        for reader in readers[0]:
             reader.hold()
 
     def _fused_for(self, run: Run) -> FusedLoop | None:
@@ -175,15 +205,11 @@ class Loop(Node):
             arrays.append(array[:, columns] if cut else array)
         return arrays
 
-    def _bound_forward(self, inputs: Sequence[Any], sequences: Sequences, fused: FusedLoop | None) -> "_Bound":
-        arrays = [*(inputs if fused is None else ()), *(member.value for member in self.members)]
-        if self._forward is not None and self._forward.fits(arrays, sequences):
-            return self._forward
-        if fused is not None:
-            self._forward = _Bound(arrays, sequences.num_slots, frozenset(), fused.forward_steps(_steps(sequences)))
-        else:
+    def _bound_forward(self, inputs: Sequence[Any], sequences: Sequences) -> "_Bound":
+        arrays = [*inputs, *(member.value for member in self.members)]
+        if self._forward is None or not self._forward.fits(arrays, sequences):
             steps = []
-            for columns in _steps(sequences):
+            for columns in steps_of(sequences):
                 step = []
                 for member in self.computed:
                     buffers = {"out": member.value[:, columns]}
@@ -210,41 +236,48 @@ class Loop(Node):
             self.members[position].gradient.fill(0)
         fused = self._fused_for(run)
         if fused is not None:
-            fused.turn()
-        bound = self._bound_backward(inputs, sequences, delayed, into, fused)
-        readers = [_Reader(self, member, sequences, run) for member in self.delays]
-        for t in reversed(self._time(sequences)):
-            if fused is not None:
-                for function, arguments in bound.steps[t]:
-                    function(*arguments)
+            self._backward_fused(run, sequences, fused, delayed)
+        else:
+            bound = self._bound_backward(inputs, sequences, delayed, into)
+            readers = self._readers(run, sequences)
+            for t in reversed(self._time(sequences)):
+                now = self._run_of(run, t, sequences)
+                for backward, gradient, operands, mine, inner, work in bound.steps[t]:
+                    inner.reset()
+                    backward(now, gradient, operands, mine, inner, **work)
                 for reader in readers:
                     reader.add_gradient(t)
-                continue
-            now = self._run_of(run, t, sequences)
-            for backward, gradient, operands, mine, inner, work in bound.steps[t]:
-                inner.reset()
-                backward(now, gradient, operands, mine, inner, **work)
-            for reader in readers:
-                reader.add_gradient(t)
         for member in self.computed:
             self._backward_outside(run, member, inputs, into, fused is not None)
         self._received.clear()
 
-    def _bound_backward(
-        self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into, fused: FusedLoop | None
-    ) -> "_Bound":
+    def _backward_fused(self, run: Run, sequences: Sequences, fused: FusedLoop, delayed: set[int]) -> None:
+        shares, received = shares_of(sequences), frozenset(self._received)
+        arrays = [matrix for member in self.members for matrix in (member.value, member.gradient)]
+        if self._backward is None or not self._backward.fits(arrays, sequences, received, shares):
+            steps = [fused.backward_steps(steps_of(sequences, slots), delayed | received) for slots in shares]
+            self._backward = _Bound(arrays, sequences.num_slots, received, steps, shares)
+        readers = [self._readers(run, sequences, slots) for slots in shares]
+        bound, time = self._backward, self._time(sequences)[::-1]
+        fused.turn()
+
+        def part(worker: int) -> None:
+            steps = bound.steps[worker]
+            for t in time:
+                for function, arguments in steps[t]:
+                    function(*arguments)
+                for reader in readers[worker]:
+                    reader.add_gradient(t)
+
+        by_all(part, len(shares))
+
+    def _bound_backward(self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into) -> "_Bound":
         """Per step what gives the gradients inside: a node after its users, delays left out."""
-        arrays = [*(inputs if fused is None else ()), *(member.value for member in self.members)]
-        arrays += [member.gradient for member in self.members]
+        arrays = [*inputs, *(matrix for member in self.members for matrix in (member.value, member.gradient))]
         received = frozenset(self._received)
-        if self._backward is not None and self._backward.fits(arrays, sequences, received):
-            return self._backward
-        if fused is not None:
-            steps = fused.backward_steps(_steps(sequences), delayed | received)
-            self._backward = _Bound(arrays, sequences.num_slots, received, steps)
-        else:
+        if self._backward is None or not self._backward.fits(arrays, sequences, received):
             steps = []
-            for columns in _steps(sequences):
+            for columns in steps_of(sequences):
                 step = []
                 touched = delayed | received
                 for member in reversed(self.computed):
@@ -293,64 +326,24 @@ class Loop(Node):
 
 @dataclass
 class _Bound:
-    """The calls of each step, for the arrays that they were made for."""
+    """The calls of each step, of every share of the slots where they are shared out, for certain arrays."""
 
     arrays: list[Any]
     num_slots: int
     received: frozenset[int]
-    steps: list[list[tuple]]
+    steps: list[Any]
+    shares: Sequence[slice] = ()
 
-    def fits(self, arrays: Sequence[Any], sequences: Sequences, received: frozenset[int] = frozenset()) -> bool:
-        same = self.num_slots == sequences.num_slots and self.received == received and len(arrays) == len(self.arrays)
+    def fits(
+        self,
+        arrays: Sequence[Any],
+        sequences: Sequences,
+        received: frozenset[int] = frozenset(),
+        shares: Sequence[slice] = (),
+    ) -> bool:
+        mine, asked = (self.num_slots, self.received, self.shares), (sequences.num_slots, received, shares)
+        same = mine == asked and len(arrays) == len(self.arrays)
         return same and all(one is other for one, other in zip(arrays, self.arrays))
-
-
-def _steps(sequences: Sequences) -> list[slice]:
-    """The columns of each step."""
-    slots = sequences.num_slots
-    return [slice(t * slots, (t + 1) * slots) for t in range(sequences.num_steps)]
-
-
-class _Reader:
-    """A delay inside a loop during one pass."""
-
-    def __init__(self, loop: Loop, member: Member, sequences: Sequences, run: Run) -> None:
-        self.xp, self.sequences, self.member, self.node = run.xp, sequences, member, member.node
-        self.source = loop.members[member.operands[0][1]]
-        self.delay = member.node.delay
-        self.columns = _steps(sequences)
-        self.usable = sequences.usable(self.delay)
-        self.all, self.any = (flags.tolist() for flags in (self.usable.all(axis=1), self.usable.any(axis=1)))
-        self.default = member.node.settings["defaultHiddenActivity"]
-        rows = member.shape.rows
-        self.before = sequences.held(self.node.name, rows, self.delay, member.value) if self.delay > 0 else None
-
-    def read(self, t: int) -> None:
-        """Fill the delay's value of step t."""
-        out = self.member.value[:, self.columns[t]]
-        if not self.any[t]:
-            out.fill(self.default)
-            return
-        past = t - self.delay
-        values = self.source.value[:, self.columns[past]] if past >= 0 else self.before[:, self.columns[t]]
-        self.xp.copyto(out, values)
-        if not self.all[t]:
-            self.xp.copyto(out, self.default, where=~self.usable[t])
-
-    def hold(self) -> None:
-        """Keep the last values for the minibatch that follows."""
-        if self.delay > 0:
-            self.sequences.hold(self.node.name, self.delay, self.before, self.source.value)
-
-    def add_gradient(self, t: int) -> None:
-        """Add the gradient of the delay's value of step t to that of the step where it came from."""
-        past = t - self.delay
-        if past < 0 or not self.any[t]:
-            return
-        gradient, target = self.member.gradient[:, self.columns[t]], self.source.gradient[:, self.columns[past]]
-        if not self.all[t]:
-            gradient = gradient * self.usable[t]
-        self.xp.add(target, gradient, out=target)
 
 
 class LoopOutput(Node):

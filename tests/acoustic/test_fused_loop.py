@@ -13,9 +13,9 @@ from readers.sequences import SequenceLayout
 SIZE, INPUTS = 20, 5
 
 
-def recurrent(precision, type_name, operands, fusion=True):
+def recurrent(precision, type_name, operands, fusion=True, threads=1):
     """(engine, network) of J above h(t) = tanh(f(h(t-1), ...) + R1 h(t-1) + R2 g(t)), g(t) = sigmoid(R3 h(t-1) + u)."""
-    network = Network(precision, threads=1)
+    network = Network(precision, threads=threads)
     network.add("Input", "x", rows=INPUTS)
     network.add("Input", "y", rows=SIZE)
     network.add_node("PastValue", "h", [None], {"rows": SIZE})
@@ -105,6 +105,15 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (5,) * 8])
+def test_threads_that_share_the_sequences_change_nothing_but_rounding(lengths):
+    alone, network = recurrent("float", "DiagTimes", ("P", "h"))
+    shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=2)
+    for _ in range(2):
+        for one, other in zip(results(alone, network, lengths), results(shared, twin, lengths)):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_products_of_one_operand_are_one():
     compiled, network = recurrent("float", "Tanh", ("h",))
     results(compiled, network)
@@ -143,6 +152,14 @@ def test_kernels_are_their_plain_python():
     expected = [x + y, x - y, x * y, 1 / (1 + np.exp(-x)), np.tanh(x), np.maximum(x, 0), -x]
     expected += [x + constants[:rows], x * constants[rows:]]
     np.testing.assert_allclose(mine[1, 2 * rows :], np.concatenate(expected), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("choose", [plain, lambda kernel: kernel])
+def test_turning(choose):
+    matrix = np.random.default_rng(0).standard_normal((70, 33)).astype(np.float32)
+    out = np.empty((33, 70), np.float32)
+    choose(_loop_kernels.turn)(matrix, out)
+    np.testing.assert_array_equal(out, matrix.T)
 
 
 def test_not_a_number_shows():
