@@ -291,6 +291,43 @@ def test_lstm_is_its_formula(peepholes):
         np.testing.assert_allclose(found[node.name], expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize("lengths", [(9,), (6, 9, 2)])
+def test_lstm_is_that_of_pytorch(num_layers, lengths):
+    """Values and gradients in single precision, layers on top of each other, sequences side by side."""
+    torch = pytest.importorskip("torch")
+    network = Network("float", threads=1)
+    network.add("Input", "x", rows=INPUTS)
+    network.add("Input", "labels", rows=SIZE)
+    top = "x"
+    for layer in range(num_layers):
+        top = lstm(network, f"l{layer}", top, INPUTS if layer == 0 else SIZE, peepholes=False)
+        network[f"l{layer}.h1"].settings["defaultHiddenActivity"] = 0.0
+    network.criteria.append(network.add("SquareError", "J", "labels", top).name)
+    randomise(network)
+    other = torch.nn.LSTM(INPUTS, SIZE, num_layers)
+    names = {"weight_ih": "W", "weight_hh": "R", "bias_ih": "b"}
+    with torch.no_grad():
+        for name, tensor in other.named_parameters():
+            kind, layer = name.rsplit("_l", 1)
+            tensor.zero_()
+            if kind in names:
+                ours = [network[f"l{layer}.{names[kind]}{gate}"].value for gate in "ifzo"]
+                tensor += torch.tensor(np.concatenate(ours)).reshape(tensor.shape)
+    xs, labels = ([one.astype(np.float32) for one in matrices] for matrices in data(lengths))
+    total = 0
+    for x, y in zip(xs, labels):
+        total = total + ((other(torch.tensor(x.T))[0] - torch.tensor(y.T)) ** 2).sum() / 2
+    total.backward()
+    found, sums = gradients(network, [whole(lengths, xs, labels)])
+    assert found == pytest.approx(float(total.detach()), rel=1e-5)
+    for name, tensor in other.named_parameters():
+        kind, layer = name.rsplit("_l", 1)
+        if kind in names:
+            ours = np.concatenate([sums[f"l{layer}.{names[kind]}{gate}"] for gate in "ifzo"])
+            np.testing.assert_allclose(ours, tensor.grad.numpy().reshape(ours.shape), rtol=1e-5, atol=1e-5)
+
+
 # A node in a loop, by the types that it is made of; h is what it delays, u comes from outside, P a column, M a matrix.
 INSIDE = [
     *(
