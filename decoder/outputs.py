@@ -12,7 +12,8 @@ from decoder.image import DecodingGraph
 from decoder.lattice import WordLattice
 from decoder.path import model_instances, word_steps
 from decoder.search import Decoder, Result, SearchOptions
-from readers.mlf import TICKS_PER_FRAME, Label
+from readers.frame_labels import TICKS_PER_FRAME
+from readers.mlf import Label
 from readers.slf import NULL_WORD, Lattice
 
 SCORE_DECIMALS = 6

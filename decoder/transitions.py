@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from readers.errors import FormatError
-from readers.mlf import MLF, TICKS_PER_FRAME, Label
+from readers.frame_labels import TICKS_PER_FRAME
+from readers.mlf import MLF, Label
 
 
 @dataclass(frozen=True)

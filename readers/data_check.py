@@ -14,11 +14,11 @@ from readers.config_syntax import Source
 from readers.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.errors import ArgonautError, FormatError, ShapeError
 from readers.findings import Findings
+from readers.frame_labels import TICKS_PER_FRAME
 from readers.htk import WAVEFORM, kind_name
 from readers.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
 from readers.htk_mlf_reader import HTKMLFReader
 from readers.minibatch import Reader, Utterance, open_reader, reader_class
-from readers.mlf import TICKS_PER_FRAME
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
 
 Progress = Callable[..., None]
@@ -30,6 +30,7 @@ class ReaderFigures:
     """What a reader gives.
 
     streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
+    files: of features;
     unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used; period: 100 ns ticks
     per frame.
     """
@@ -37,6 +38,7 @@ class ReaderFigures:
     streams: dict[str, int] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
     num_usable: int = 0
     num_frames: int = 0
     period: int = 0
@@ -190,6 +192,7 @@ class _HTKMLFCheck:
                     self.findings.add(f"{entry.where}: {entry.key} is already at {place}; expected each utterance once")
         keys = [entry.key for entry in self.features[0].entries]
         self.figures.keys = keys
+        self.figures.files = {entry.path for stream in self.features for entry in stream.entries if entry.path}
         for stream in self.features[1:]:
             self._check_order(keys, stream)
 

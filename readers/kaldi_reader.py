@@ -19,6 +19,7 @@ import numpy as np
 from readers.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.findings import OnFault
+from readers.frame_labels import TICKS_PER_FRAME
 from readers.frame_reader import FrameReader
 from readers.htk import USER, HTKHeader
 from readers.htk_mlf_options import READER_NAMES, check_streams, refuse_block
@@ -32,7 +33,6 @@ from readers.kaldi_ark import (
     read_matrix_header,
     scan_ark,
 )
-from readers.mlf import TICKS_PER_FRAME
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe, naming
 
 KALDI_FEATURE_NAMES = (*FEATURE_NAMES, "arkFile")

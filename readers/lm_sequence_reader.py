@@ -19,8 +19,8 @@ import numpy as np
 
 from readers.config import Config
 from readers.errors import ConfigError, FormatError
+from readers.frame_labels import read_state_list
 from readers.minibatch import Progress
-from readers.mlf import read_state_list
 from readers.sentences import ORDER_NAMES, WITHOUT_EFFECT, SentenceOrder, SentenceReader, WordStream, input_names
 from readers.streams import naming
 from readers.text import read_lines

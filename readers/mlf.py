@@ -1,4 +1,4 @@
-"""Master label files: time-aligned labels of many utterances in one text file; and state lists.
+"""Master label files: time-aligned labels of many utterances in one text file.
 
 Label lines are `[start [end]] name [score] {aux-name [aux-score]}` with times in 100 ns; the further pairs are upper
 levels (a state's phone, its word), given only where such a level begins.  CNTK's form without a mapping file,
@@ -7,13 +7,12 @@ Where an entry lists alternatives, separated by `///`, the first is taken and th
 Source: HTK Book, label files; CNTK book 3.4.2.
 """
 
+import math
 import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
-
-import numpy as np
 
 from readers.errors import FormatError
 from readers.files import atomic_write
@@ -22,9 +21,7 @@ from readers.names import cut_extension, key_of
 from readers.text import escape, is_number, quote_name, read_lines, split_fields
 
 HEADER = "#!MLF!#"
-TICKS_PER_FRAME = 100000
 MAX_TIME = 10**15  # 100 ns; three years
-MAX_FRAMES = 2**25  # of one utterance, 93 hours; a damaged time must not ask for memory without bounds
 _OCTAL = re.compile(r"((?:\\[0-3][0-7]{2})+)")
 _NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
 
@@ -325,104 +322,7 @@ def format_label(label: Label, where: str = "label") -> str:
 
 def _format_score(score: float) -> str:
     score = float(score)
-    if not np.isfinite(score):
+    if not math.isfinite(score):
         raise FormatError(f"score {score}; expected a finite number")
     fixed = f"{score:.6f}"
     return fixed if float(fixed) == score else repr(score)
-
-
-def frame_labels(
-    labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
-) -> np.ndarray:
-    """The class of every frame, (T,) int32, from labels that tile the utterance from its first frame.
-
-    state_ids: name -> class; None takes the class from the score column (CNTK's four-column form).
-    frame_period: 100 ns ticks per frame.  Times are 100 ns when the last end exceeds half of it, else frame numbers;
-    a time t falls on frame int(t / frame_period + 0.5).  Labels of no frames are allowed.
-    Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps and no frames at all.
-    """
-    if not labels:
-        raise FormatError(f"{where}: no labels; expected at least one")
-    try:
-        times = np.array([(label.start, label.end) for label in labels], np.int64)
-    except TypeError:
-        bad = next(label for label in labels if label.start is None or label.end is None)
-        raise FormatError(f"{where}: label {bad.name!r} lacks a time; expected start and end of every label") from None
-    if 2 * int(times.max()) > frame_period:
-        frames = (2 * times + frame_period) // (2 * frame_period)
-    else:
-        frames = times
-    starts, ends = frames[:, 0], frames[:, 1]
-    classes = _classes(labels, state_ids, where)
-    expected = np.concatenate(([0], ends[:-1]))
-    wrong = np.flatnonzero(starts != expected)
-    if wrong.size:
-        i = int(wrong[0])
-        raise FormatError(
-            f"{where}: label {labels[i].name!r} begins at frame {starts[i]}; expected frame {expected[i]}, "
-            + ("the first" if i == 0 else "where the label before it ends")
-        )
-    if np.any(ends < starts):
-        i = int(np.flatnonzero(ends < starts)[0])
-        raise FormatError(
-            f"{where}: label {labels[i].name!r} is frames {starts[i]} to {ends[i]}; expected start <= end"
-        )
-    if ends[-1] == 0:
-        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
-    if ends[-1] > MAX_FRAMES:
-        raise FormatError(f"{where}: the labels cover {ends[-1]} frames; expected at most {MAX_FRAMES}")
-    return np.repeat(classes, ends - starts)
-
-
-def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:
-    if state_ids is None:
-        scores = [label.score for label in labels]
-        for label in labels:
-            if label.score is None or label.score != int(label.score) or label.score < 0 or label.aux:
-                raise FormatError(
-                    f"{where}: label {format_label(label)!r}; expected four columns, the last a class number, "
-                    "since no label mapping file is given"
-                )
-        return np.array(scores, np.int32)
-    try:
-        return np.array([state_ids[label.name] for label in labels], np.int32)
-    except KeyError as fault:
-        number = next(i for i, label in enumerate(labels, 1) if label.name == fault.args[0])
-        raise FormatError(
-            f"{where}: state {fault.args[0]!r} (label {number}) is not in the state list of {len(state_ids)} names; "
-            "expected one of them; HVite's logical names must be replaced by physical ones"
-        ) from None
-
-
-def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
-    """A label mapping file: one name per line, its class is the number of lines with names before it.
-
-    Blank lines do not count.  on_fault: told of each bad line, and of blank lines before names, where other programs
-    give the names behind them other numbers; by default the first bad line is raised.
-    Raises FormatError for a name that comes twice, a line of several words, and no names.
-    """
-    names: dict[str, int] = {}
-    blank = 0
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        fault = None
-        if not fields:
-            blank = blank or number
-            continue
-        if len(fields) > 1:
-            fault = FormatError(f"{path}:{number}: {line.strip()!r}; expected one name per line")
-        elif fields[0] in names:
-            fault = FormatError(
-                f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
-            )
-        if fault and on_fault is None:
-            raise fault
-        if fault:
-            on_fault(fault)
-        if blank and on_fault is not None:
-            on_fault(FormatError(f"{path}:{blank}: blank line before a name; expected none, for some count it"))
-        blank = 0
-        names.setdefault(fields[0], number)
-    if not names:
-        raise FormatError(f"{path}: no names; expected one per line")
-    return list(names)

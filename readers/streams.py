@@ -14,8 +14,9 @@ import numpy as np
 from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
 from readers.findings import OnFault
+from readers.frame_labels import frame_labels, read_state_list
 from readers.htk import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
-from readers.mlf import MLF, frame_labels, read_mlf, read_state_list
+from readers.mlf import MLF, read_mlf
 from readers.names import key_of
 from readers.scp import ScpEntry, read_list, read_scp
 from readers.text import read_lines

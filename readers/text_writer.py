@@ -16,8 +16,8 @@ import numpy as np
 from readers.config import Config
 from readers.errors import ConfigError, ShapeError
 from readers.files import abandon, atomic_write, require_writable
+from readers.frame_labels import read_state_list
 from readers.minibatch import Utterance, Writer
-from readers.mlf import read_state_list
 from readers.streams import naming
 
 TYPES = ("real", "category", "sparse")

@@ -12,7 +12,7 @@ import numpy as np
 from readers.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.files import atomic_write
-from readers.mlf import read_state_list
+from readers.frame_labels import read_state_list
 from readers.records import ORDER_NAMES
 from readers.streams import naming
 

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.arpa import read_arpa
     from readers.dictionary import read_dictionary
     from readers.files import require_writable
-    from readers.mlf import read_state_list
+    from readers.frame_labels import read_state_list
 
     if not arguments.states and not arguments.state_list:
         raise ConfigError("command line: neither --states nor --state-list; expected one of them")

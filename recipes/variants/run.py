@@ -272,7 +272,7 @@ class Variants:
     def draw_confusions(self) -> None:
         """Which phone is taken for which after the first and after the last epoch (the book's Fig. 1.4)."""
         from decoder.graph.lexicon import state_map_of
-        from readers.mlf import read_state_list
+        from readers.frame_labels import read_state_list
         from recipes.variants.frames import classified_frames, draw_confusions, phone_confusions
 
         states = read_state_list(self.task.states)

@@ -12,7 +12,7 @@ from readers.arpa import Arpa, ArpaOrder, read_arpa
 from readers.att import read_acceptor, write_acceptor
 from readers.dictionary import Pronunciation, read_dictionary
 from readers.errors import GraphError
-from readers.mlf import read_state_list
+from readers.frame_labels import read_state_list
 
 MARKS = ("<s>", "</s>")
 

@@ -10,7 +10,8 @@ from decoder.lm_estimate import estimate
 from decoder.search import Decoder, SearchOptions
 from decoder.transitions import estimate_transitions
 from readers.dictionary import Pronunciation, read_dictionary
-from readers.mlf import frame_labels, read_mlf, read_state_list
+from readers.frame_labels import frame_labels, read_state_list
+from readers.mlf import read_mlf
 from readers.trn import read_trn
 
 WIDE = SearchOptions(acweight=1.0, beam=60.0, word_end_beam_frac=1.0, sil_cost=0.0)

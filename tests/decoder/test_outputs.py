@@ -10,7 +10,8 @@ from decoder.image import precompile
 from decoder.outputs import slf_lattice, state_labels, word_labels
 from decoder.search import Decoder, SearchOptions
 from readers.errors import ShapeError
-from readers.mlf import Label, frame_labels, read_mlf, write_mlf
+from readers.frame_labels import frame_labels
+from readers.mlf import Label, read_mlf, write_mlf
 from readers.slf import NULL_WORD, read_slf, write_slf
 from tests.decoder.graphs import make_acceptor
 from tests.decoder.test_search import UNPRUNED, random_case

@@ -12,7 +12,8 @@ from decoder.lm_estimate import estimate
 from decoder.search import Decoder, SearchOptions
 from decoder.transitions import estimate_transitions
 from readers.dictionary import read_dictionary
-from readers.mlf import frame_labels, read_mlf, read_state_list
+from readers.frame_labels import frame_labels, read_state_list
+from readers.mlf import read_mlf
 
 NUM_UTTERANCES = 40
 

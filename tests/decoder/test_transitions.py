@@ -6,8 +6,9 @@ import pytest
 
 from decoder.transitions import estimate_transitions
 from readers.errors import FormatError
+from readers.frame_labels import read_state_list
 from readers.hmm_tables import read_transitions, write_transitions
-from readers.mlf import Label, read_mlf, read_state_list
+from readers.mlf import Label, read_mlf
 
 
 def label(start, end, name):

@@ -14,10 +14,11 @@ from readers.att import read_acceptor, read_symbols
 from readers.audio import read_audio, write_sphere, write_wav
 from readers.dictionary import read_dictionary
 from readers.errors import ArgonautError
+from readers.frame_labels import frame_labels, read_state_list
 from readers.hcopy_config import read_hcopy_config
 from readers.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
 from readers.htk import parse_kind, read_htk, write_htk
-from readers.mlf import frame_labels, read_mlf, read_state_list
+from readers.mlf import read_mlf
 from readers.scp import read_list, read_pairs, read_scp
 from readers.slf import read_slf
 from readers.timit import read_phone_map, read_segments, read_sentence

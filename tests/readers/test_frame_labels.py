@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from readers.errors import FormatError
-from readers.mlf import Label, frame_labels, read_mlf, read_state_list
+from readers.frame_labels import frame_labels, read_state_list
+from readers.mlf import Label, read_mlf
 
 STATES = {"a": 0, "b": 1, "c": 2}
 

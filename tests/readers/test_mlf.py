@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import FormatError
-from readers.mlf import MLF, Label, format_label, read_mlf, read_state_list, write_mlf
+from readers.frame_labels import read_state_list
+from readers.mlf import MLF, Label, format_label, read_mlf, write_mlf
 
 
 def put(path, text, header="#!MLF!#\n"):

@@ -16,9 +16,10 @@ from decoder.graph import GraphOptions, build_monophone_graph
 from readers.att import write_acceptor
 from readers.audio import write_wav
 from readers.dictionary import Pronunciation
+from readers.frame_labels import frame_labels
 from readers.hmm_tables import write_cntkmap, write_lookahead, write_transitions
 from readers.htk import parse_kind, write_htk
-from readers.mlf import frame_labels, read_mlf
+from readers.mlf import read_mlf
 from readers.slf import read_slf
 from recipes.cli.argon import main
 

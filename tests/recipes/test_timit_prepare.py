@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from readers.errors import FormatError
-from readers.mlf import frame_labels, read_mlf
+from readers.frame_labels import frame_labels
+from readers.mlf import read_mlf
 from readers.scp import ScpEntry, write_scp
 from readers.timit import Segment, write_segments
 from recipes.timit import corpus, prepare
