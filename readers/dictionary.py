@@ -143,5 +143,5 @@ def _format(entry: Pronunciation, path: str | os.PathLike) -> str:
         fixed = f"{entry.probability:.6f}"
         fields.append(fixed if float(fixed) == entry.probability else repr(float(entry.probability)))
     for phone in entry.phones:
-        fields.append(quote_name(phone, force=is_number(phone) or (phone[0] == "[" and phone[-1] == "]")))
+        fields.append(quote_name(phone, force=is_number(phone) or phone[0] == "["))
     return " ".join(fields)

@@ -1,7 +1,7 @@
 """HTK dictionaries."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from readers.dictionary import Pronunciation, read_dictionary, write_dictionary
@@ -88,6 +88,7 @@ ENTRY = st.builds(
 
 
 @settings(max_examples=200, deadline=None)
+@example([Pronunciation("0", None, None, ("[",))])
 @given(st.lists(ENTRY, min_size=1, max_size=4, unique_by=lambda entry: entry._replace(probability=None)))
 def test_what_is_written_is_read_back(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("dict") / "d"
