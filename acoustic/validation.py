@@ -4,6 +4,7 @@ Options are read by the actions themselves, data by the readers' checks (readers
 loaded as the actions do it; here their faults are gathered, and what one finds is held against what another needs.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,11 +171,16 @@ class Validation:
             self._check_paths(output, reader)
 
     def _check_paths(self, output, reader: ReaderFigures | None) -> None:
-        """Can the files be written, and does each line stand for the same utterance as in the reader's list?"""
+        """Can the files be written without harm, and do the lines stand for the utterances of the reader's list?"""
         for directory in {str(Path(path).parent): path for path in output.paths}.values():
             with self.findings.catch():
                 require_writable(directory)
         wanted = [Path(key).name for key in reader.keys] if reader else []
+        read = {os.path.realpath(path) for path in reader.files} if reader else set()
+        for number, path in enumerate(output.paths, 1):
+            if os.path.realpath(path) in read:
+                place = f"{output.list_file}, entry {number}"
+                self.findings.add(f"{place}: {path} is read and would be written over; expected another file")
         found = [Path(path).stem for path in output.paths]
         if sorted(wanted) == sorted(found) and wanted != found:
             line = next(i for i, (one, other) in enumerate(zip(wanted, found)) if one != other)

@@ -30,9 +30,8 @@ class ReaderFigures:
     """What a reader gives.
 
     streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
-    files: of features;
-    unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used; period: 100 ns ticks
-    per frame.
+    files: of features; unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used;
+    period: 100 ns ticks per frame.
     """
 
     streams: dict[str, int] = field(default_factory=dict)

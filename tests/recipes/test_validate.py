@@ -1,5 +1,7 @@
 """`argonaut validate` as a user runs it: nothing to say about the small system, and everything about a broken one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,16 @@ def test_outputs_in_another_order_than_the_reader_are_a_fault(user):
     user.write("out.scp", "\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
     outcome = validate(user, "command=Write")
     assert outcome.out[1].startswith("  out.scp:1: utt25; expected utt24, ")
+
+
+def test_outputs_that_take_the_place_of_inputs_are_a_fault(user):
+    lines = (user.root / "out.scp").read_text().splitlines()
+    user.write("out.scp", "\n".join([f"feat/../feat/{Path(lines[0]).stem}.fb", *lines[1:]]) + "\n")
+    outcome = validate(user, "command=Write")
+    assert outcome.status == 1
+    assert outcome.out[1] == (
+        "  out.scp, entry 1: feat/../feat/utt24.fb is read and would be written over; expected another file"
+    )
 
 
 def test_values_are_read_unless_it_shall_be_quick(user):
