@@ -12,6 +12,7 @@ from acoustic.model_file import load_model
 from acoustic.network import Network
 from readers.context import pad_edges, windows
 from readers.errors import ModelError, ShapeError
+from readers.sequences import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for the matrix product, little memory
 UNSEEN = -1e10  # of an output that training never saw; Kaldi's nnet-forward disables such classes too
@@ -22,8 +23,9 @@ class AcousticScorer:
     """Computes an output node of a model for whole utterances.
 
     model_path: a model file; output: the node, log-likelihoods (natural log) by convention; window: frames that the
-    network's input stacks, the middle one being the frame scored; device: as for Network.  Any number of threads may
-    call `score`; each gets its own buffers and uses one processor.  Raises ModelError and OSError.
+    network's input stacks, the middle one being the frame scored; device: as for Network.  A recurrent network sees an
+    utterance as one sequence.  Any number of threads may call `score`; each gets its own buffers and uses one
+    processor.  Raises ModelError and OSError.
     """
 
     def __init__(
@@ -54,9 +56,13 @@ class AcousticScorer:
         self._local = threading.local()
 
     def _inputs_of(self, output: str) -> list[str]:
-        """The inputs of an output that follows frame by frame from them: blocks of frames are filled up with others."""
+        """The inputs of an output that follows from them frame by frame, or along a sequence where it is recurrent.
+
+        What combines frames otherwise is refused: blocks of frames are filled up with others.
+        """
         engine = Engine(self.network, [output])
-        mixing = engine.graph.mixing_node()
+        self._recurrent = any(node.is_delay for node in self.network.nodes.values())
+        mixing = None if self._recurrent else engine.graph.mixing_node()
         if mixing is not None:
             raise ModelError(f"{mixing.where}: combines frames; expected an output that follows from each by itself")
         return engine.inputs
@@ -99,18 +105,30 @@ class AcousticScorer:
         padded = np.empty((num_frames + self.window - 1, self.dim), np.float32)
         pad_edges(frames.T, padded, left)
         stacked = windows(padded, self.window)
-        scores = np.empty((self.num_outputs, num_frames), np.float32, order="F")
-        engine, block = self._mine()
         with blas.one_thread:
-            for start in range(0, num_frames, BLOCK):
-                count = min(BLOCK, num_frames - start)
-                filled = min(-(-count // STEP) * STEP, BLOCK)
-                block[:, :count] = stacked[start : start + count].T
-                engine.forward({self._input: block[:, :filled]})
-                value = self.network.backend.to_host(engine.value(self.output))
-                scores[:, start : start + count] = value[:, :count]
+            scores = self._score_sequence(stacked) if self._recurrent else self._score_blocks(stacked)
         scores[self._unseen] = UNSEEN
         return scores
+
+    def _score_blocks(self, stacked: np.ndarray) -> np.ndarray:
+        """Each of the frames (T, rows) by itself, a block at a time."""
+        scores = np.empty((self.num_outputs, len(stacked)), np.float32, order="F")
+        engine, block = self._mine()
+        for start in range(0, len(stacked), BLOCK):
+            count = min(BLOCK, len(stacked) - start)
+            filled = min(-(-count // STEP) * STEP, BLOCK)
+            block[:, :count] = stacked[start : start + count].T
+            engine.forward({self._input: block[:, :filled]})
+            value = self.network.backend.to_host(engine.value(self.output))
+            scores[:, start : start + count] = value[:, :count]
+        return scores
+
+    def _score_sequence(self, stacked: np.ndarray) -> np.ndarray:
+        """The frames (T, rows) as one sequence from beginning to end."""
+        engine, _ = self._mine()
+        layout = SequenceLayout.of_lengths([len(stacked)])
+        engine.forward({self._input: stacked.T}, layout=layout)
+        return np.array(self.network.backend.to_host(engine.value(self.output)), np.float32, order="F")
 
     def _mine(self) -> tuple[Engine, Any]:
         """This thread's engine and input block."""

@@ -7,6 +7,7 @@ import pytest
 
 from acoustic import scorer as scorer_module
 from acoustic.model_file import save_model
+from acoustic.network import Network
 from acoustic.scorer import AcousticScorer
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from readers.errors import ModelError, ShapeError
@@ -64,6 +65,30 @@ def test_an_output_that_combines_frames_is_refused(network, tmp_path):
     message = r"mixed: node 'cosines' \(CosDistanceWithNegativeSamples\): combines frames; expected an output that"
     with pytest.raises(ModelError, match=message):
         AcousticScorer(tmp_path / "mixed", "top", window=WINDOW)
+
+
+@pytest.mark.parametrize("num_frames", [1, 7, 130])
+def test_a_recurrent_output_sees_the_utterance_as_one_sequence(num_frames, tmp_path, monkeypatch):
+    monkeypatch.setattr(scorer_module, "BLOCK", 64)  # nothing is cut there
+    network = Network(seed=num_frames)
+    network.add("InputValue", "x", rows=DIM * WINDOW)
+    for name, cols in (("W", DIM * WINDOW), ("R", CLASSES)):
+        network.add("LearnableParameter", name, rows=CLASSES, cols=cols, initValueScale=6)
+    network.add_node("PastValue", "past", [None], {"rows": CLASSES, "defaultHiddenActivity": 0.0})
+    network.add("Plus", "sum", network.add("Times", "Wx", "W", "x"), network.add("Times", "Rh", "R", "past"))
+    network.add("Tanh", "h", "sum")
+    network.connect("past", "h")
+    save_model(network, tmp_path / "model")
+    scorer = AcousticScorer(tmp_path / "model", "h", window=WINDOW)
+    frames = np.random.default_rng(num_frames).normal(size=(DIM, num_frames))
+    expected, state = [], np.zeros(CLASSES)
+    for t in range(num_frames):
+        around = np.clip(np.arange(t - WINDOW // 2, t + WINDOW // 2 + 1), 0, num_frames - 1)
+        x = np.concatenate([frames[:, s] for s in around])
+        state = np.tanh(network["W"].value @ x + network["R"].value @ state)
+        expected.append(state)
+    for _ in range(2):  # no utterance leaves anything to the next
+        np.testing.assert_allclose(scorer.score(frames), np.transpose(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_scores_from_several_threads(path):
