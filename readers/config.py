@@ -101,13 +101,15 @@ class Config(Scope):
 
         Names that are asked for as `$Name$` are a user's own.  cutoff: see `config_values.nearest`.
         """
+        known = list(known)
+        read = {name.lower() for name in known}
         known = [name for name in known if not self.has_own(name)]
         texts = [value.text for entry in self._entries.values() for value in entry.values]
         asked = {match.group(1).lower() for text in texts for match in variables(text)}
         messages = []
         for key, entry in self._entries.items():
             meant = nearest(entry.name, known, cutoff)
-            if meant and key not in asked and not entry.value.text.startswith("["):
+            if meant and key not in asked | read and not entry.value.text.startswith("["):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is read by nothing; did you mean {meant}")
         return messages
 
@@ -245,6 +247,18 @@ class Config(Scope):
             f"{self._where}: {self.full_name(name)} is not set, here or in a block around it; "
             f"expected {name}=...{did_you_mean(name, self.visible())}"
         )
+
+
+class AskedConfig(Config):
+    """A Config that remembers, in `asked` of all its blocks, every name that somebody looked for."""
+
+    def __init__(self, name: str = "", parent: AskedConfig | None = None, where: str = "command line"):
+        super().__init__(name, parent, where)
+        self.asked: dict[str, str] = parent.asked if parent else {}
+
+    def find(self, name: str):
+        self.asked.setdefault(name.lower(), name)
+        return super().find(name)
 
 
 def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:

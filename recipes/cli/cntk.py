@@ -41,6 +41,7 @@ TOP_NAMES = (
     "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros",
 )  # fmt: skip
 ALIKE = 0.75
+ALIKE_IN_COMMAND = 0.9  # where a user's own names are likely too
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,9 +55,9 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     """Run the commands of a configuration; returns the exit status."""
     from acoustic.actions import make_action
-    from readers.config import load_config
+    from readers.config import AskedConfig, load_config
 
-    config = load_config(argv)
+    config = load_config(argv, AskedConfig)
     commands = config.array("command", ["train"])
     with open_log(config, commands) as log:
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
@@ -71,6 +72,9 @@ def run(argv: list[str]) -> int:
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, machine)
+        for command in dict.fromkeys(commands):
+            for warning in config.block(command).misspelled(config.asked.values(), ALIKE_IN_COMMAND):
+                log(f"warning: {warning}")
         with cpu_threads(config):
             statuses = [run_action(log, title, action) for title, action in actions.items()]
         if done is not None and max(statuses) < 2:

@@ -279,6 +279,17 @@ def test_a_misspelled_setting_of_the_top_is_said(corpus, capsys):
     assert "configFiles is read by nothing; did you mean configFile" in capsys.readouterr().err
 
 
+def test_a_misspelled_setting_of_a_command_is_said(corpus, capsys):
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]") == 0
+    assert not [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    text = (corpus / "net.cntk").read_text()
+    (corpus / "net.cntk").write_text(text.replace("outputNodeNames=", "outputNodeName="))
+    assert run(corpus, "command=Write", "Write=[own=1]") == 0
+    shown = [line for line in capsys.readouterr().err.splitlines() if "is read by nothing" in line]
+    assert len(shown) == 1
+    assert shown[0].endswith(": Write.outputNodeName is read by nothing; did you mean outputNodeNames")
+
+
 def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     scp = corpus / "train.scp"
     scp.write_text(scp.read_text() + f"nowhere.fb={corpus}/feat/nowhere.fb[0,99]\n")
