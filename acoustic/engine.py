@@ -296,9 +296,12 @@ class Engine:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._run, self._inputs)
-        self._each_worker(program, partial(self._backward_part, program))
-        program.add_partial_gradients()
-        self._each_worker(program, partial(self._deferred_part, program, taker))
+        phases = [partial(self._backward_part, program), partial(self._deferred_part, program, taker)]
+        if not program.partials_wait:
+            phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
+        self.backend.team.run_phases(phases, len(program.workers))
+        if program.partials_wait:
+            program.add_partial_gradients()
         done = {name for step, _ in program.workers[0].deferred for name in step.finished_products}
         for step in program.steps[: program.num_together]:
             for name in step.finished:

@@ -229,7 +229,8 @@ class Program:
     def _bind_all_backward(self) -> None:
         """Bind the steps before those of the workers, these, the deferred parts, and the steps that depend on no input.
 
-        Whether a contribution is the first to its gradient follows from that order.
+        Whether a contribution is the first to its gradient follows from that order.  partials_wait: no deferred part
+        adds to what workers have parts of, so that adding those up can wait until all are done.
         """
         before: set[str] = set()
         first = [step for step in self.steps if self._is_after(step.node)]
@@ -248,6 +249,8 @@ class Program:
                 for step in together
                 if step.deferred
             ]
+        made_whole = {self.graph.operands[step.node.name][k].name for step in together for k in step.deferred}
+        self.partials_wait = made_whole.isdisjoint(self.workers[-1].partial_gradients)
         self.num_together = len(first) + len(together)
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]

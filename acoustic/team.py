@@ -7,7 +7,8 @@ that has finished looks at a flag for a while, without the interpreter lock, bef
 import _thread
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Team:
         self._work: Callable[[int], None] | None = None
         self._errors: list[BaseException] = []
         self._flags = np.zeros(2 * size * FLAG_STRIDE, dtype=np.int64)  # 2w: work given to w, 2w + 1: work done by w
+        self._phases = np.zeros(size * FLAG_STRIDE, dtype=np.int64)  # w: phases that w has ended
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
@@ -50,17 +52,48 @@ class Team:
         Returns when all are done; raises the first error.  From within such a call, or while another thread's work is
         under way, the workers are called one after the other.
         """
+        self.run_phases((work,), count)
+
+    def run_phases(self, phases: Sequence[Callable[[int], None]], count: int | None = None) -> None:
+        """Like `run` for one phase after the other, but in between the workers meet without the caller's help.
+
+        No worker begins a phase before all have ended the one before it.
+        """
         count = self.size if count is None else count
         if count == 1 or not self._busy.acquire(blocking=False):
-            for worker in range(count):
-                work(worker)
+            for phase in phases:
+                for worker in range(count):
+                    phase(worker)
             return
         try:
             with blas.one_thread:
-                self._run(work, count)
+                self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
         finally:
             self._work = None
             self._busy.release()
+
+    def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
+        """All phases as one work."""
+        self._phases[:] = 0
+
+        def work(worker: int) -> None:
+            for number, phase in enumerate(phases):
+                if number:
+                    self._meet(worker, number, count)
+                phase(worker)
+
+        return work
+
+    def _meet(self, worker: int, number: int, count: int) -> None:
+        """Wait until all of `count` workers have ended so many phases; give up when one of them has failed."""
+        self._phases[worker * FLAG_STRIDE] = number
+        for other in range(count):
+            while self._phases[other * FLAG_STRIDE] < number:
+                if self._errors:
+                    raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
+                self._wait(self._phases, other * FLAG_STRIDE, number, SPIN)
+                if self._phases[other * FLAG_STRIDE] < number:
+                    time.sleep(0)
 
     def share(self, worker: int, count: int) -> slice:
         """Worker's part of `count` things in a row."""

@@ -118,3 +118,31 @@ def test_only_what_is_new_is_computed_again(monkeypatch):
     first, second = engine.value("ce.states")[0, 0], engine.value("ce.regions")[0, 0]
     assert engine.value("both")[0, 0] == pytest.approx(0.7 * first + 0.5 * second)
     assert engine.value("both")[0, 0] != before
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_parameter_that_is_multiplied_and_added(shared):
+    """Its gradient is one product over all frames and a sum of the workers' parts; the parts alone can wait."""
+    rng = np.random.default_rng(4)
+    network = Network("double", seed=1, threads=3)
+    network.add("Input", "x", rows=1)
+    network.add("Input", "y", rows=4)
+    for name in "wb":
+        network.add("Parameter", name, rows=4, cols=1, initValueScale=10)
+    network.add("Plus", "z", network.add("Times", "wx", "w", "x"), "w" if shared else "b")
+    network.add("SquareError", "J", "z", "y")
+    matrices = {name: np.asfortranarray(rng.standard_normal((rows, 120))) for name, rows in (("x", 1), ("y", 4))}
+    gradients = []
+    for threads in (1, 3):
+        engine = Engine(network, ["J"], threads=threads)
+        assert engine.max_workers == threads
+        engine.forward(matrices, training=True)
+        assert threads == 1 or engine._program.partials_wait != shared
+        engine.backward()
+        gradients.append([engine.gradient(name).copy() for name in ("w" if shared else "wb")])
+    (x, y), w = matrices.values(), network["w"].value
+    error = w @ x + (w if shared else network["b"].value) - y
+    products, sums = error @ x.T, error.sum(axis=1, keepdims=True)
+    for found in gradients:
+        for gradient, expected in zip(found, [products + sums] if shared else [products, sums]):
+            np.testing.assert_allclose(gradient, expected, rtol=1e-10)

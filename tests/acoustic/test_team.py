@@ -51,6 +51,41 @@ def test_an_error_reaches_the_caller_and_does_no_harm():
     assert sorted(seen) == [0, 0, 1, 1, 2, 2]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_phase_begins_before_all_have_ended_the_one_before(size):
+    team, seen = Team(size), []
+
+    def phase(number):
+        def work(worker):
+            if worker == number % size:
+                time.sleep(0.002)  # longer than the others look out for it
+            seen.append(number)
+
+        return work
+
+    for _ in range(5):
+        team.run_phases([phase(number) for number in range(4)])
+    assert seen == sorted([0, 1, 2, 3] * size) * 5
+    team.run_phases([lambda worker: seen.append("one")], 1)
+    team.run(lambda worker: team.run_phases([phase(0), phase(1)]) if worker == 0 else None)  # in turn
+    assert seen[-2 * size - 1 :] == ["one", *[0] * size, *[1] * size]
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_an_error_in_a_phase_ends_those_that_wait(failing):
+    team, seen = Team(3), []
+
+    def first(worker):
+        if worker == failing:
+            raise KeyError("first phase")
+
+    with pytest.raises(KeyError, match="first phase"):
+        team.run_phases([first, seen.append])
+    assert not seen
+    team.run_phases([seen.append, seen.append])
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+
+
 def test_work_within_work_runs_in_turn():
     team, seen = Team(2), []
     team.run(lambda outer: team.run(lambda inner: seen.append((outer, inner))))
