@@ -30,6 +30,25 @@ def flat(matrix: Any) -> Any:
     return frames(matrix).reshape(-1)
 
 
+def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
+    """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
+
+    Returns what each call of the loop gave, in the order of the elements.
+    """
+    arrays = [flat(matrix) for matrix in matrices]
+    size = arrays[0].size
+    if team is None or team.size == 1 or size < SPLIT_FROM:
+        return [loop(*arrays, *settings)]
+    results: list[Any] = [None] * team.size
+
+    def part(worker: int) -> None:
+        piece = team.share(worker, size)
+        results[worker] = loop(*[array[piece] for array in arrays], *settings)
+
+    team.run(part)
+    return results
+
+
 def columns(*matrices: Any) -> list[Any]:
     """Columns (rows, 1) of any type as float32 vectors."""
     return [np.ascontiguousarray(matrix[:, 0], dtype=np.float32) for matrix in matrices]
@@ -111,7 +130,7 @@ class CompiledKernels(CompiledImageKernels, ArrayKernels):
 
     def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
         rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
-        self._shared(_kernels.momentum, [weight, gradient, smoothed], rate, decay)
+        share_elements(self.team, _kernels.momentum, [weight, gradient, smoothed], rate, decay)
 
     def regularised_step(
         self,
@@ -127,21 +146,7 @@ class CompiledKernels(CompiledImageKernels, ArrayKernels):
     ) -> None:
         rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
         settings = np.float32(limit), np.float32(l2), np.float32(learning_rate * l1), nesterov
-        self._shared(_kernels.regularised_momentum, [weight, gradient, smoothed], rate, decay, *settings)
-
-    def _shared(self, kernel: Callable[..., None], matrices: list[Any], *settings: Any) -> None:
-        """Run a kernel over the elements of matrices of one shape, long ones shared out among the team."""
-        arrays = [flat(matrix) for matrix in matrices]
-        size = arrays[0].size
-        if self.team is None or size < SPLIT_FROM:
-            kernel(*arrays, *settings)
-            return
-
-        def part(worker: int) -> None:
-            piece = self.team.share(worker, size)
-            kernel(*[array[piece] for array in arrays], *settings)
-
-        self.team.run(part)
+        share_elements(self.team, _kernels.regularised_momentum, [weight, gradient, smoothed], rate, decay, *settings)
 
 
 def momentum_step(weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:

@@ -164,6 +164,10 @@ class Network:
         """The statistics (Mean, InvStdDev), computed or not, in order of creation."""
         return [node for node in self.nodes.values() if node.is_precomputed]
 
+    def delays(self) -> list[Node]:
+        """The nodes that look at other frames of a sequence; a network with any of them is recurrent."""
+        return [node for node in self.nodes.values() if node.is_delay]
+
     def special(self) -> dict[str, list[str]]:
         """The lists of nodes with a special part, by list name."""
         return {name: getattr(self, name) for name in SPECIAL_LISTS}

@@ -61,7 +61,7 @@ class AcousticScorer:
         What combines frames otherwise is refused: blocks of frames are filled up with others.
         """
         engine = Engine(self.network, [output])
-        self._recurrent = any(node.is_delay for node in self.network.nodes.values())
+        self._recurrent = bool(self.network.delays())
         mixing = None if self._recurrent else engine.graph.mixing_node()
         if mixing is not None:
             raise ModelError(f"{mixing.where}: combines frames; expected an output that follows from each by itself")

@@ -83,7 +83,7 @@ class Write(Action):
         """Write all utterances, or as many as epochSize frames take."""
         report = RunReport(reader.unit)
         self.num_frames = num_minibatches = 0
-        recurrent = any(node.is_delay for node in engine.network.nodes.values())
+        recurrent = bool(engine.network.delays())
         cuttable = engine.graph.mixing_node() is None and not recurrent
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}

@@ -44,10 +44,11 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
     begins with the stream's place in the configuration.
     """
-    delay = next((node for node in engine.network.nodes.values() if node.is_delay), None)
-    if delay is not None and getattr(reader, "in_sequence", None) is False:
+    delays = engine.network.delays()
+    if delays and getattr(reader, "in_sequence", None) is False:
         raise ModelError(
-            f"{delay.where}: {title} gives frames on their own; expected sequences, for HTKMLFReader by frameMode=false"
+            f"{delays[0].where}: {title} gives frames on their own; expected sequences, "
+            "for HTKMLFReader by frameMode=false"
         )
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}

@@ -1,12 +1,11 @@
 """Compiled update rules for float32 on the CPU: what each does says ArrayRules; the loops are in _loops.py."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from acoustic import _kernels
-from acoustic.kernels import SPLIT_FROM, CompiledKernels, flat
+from acoustic.kernels import CompiledKernels, flat, share_elements
 from acoustic.team import Team
 from acoustic.training.rules import _loops
 from acoustic.training.rules.arrays import SALT, ArrayRules
@@ -25,72 +24,64 @@ class CompiledRules(ArrayRules):
         if nesterov or step.l2 or step.shrink or step.limit < np.inf:
             rate, decay = np.float32((1 - step.momentum) * step.rate), np.float32(step.momentum)
             limit, l2, shrink = _singles(step.limit, step.l2, step.shrink)
-            self._shared(
-                _kernels.regularised_momentum, [weight, gradient, velocity], rate, decay, limit, l2, shrink, nesterov
+            share_elements(
+                self.team,
+                _kernels.regularised_momentum,
+                [weight, gradient, velocity],
+                rate,
+                decay,
+                limit,
+                l2,
+                shrink,
+                nesterov,
             )
         else:
             self._plain.momentum_step(weight, gradient, velocity, step.rate, step.momentum)
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)
-        self._shared(_loops.adagrad, [weight, gradient, squares], *settings)
+        share_elements(self.team, _loops.adagrad, [weight, gradient, squares], *settings)
 
     def adagrad_scale(self, weight: Any, gradient: Any, squares: Any, step: Step) -> float:
         settings = _singles(step.limit, step.l2)
-        return _mean(self._shared(_loops.adagrad_scale, [weight, gradient, squares], *settings))
+        return _mean(share_elements(self.team, _loops.adagrad_scale, [weight, gradient, squares], *settings))
 
     def rmsprop(
         self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
     ) -> None:
         numbers = _singles(step.rate, step.limit, step.l2, step.shrink, *settings)
-        self._shared(_loops.rmsprop, [weight, gradient, squares, steps, sign], *numbers)
+        share_elements(self.team, _loops.rmsprop, [weight, gradient, squares, steps, sign], *numbers)
 
     def rmsprop_scale(
         self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
     ) -> float:
         numbers = _singles(step.limit, step.l2, *settings)
-        return _mean(self._shared(_loops.rmsprop_scale, [weight, gradient, squares, steps, sign], *numbers))
+        return _mean(
+            share_elements(self.team, _loops.rmsprop_scale, [weight, gradient, squares, steps, sign], *numbers)
+        )
 
     def fsadagrad(
         self, weight: Any, gradient: Any, squares: Any, velocity: Any, step: Step, keep: float, frames: float
     ) -> None:
         numbers = _singles(step.rate, step.momentum, step.limit, step.l2, step.shrink, keep, 1 - keep, frames)
-        self._shared(_loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
+        share_elements(self.team, _loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
 
     def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: tuple) -> None:
         beta1, beta2, *rest = settings
         betas = beta1, 1 - beta1, beta2, 1 - beta2
         numbers = _singles(1 / step.num_frames, step.limit, step.l2, step.shrink, *betas, *rest)
-        self._shared(_loops.adamw, [weight, gradient, mean, squares], *numbers)
+        share_elements(self.team, _loops.adamw, [weight, gradient, mean, squares], *numbers)
 
     def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:
-        self._shared(_loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
+        share_elements(self.team, _loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
 
     def shrink(self, weight: Any, threshold: float) -> None:
         if threshold:
-            self._shared(_loops.shrink_all, [weight], np.float32(threshold))
+            share_elements(self.team, _loops.shrink_all, [weight], np.float32(threshold))
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
         words = [np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32)]
         _loops.add_noise(flat(weight), first, *words, deviation)
-
-    def _shared(self, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
-        """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
-
-        Returns what each call of the loop gave, in the order of the elements.
-        """
-        arrays = [flat(matrix) for matrix in matrices]
-        size = arrays[0].size
-        if self.team is None or self.team.size == 1 or size < SPLIT_FROM:
-            return [loop(*arrays, *settings)]
-        results: list[Any] = [None] * self.team.size
-
-        def part(worker: int) -> None:
-            piece = self.team.share(worker, size)
-            results[worker] = loop(*[array[piece] for array in arrays], *settings)
-
-        self.team.run(part)
-        return results
 
 
 def _singles(*numbers: float) -> list[np.float32]:
