@@ -9,6 +9,8 @@ from acoustic.node import registered_nodes
 from readers.config_syntax import Source
 from readers.errors import ConfigError
 
+SHIPPED = ("default_macros.ndl", "recurrent_macros.ndl")
+
 
 @cache
 def function_names() -> dict[str, str]:
@@ -94,9 +96,9 @@ class MacroTable:
 
 @cache
 def shipped_macros() -> MacroTable:
-    """The macros of default_macros.ndl, which comes with the program.  Not to be added to: make a table above it."""
-    name = "default_macros.ndl"
-    text = importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    """The macros of SHIPPED, which come with the program.  Not to be added to: make a table above it."""
     table = MacroTable()
-    table.load(parse_ndl(Source.from_text(text, name)))
+    for name in SHIPPED:
+        text = importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+        table.load(parse_ndl(Source.from_text(text, name)))
     return table
