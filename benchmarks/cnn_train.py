@@ -59,7 +59,7 @@ def theirs(torch: Any, weights: list, features: Any, labels: Any, dropout: float
         convolution.bias.copy_(torch.from_numpy(weights[1][:, 0]))
     parts = [convolution, torch.nn.ReLU(), torch.nn.MaxPool2d((POOL, 1)), torch.nn.Flatten(), *layers]
     network = torch.nn.Sequential(*parts).to(**memory)
-    optimiser = training.momentum_optimiser(torch, network, RATE_PER_FRAME, MOMENTUM, loop)
+    optimiser = training.momentum_optimiser(torch, network.parameters(), RATE_PER_FRAME, MOMENTUM, loop)
     x = torch.from_numpy(features.T.reshape(-1, 1, WIDTH, HEIGHT).swapaxes(2, 3).copy()).contiguous(**memory)
 
     def current() -> list:

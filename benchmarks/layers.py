@@ -64,6 +64,6 @@ def theirs(kind: str, adagrad: bool, torch: Any, weights: list, features: Any, l
     if adagrad:
         optimiser = torch.optim.Adagrad(network.parameters(), lr=ADAGRAD_RATE, **training.loop_settings(way))
     else:
-        optimiser = training.momentum_optimiser(torch, network, RATE_PER_FRAME, MOMENTUM, way)
+        optimiser = training.momentum_optimiser(torch, network.parameters(), RATE_PER_FRAME, MOMENTUM, way)
     x = torch.from_numpy(features.T.copy())
     return training.their_side(torch, network, optimiser, x, labels, training.current_values(network))

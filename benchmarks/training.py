@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,10 +60,22 @@ class Case:
         ]
 
 
-def main(module: str, cases: Sequence[Case]) -> int:
+@dataclass(frozen=True)
+class Figures:
+    """Median seconds of a minibatch on either side; ratio: our frames per second over PyTorch's, as they are told."""
+
+    ours: float
+    theirs: float
+    ratio: float
+
+
+def main(
+    module: str, cases: Sequence[Case], compare: Callable[[dict[str, Figures]], None] = lambda figures: None
+) -> int:
     """Print the figures and `RATIO name value` of each case; libraries read their threads at the start: a new process.
 
-    With `--memory INDEX ours|theirs` on the command line, print the peak of one side instead, in MiB.
+    compare: prints at the end what all figures, by the names of the cases, say together.  With
+    `--memory INDEX ours|theirs` on the command line, print the peak of one side instead, in MiB.
     """
     if any(os.environ.get(name) != str(threads()) for name in VARIABLES):
         return subprocess.run([sys.executable, "-m", module, *sys.argv[1:]], env=environment()).returncode
@@ -82,11 +94,14 @@ def main(module: str, cases: Sequence[Case]) -> int:
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     how = f"{THREADS} threads" if threads() > 1 else "CPU time of one thread"
     print(f"{name}: {how}; ours with {product_library()}, PyTorch {torch.__version__}; load before the start {load}")
+    figures = {}
     for index, case in enumerate(cases):
         print(f"  {case.title}, minibatch {case.frames}")
-        ratio = measure(torch, case)
+        figures[case.name] = measure(torch, case)
         report_memory(module, index)
+        ratio = figures[case.name].ratio
         print(f"RATIO {case.name}{'' if threads() > 1 else '-one-thread'} {ratio:.2f}", flush=True)
+    compare(figures)
     return 0
 
 
@@ -100,8 +115,8 @@ def environment() -> dict[str, str]:
     return os.environ | dict.fromkeys(VARIABLES, str(threads()))
 
 
-def measure(torch: Any, case: Case) -> float:
-    """Our frames per second over PyTorch's: the median over the rounds."""
+def measure(torch: Any, case: Case) -> Figures:
+    """Both sides' medians over the rounds, and that of the ratios."""
     import numpy as np
 
     features, labels = case.data()
@@ -113,7 +128,8 @@ def measure(torch: Any, case: Case) -> float:
     for _ in range(ROUNDS):
         rounds.append((turn(ours), turn(candidates[way]), matmul_rate(torch, case.frames)))
     report(case, way, rounds)
-    return float(np.median([theirs[1] / ours[1] for ours, theirs, _ in rounds]))
+    ours, theirs = (float(np.median([one[side][1] for one in rounds])) for side in (0, 1))
+    return Figures(ours, theirs, float(np.median([theirs[1] / ours[1] for ours, theirs, _ in rounds])))
 
 
 def check_agreement(torch: Any, case: Case, features: Any, labels: Any) -> None:
@@ -236,15 +252,26 @@ def make_data(rows: int, classes: int, frames: int) -> tuple[Any, Any]:
     return features, labels
 
 
-def our_side(network: Any, options: Any, weights: list, features: Any, labels: Any, dropout: float) -> Side:
-    """Training of a network of ours, whose criterion is its first and whose parameters, in order, are `weights`.
+def our_side(
+    network: Any,
+    options: Any,
+    weights: list,
+    features: Any,
+    labels: Any,
+    dropout: float,
+    layout: Any = None,
+    parameters: Sequence[str] | None = None,
+) -> Side:
+    """Training of a network of ours, whose criterion is its first.
 
-    options: TrainingOptions with one learning rate per frame and one momentum per minibatch.
+    options: TrainingOptions with one learning rate per frame and one momentum per minibatch; weights: of the parameters
+    of these names (default: of all, in their order); layout: SequenceLayout of the columns, for recurrent networks.
     """
     from acoustic.engine import Engine
     from acoustic.training.update import Updater
 
-    for node, weight in zip(network.parameters(), weights, strict=True):
+    nodes = network.parameters() if parameters is None else [network[name] for name in parameters]
+    for node, weight in zip(nodes, weights, strict=True):
         network.set_value(node, weight.copy(order="F"))
     criterion = network.criteria[0]
     engine = Engine(network, [criterion])
@@ -258,13 +285,13 @@ def our_side(network: Any, options: Any, weights: list, features: Any, labels: A
     def step() -> float:
         nonlocal count
         count += 1
-        engine.forward(matrices, training=True, dropout_rate=dropout, seed=(0, 0, count))
+        engine.forward(matrices, training=True, dropout_rate=dropout, seed=(0, 0, count), layout=layout)
         update.begin(values.learning_rate, momentum, frames)
         loss = float(engine.value(criterion)[0, 0])
         engine.backward(criterion, on_gradient=update)
         return loss
 
-    return step, lambda: [node.value.copy(order="F") for node in network.parameters()]
+    return step, lambda: [node.value.copy(order="F") for node in nodes]
 
 
 def their_side(torch: Any, network: Any, optimiser: Any, x: Any, labels: Any, current: Callable[[], list]) -> Side:
@@ -288,11 +315,12 @@ def loop_settings(way: str) -> dict[str, bool]:
     return {"foreach": {"foreach": True}, "fused": {"fused": True}}.get(way, {"foreach": False})
 
 
-def momentum_optimiser(torch: Any, network: Any, rate: float, momentum: float, way: str) -> Any:
+def momentum_optimiser(torch: Any, parameters: Iterable[Any], rate: float, momentum: float, way: str) -> Any:
     """Stochastic gradient descent with momentum of unit gain, its buffers at 0."""
     settings = {"lr": rate, "momentum": momentum, "dampening": momentum, **loop_settings(way)}
-    optimiser = torch.optim.SGD(network.parameters(), **settings)
-    for parameter in network.parameters():  # else its first update takes the whole gradient
+    parameters = list(parameters)
+    optimiser = torch.optim.SGD(parameters, **settings)
+    for parameter in parameters:  # else its first update takes the whole gradient
         optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
     return optimiser
 
