@@ -90,6 +90,10 @@ class Engine:
         scalars = [name for name in needed if self.network.shapes[name] == Shape(1, 1)]
         return next((name for name in scalars if name in self.network.criteria), next(iter(scalars), None))
 
+    def learnable(self) -> list[Node]:
+        """The parameters below the roots that training changes."""
+        return [node for node in self.graph.order if node.is_stored and node.needs_gradient]
+
     # ---- forward
 
     def forward(

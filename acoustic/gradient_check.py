@@ -61,7 +61,7 @@ class GradientChecker:
         return {node.name: np.array(to_host(self.engine.gradient(node.name))) for node in self.learnable()}
 
     def learnable(self) -> list[Node]:
-        return [node for node in self.engine.graph.order if node.needs_gradient]
+        return self.engine.learnable()
 
     def slope(self, node: Node, direction: np.ndarray, epsilon: float = EPSILON) -> float:
         """(J(w + e d) - J(w - e d)) / 2 e for a parameter w and a direction d of its shape."""

@@ -9,6 +9,7 @@ from acoustic.loops import Loop, LoopOutput
 from acoustic.network import Network
 from acoustic.node import Node, Shape
 from acoustic.order import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
+from acoustic.sockets import Socket
 
 
 def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
@@ -18,6 +19,7 @@ def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
     replaced = fuse(order, shapes, set(names)) if fusion else {}
     replaced |= _ungapped(order, shapes)
     replaced |= _loop_outputs(roots, order, shapes, fusion)
+    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.is_socket}
 
     def operands(node: Node) -> tuple[Node, ...]:
         return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
@@ -26,7 +28,8 @@ def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
     children = {node.name: operands(node) for node in order}
     from_input: set[str] = set()
     for node in order:
-        if node.is_input or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
+        given = node.is_input or node.is_socket
+        if given or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
             from_input.add(node.name)
     needed = need_gradient(order, lambda node: children[node.name])
     known = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}

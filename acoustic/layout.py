@@ -229,6 +229,7 @@ class _Lifetimes:
                 self._read(value_of(operand.name), self.time[node.name])
         for step in self.steps:
             now = self.backward_time[step.node.name]
+            self._read(gradient_of(step.node.name), now)  # by a node without operands, too
             for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.steps))):
                 if not operands:
                     continue

@@ -105,6 +105,7 @@ class Node:
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  # the ONNX operator that does the same to transposed matrices, if there is one
     is_delay: ClassVar[bool] = False  # may be made before its operand: see `delay`
+    is_socket: ClassVar[bool] = False  # its operand is of another network, with columns of its own: see PairNetwork
     keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
 
     def __init__(

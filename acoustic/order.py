@@ -13,8 +13,8 @@ Children = Callable[[Node], Sequence[Node]]
 
 
 def computed_operands(node: Node) -> Sequence[Node]:
-    """The operands that a pass must evaluate first: none for leaves, precomputed statistics included."""
-    return () if node.is_leaf else node.operands
+    """The operands that a pass must evaluate first: none for leaves, precomputed statistics included, and sockets."""
+    return () if node.is_leaf or node.is_socket else node.operands
 
 
 def forward_order(roots: Iterable[Node], children: Children = computed_operands) -> list[Node]:

@@ -362,7 +362,7 @@ class Program:
             depends: list[Hashable] = [operand.name for operand in self.graph.operands[node.name]]
             depends += [RUN] if node.reads_run else []
             mine = time.get(node.name, -1)
-            if mine < 0 or any(name in outdated or time.get(name, 0) > mine for name in depends):
+            if mine < 0 or node.is_socket or any(name in outdated or time.get(name, 0) > mine for name in depends):
                 outdated.add(node.name)
         forced: set[str] = set()
         while True:

@@ -20,10 +20,11 @@ from acoustic.nodes import pooling  # noqa: F401  isort: skip
 from acoustic.nodes import batch_normalization  # noqa: F401  isort: skip
 from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
 from acoustic.nodes import delays  # noqa: F401  isort: skip
+from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 
 # Names that descriptions may use and that are refused by name, and what each is for.
 NOT_BUILT = (
-    dict.fromkeys(("TimeReverse", "PairNetwork", "StrideTimes", "LSTM"), "recurrent networks")
+    dict.fromkeys(("TimeReverse", "StrideTimes", "LSTM"), "recurrent networks")
     | dict.fromkeys(("CRF", "SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("ClassBasedCrossEntropyWithSoftmax", "CBCEWithSM"), "class-based language models")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")

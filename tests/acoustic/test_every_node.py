@@ -33,9 +33,12 @@ every_type = pytest.mark.parametrize("node", list(registered_nodes()), ids=lambd
 
 
 def computed_types():
-    """The registered types that are computed in a pass, without delays, which want sequences: see test_loops.py."""
-    types = registered_nodes()
-    return {node.type_name for node in types if not node.is_input and not node.is_stored and not node.is_delay}
+    """The registered types that are computed in a pass, without delays and sockets, which want sequences.
+
+    See test_loops.py and test_pair_engine.py.
+    """
+    given = ("is_input", "is_stored", "is_delay", "is_socket")
+    return {node.type_name for node in registered_nodes() if not any(getattr(node, one) for one in given)}
 
 
 def test_every_registered_node_has_an_example():

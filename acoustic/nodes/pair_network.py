@@ -1,0 +1,25 @@
+"""PairNetwork: the socket by which one network takes the values of another (book 2.7.1)."""
+
+from acoustic.node import Node, Option, Shape, register_node
+
+FIRST, ALL = "first", "all"
+
+
+@register_node("PairNetwork", "PairNetworkNode")
+class PairNetwork(Node):
+    """What another network holds at the last frame of the sequence that belongs to one of this network.
+
+    m: a node of the other network, whose columns are sequences of their own: the k-th of a slot there belongs to the
+    k-th of that slot here.  Its column of the last frame stands at the first step of the sequence here and zeros at the
+    others, so that, added to a PastValue with defaultHiddenActivity=0, it is what that begins with; with steps=all it
+    stands at every step.  The gradient goes back to the last frame.  See acoustic.pair_engine.
+    """
+
+    operand_names = ("m",)
+    options = (Option("steps", str, FIRST, choices=(FIRST, ALL)),)
+    is_socket = True
+
+    def infer_shape(self, m: Shape) -> Shape:
+        if not m.has_frames:
+            raise self.shape_error([m], "a node with one column per frame")
+        return Shape(m.rows, None)
