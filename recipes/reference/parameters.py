@@ -1,6 +1,7 @@
 """The parameters of chapter 3 by the block they stand in, with default and state, from the code that reads them."""
 
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 
@@ -41,11 +42,15 @@ def places() -> Iterator[Place]:
 
 
 def _simple_builder() -> Place:
-    from acoustic import simple_builder
+    from acoustic import builder_parts, simple_builder
 
-    read = names_read(simple_builder)
-    rows = [Parameter(name, read.get(name) or "") for name in sorted(simple_builder.KEYS, key=str.lower)]
-    rows += _refused(dict.fromkeys(simple_builder.RECURRENT_KEYS, "recurrent networks and language models"))
+    kinds = simple_builder.KINDS.values()
+    modules = dict.fromkeys(inspect.getmodule(kind.read) for kind in kinds)
+    read = {name: default for module in (builder_parts, *modules) for name, default in names_read(module).items()}
+    read["rnnType"] = next(iter(simple_builder.KINDS))
+    keys = {*builder_parts.COMMON_KEYS, *(key for kind in kinds for key in kind.keys)}
+    rows = [Parameter(name, read.get(name) or "") for name in sorted(keys, key=str.lower)]
+    rows += _refused(simple_builder.KEYS_NOT_BUILT)
     return Place("3.2.1", "SimpleNetworkBuilder", tuple(rows))
 
 

@@ -57,6 +57,8 @@ def _is_config(node: ast.expr) -> bool:
 def _as_text(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant):
         return default_text(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return f"-{default_text(node.operand.value)}"
     if isinstance(node, ast.List):
         return default_text([element.value for element in node.elts if isinstance(element, ast.Constant)])
     return None
