@@ -13,6 +13,7 @@ import numpy as np
 from acoustic import blas
 from acoustic.team import Team, default_threads
 from readers.errors import ConfigError
+from readers.indicators import Indicators
 
 DTYPES = {"float": np.float32, "double": np.float64}
 
@@ -93,6 +94,8 @@ class Backend:
 
     def asarray(self, array: Any) -> Any:
         """The matrix on this device, in this precision and Fortran order; the same object when it already is."""
+        if isinstance(array, Indicators):
+            array = np.asarray(array)
         return self.xp.asarray(array, dtype=self.dtype, order="F")
 
     def to_host(self, array: Any) -> np.ndarray:

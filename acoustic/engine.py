@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from acoustic.blas import one_thread, products_by
-from acoustic.graph import build_graph, mixes_gaps
+from acoustic.graph import build_graph, indicator_inputs, mixes_gaps
 from acoustic.layout import Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
@@ -23,6 +23,7 @@ from acoustic.sequences import Sequences
 from acoustic.team import share_of
 from acoustic.updating import Taker
 from readers.errors import ModelError, ShapeError
+from readers.indicators import Indicators
 
 if TYPE_CHECKING:
     from readers.sequences import SequenceLayout
@@ -59,6 +60,7 @@ class Engine:
         self.sharing = share_buffers and not asynchronous  # what is alive together depends on the order
         self.graph = build_graph(network, self.roots, fusion)
         self.inputs = [node.name for node in self.graph.order if node.is_input]
+        self._indicators = indicator_inputs(self.graph)
         self._stored = [node for node in self.graph.order if node.is_stored]
         self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
@@ -108,13 +110,13 @@ class Engine:
     ) -> None:
         """Bring the roots up to date.
 
-        matrices: input name -> (rows, T), all with one T; an input that is left out keeps its last value, and whatever
-        depends on nothing new is not computed again.  Matrices of the network's type and Fortran order are used where
-        they lie: leave them alone until `backward` is done.  training: dropout acts, and `backward` of `criterion`
-        (default: the first root that is one) may follow.  seed: whole numbers that the dropout masks are drawn from,
-        for instance (seed, epoch, minibatch).  layout: how the columns hold sequences, which recurrent networks must be
-        told; a slot that goes on with a sequence sees its last steps in the pass before, and sums over frames leave
-        columns without a frame out.  Raises ShapeError and ModelError.
+        matrices: input name -> (rows, T) or Indicators, all with one T; an input that is left out keeps its last value,
+        and whatever depends on nothing new is not computed again.  Matrices of the network's type and Fortran order are
+        used where they lie: leave them alone until `backward` is done.  training: dropout acts, and `backward` of
+        `criterion` (default: the first root that is one) may follow.  seed: whole numbers that the dropout masks are
+        drawn from, for instance (seed, epoch, minibatch).  layout: how the columns hold sequences, which recurrent
+        networks must be told; a slot that goes on with a sequence sees its last steps in the pass before, and sums over
+        frames leave columns without a frame out.  Raises ShapeError and ModelError.
         """
         criterion = (criterion or self._criterion) if training else None
         if training and criterion is None:
@@ -193,7 +195,8 @@ class Engine:
                 if matrix.ndim != 2 or matrix.shape[0] != rows:
                     found = "x".join(map(str, matrix.shape))
                     raise ShapeError(f"{self.network[name].where}: fed a matrix of {found}; expected {rows}x*")
-                self._inputs[name] = self.backend.asarray(matrix)
+                sparse = name in self._indicators and isinstance(matrix, Indicators)
+                self._inputs[name] = matrix if sparse else self.backend.asarray(matrix)
                 self._time[name] = self._clock
             elif name not in self._inputs:
                 raise ModelError(f"{self.network[name].where}: has no value; fed: {', '.join(matrices) or 'nothing'}")
@@ -254,8 +257,9 @@ class Engine:
         while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
         columns)`, that may be called instead, by several threads at once, each with columns of its own.  If it has
         `accumulation(node)`, and that says where, a gradient that is one product is added up there instead, and
-        `take(node, columns)` is called when it is.  With on_gradient, nodes that keep running statistics take up those
-        of this minibatch; without it, nothing changes.  Raises ModelError.
+        `take(node, columns)` is called when it is.  If it has `touched(node, columns, block)`, a gradient that is zero
+        but for some columns may be given by those, block (rows, n), instead of a matrix.  With on_gradient, nodes that
+        keep running statistics take up those of this minibatch; without it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -267,7 +271,7 @@ class Engine:
         self._differentiable = None  # gradients overwrite values
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
-        taker = Taker(on_gradient, program.lone_products)
+        taker = Taker(on_gradient, program.lone_products, program.lone_columns)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:
@@ -341,7 +345,7 @@ class Engine:
         """The value of a root, or of any node that still has one; overwritten by the next pass.  Raises ModelError."""
         node = self.network[name]
         if name in self._inputs:
-            return self._inputs[name]
+            return self.backend.asarray(self._inputs[name])
         if node.is_stored and node.value is not None:
             return node.value
         program = self._program

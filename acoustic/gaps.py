@@ -9,6 +9,7 @@ from typing import Any
 
 from acoustic.gradients import Into
 from acoustic.node import Node, Run, Shape
+from readers.indicators import Indicators
 
 
 class Ungapped(Node):
@@ -23,7 +24,7 @@ class Ungapped(Node):
         self.node, self.framed = node, list(framed)
         self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
         self.backward_reads, self.reads_run = node.backward_reads, node.reads_run
-        self.frame_products = node.frame_products
+        self.frame_products, self.takes_indicators = node.frame_products, node.takes_indicators
         super().__init__(node.name, node.operands, None, node.origin)
 
     def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +85,8 @@ class Ungapped(Node):
 
 def _taken(run: Run, matrix: Any, columns: Any) -> Any:
     """Some columns of a matrix, as a new one."""
+    if isinstance(matrix, Indicators):
+        return matrix.columns(columns)
     return None if matrix is None else run.xp.asfortranarray(matrix[:, columns])
 
 

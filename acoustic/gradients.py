@@ -27,6 +27,8 @@ class Into:
     (worker, workers) when several of them make each some columns of the products; rows: of every operand, whether its
     gradient is needed or not (default: every operand has a target).
     elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
+    touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted, and what
+    they are: (columns, block), None before.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Into:
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
         self.elsewhere: dict[int, Accumulation] = {}
+        self.touched: dict[int, tuple[Any, Any] | None] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -87,6 +90,33 @@ class Into:
                 return
             out, b = out[:, columns], b[:, columns]
         matmul_into(self.xp, a, b, out, scale, keep)
+
+    def add_columns(self, k: int, columns: Any, write: Callable[[Any], Any]) -> None:
+        """Add what `write(block)` writes into a matrix (rows, n) to columns (n,) of operand k's gradient, each once.
+
+        The block is lent: nothing else is, until whoever takes it has it.
+        """
+        target = self.targets[k]
+        if target is None:
+            return
+        block = self.scratch(target.shape[0], len(columns))
+        write(block)
+        if k in self.touched:
+            self.take_fresh(k)
+            self.touched[k] = columns, block
+            return
+        out, scale, keep = self.elsewhere.get(k) or Accumulation(target, 1.0, 0.0)
+        mine = self.columns(k)
+        if self.take_fresh(k):
+            part = out[:, mine]
+            if keep:
+                self.xp.multiply(part, keep, out=part)
+            else:
+                part.fill(0)
+        if self.share is not None:
+            here = (columns >= mine.start) & (columns < mine.stop)
+            columns, block = columns[here], block[:, here]
+        out[:, columns] += scale * block if scale != 1 else block
 
     def columns(self, k: int) -> slice:
         """This worker's columns of operand k's gradient."""

@@ -41,7 +41,7 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
     replaced: dict[str, Node] = {}
     for node in order:
         framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
-        if node.sums_frames and any(framed):
+        if node.sums_frames and any(framed) and not node.skips_gaps:
             replaced[node.name] = Ungapped(node, framed)
     return replaced
 
@@ -59,9 +59,19 @@ def _loop_outputs(
     return replaced
 
 
+def indicator_inputs(graph: Graph) -> frozenset[str]:
+    """Names of the inputs that may be given as Indicators: every user takes them as such."""
+    inputs = {node.name for node in graph.order if node.is_input}
+    for node in graph.order:
+        for k, operand in enumerate(graph.operands[node.name]):
+            if k not in node.takes_indicators:
+                inputs.discard(operand.name)
+    return frozenset(inputs)
+
+
 def mixes_gaps(graph: Graph, node: Node) -> bool:
     """Whether a node would let columns without a frame have a part in the values of others."""
-    if node.name not in graph.from_input or node.is_leaf or node.delay or isinstance(node, Loop):
+    if node.name not in graph.from_input or node.is_leaf or node.delay or node.skips_gaps or isinstance(node, Loop):
         return False
     shapes = graph.operand_shapes(node)
     return any(shape.has_frames for shape in shapes) and (node.keeps_statistics or not node.splits_frames(*shapes))

@@ -14,6 +14,7 @@ from acoustic import _kernels
 from acoustic.array_kernels import ArrayKernels
 from acoustic.image_kernels import CompiledImageKernels
 from acoustic.team import Team
+from acoustic.word_kernels import CompiledWordKernels
 
 SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
 
@@ -61,7 +62,7 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-class CompiledKernels(CompiledImageKernels, ArrayKernels):
+class CompiledKernels(CompiledImageKernels, CompiledWordKernels, ArrayKernels):
     """The operations of ArrayKernels, which says what each does; team: threads that share long updates."""
 
     def __init__(self, team: Team | None = None) -> None:

@@ -95,7 +95,8 @@ class BackwardStep:
     wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
     frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
     the deferred part finishes, and no deferred part of any step reads; lone_products: operands that are finished
-    parameters whose whole gradient is what this step makes by products.
+    parameters whose whole gradient is what this step makes by products; lone_columns: the same where it makes the
+    columns that it touches, and nobody shares the frames.
     """
 
     node: Node
@@ -104,6 +105,7 @@ class BackwardStep:
     finished: tuple[str, ...] = ()
     finished_products: tuple[str, ...] = ()
     lone_products: tuple[int, ...] = ()
+    lone_columns: tuple[int, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """What computing these operands' gradients reads."""
@@ -153,11 +155,13 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
         step.finished = tuple(name for name, last in last_user.items() if last == position)
         step.finished_products = tuple(name for name in step.finished if name in products - read_late)
         complete = step.finished_products if step.deferred else step.finished
-        step.lone_products = tuple(
+        alone = [
             k
             for k in step.deferred or step.wanted
-            if k in step.node.frame_products and operands[k].name in complete and contributions[operands[k].name] == 1
-        )
+            if operands[k].name in complete and contributions[operands[k].name] == 1
+        ]
+        step.lone_products = tuple(k for k in alone if k in step.node.frame_products)
+        step.lone_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
     return steps
 
 

@@ -99,12 +99,18 @@ class Node:
     sums_frames: ClassVar[bool] = False
     # Operands without frames whose gradient is one matrix product over all frames: better made once than added up.
     frame_products: ClassVar[tuple[int, ...]] = ()
+    # Operands that may be given as Indicators, without the matrix, where an input holds one-hot columns.
+    takes_indicators: ClassVar[tuple[int, ...]] = ()
+    # Operands without frames whose gradient may be given for some columns alone: see Into.add_columns.
+    touches_columns: ClassVar[tuple[int, ...]] = ()
+    skips_gaps: ClassVar[bool] = False  # a sum over frames that leaves columns without a frame out by itself
     is_input: ClassVar[bool] = False  # fed by the caller, one column per frame
     is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
     reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
     onnx_operator: ClassVar[str] = ""  # the ONNX operator that does the same to transposed matrices, if there is one
     is_delay: ClassVar[bool] = False  # may be made before its operand: see `delay`
+    along_sequences: ClassVar[bool] = False  # its value of a frame follows from other frames of the same sequence
     is_socket: ClassVar[bool] = False  # its operand is of another network, with columns of its own: see PairNetwork
     keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
 

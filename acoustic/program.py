@@ -259,6 +259,11 @@ class Program:
             for step in together
             for k in step.lone_products
         ]
+        self.lone_columns = [
+            (self.graph.operands[step.node.name][k], k, bound.into)
+            for step, bound in zip(together, self.workers[0].backward)
+            for k in step.lone_columns
+        ]
 
     def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
         """The bound steps, one of each worker, that make a step's products."""

@@ -11,11 +11,18 @@ class Taker:
     """Wraps what a caller gives Engine.backward as on_gradient; see there.
 
     With `accumulation(node)` the gradients that are lone products go where that says, and `take(node, columns)` ends
-    their update; with `part(node, gradient, columns)` several workers can each update some columns.
-    lone_products: (parameter, position among the operands, the steps that make its gradient).
+    their update; with `part(node, gradient, columns)` several workers can each update some columns; with
+    `touched(node, columns, block)` it may get those columns of a gradient that are not zero alone.
+    lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
+    one step, where that may make a few columns.
     """
 
-    def __init__(self, on_gradient: Any, lone_products: Iterable[tuple[Node, int, list[Into]]]) -> None:
+    def __init__(
+        self,
+        on_gradient: Any,
+        lone_products: Iterable[tuple[Node, int, list[Into]]],
+        lone_columns: Iterable[tuple[Node, int, Into]] = (),
+    ) -> None:
         self._on_gradient = on_gradient
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
         self._elsewhere: set[str] = set()  # parameters whose gradient is in no matrix of its own
@@ -26,10 +33,18 @@ class Taker:
                 into.elsewhere = {} if place is None else {k: place}
             if place is not None:
                 self._elsewhere.add(node.name)
+        self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
+        self._by_columns: dict[str, tuple[int, Into]] = {}
+        for node, k, into in lone_columns:
+            into.touched = {} if self._touched is None else {k: None}
+            self._by_columns[node.name] = k, into
 
     def whole(self, node: Node, gradient: Any) -> None:
         """A parameter's gradient is complete."""
-        if node.name in self._elsewhere:
+        k, into = self._by_columns.get(node.name, (0, None))
+        if into is not None and into.touched.get(k) is not None:
+            self._touched(node, *into.touched.pop(k))
+        elif node.name in self._elsewhere:
             self._on_gradient.take(node, slice(None))
         elif self._on_gradient is not None:
             self._on_gradient(node, gradient)

@@ -45,9 +45,10 @@ NOT_BUILT = ("SequenceReader", "SequenceWriter")
 
 @dataclass(frozen=True, eq=False)
 class Minibatch:
-    """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's; classes[stream] (N,): the
-    class numbers behind the label matrices; num_frames: columns that hold a frame; layout: how sequences lie in the
-    columns, None where every frame is on its own.  Columns that are gaps of the layout hold zeros, and class 0."""
+    """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's, or Indicators;
+    classes[stream] (N,): the class numbers behind the label matrices; num_frames: columns that hold a frame; layout:
+    how sequences lie in the columns, None where every frame is on its own.  Columns that are gaps of the layout hold
+    zeros, and class 0."""
 
     matrices: dict[str, np.ndarray]
     classes: dict[str, np.ndarray]

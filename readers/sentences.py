@@ -14,6 +14,7 @@ import numpy as np
 from readers.config import Config
 from readers.config_values import Schedule
 from readers.errors import ConfigError, FormatError
+from readers.indicators import Indicators
 from readers.minibatch import Minibatch, Reader, Utterance, check_epoch
 from readers.packing import Packed, pack_truncated
 from readers.randomize import Plan
@@ -47,14 +48,14 @@ class WordStream:
     def dim(self) -> int:
         return len(self.ids) * (self.size if self.table is None else len(self.table))
 
-    def matrix(self, frames: np.ndarray, gaps: np.ndarray | None) -> np.ndarray:
+    def matrix(self, frames: np.ndarray, gaps: np.ndarray | None) -> np.ndarray | Indicators:
         """The columns (dim, n) float32, Fortran order, of some frames; zeros where gaps (n,) says."""
         ids = self.ids[:, frames]
-        if self.table is not None:
-            matrix = np.asfortranarray(np.concatenate([self.table[:, words] for words in ids]))
-        else:
-            matrix = np.zeros((self.dim, len(frames)), np.float32, order="F")
-            matrix[ids + self.size * np.arange(len(ids))[:, None], np.arange(len(frames))] = 1
+        if self.table is None:
+            if gaps is not None:
+                ids[:, gaps] = -1
+            return Indicators(ids, self.size)
+        matrix = np.asfortranarray(np.concatenate([self.table[:, words] for words in ids]))
         if gaps is not None:
             matrix[:, gaps] = 0
         return matrix
@@ -114,11 +115,15 @@ def group_sentences(
 class SentenceReader(Reader):
     """Base: a subclass reads its text when it is made, and calls `take`.
 
-    All of the text is in memory, as numbers; input columns are one-hot and made for each minibatch.
+    All of the text is in memory, as numbers; one-hot columns are Indicators, which keep them as such.
     """
 
     unit = "utterances"
     in_sequence = True
+    # What the numbers of inputs and of labels stand for, and the words that begin and end a sentence, "" for none.
+    input_words: Sequence[str] = ()
+    output_words: Sequence[str] = ()
+    begin = end = ""
 
     def take(
         self,
@@ -149,12 +154,31 @@ class SentenceReader(Reader):
         return {name: stream.where for stream in self._streams for name in stream.names}
 
     @property
+    def keys(self) -> Sequence[str]:
+        """`file:line` of every sentence."""
+        return self._keys
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(U,) frames of every sentence."""
+        return self._lengths
+
+    @property
+    def order(self) -> SentenceOrder:
+        return self._options
+
+    @property
     def num_frames(self) -> int:
         return int(self._first[-1])
 
     @property
     def num_utterances(self) -> int:
         return len(self._lengths)
+
+    def outputs(self, sentence: int) -> list[str]:
+        """The words of a sentence's labels."""
+        numbers = self._streams[-1].ids[0, self._first[sentence] : self._first[sentence + 1]]
+        return [self.output_words[number] for number in numbers]
 
     def assemble(self, position: int, size: int) -> Minibatch:
         raise RuntimeError("the reader gives sentences; their minibatches cannot be cut anywhere")
@@ -163,7 +187,7 @@ class SentenceReader(Reader):
         """An epoch has the sentences that begin within its frames; minibatch_size: the most steps of a minibatch."""
         check_epoch(epoch, minibatch_size, epoch_size)
         for packed, sentences in self._pack(epoch, minibatch_size, epoch_size):
-            yield self._fill(packed, sentences)
+            yield self.fill(packed, sentences)
 
     def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
         """Those of the first epoch; others may have some more or less."""
@@ -185,7 +209,8 @@ class SentenceReader(Reader):
             for packed in pack_truncated([lengths[member] for member in group], len(group), minibatch_size):
                 yield packed, utterances[group]
 
-    def _fill(self, packed: Packed, sentences: np.ndarray) -> Minibatch:
+    def fill(self, packed: Packed, sentences: np.ndarray) -> Minibatch:
+        """The minibatch of some sentences, by number: packed says which frames of the k-th of them stand where."""
         layout, pieces = packed
         frames = np.zeros((layout.num_steps, layout.num_sequences), np.int64)
         for sequence, first, count, slot, step in pieces:

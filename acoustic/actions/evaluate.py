@@ -12,7 +12,7 @@ from readers.errors import ConfigError
 from readers.minibatch import Reader
 from readers.report import RunReport
 
-PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy")
+PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
 
 
 class Evaluate(Action):

@@ -5,6 +5,7 @@ from typing import Any
 
 from acoustic.array_kernels import LOG_FLOOR, LOG_OF_FLOOR
 from acoustic.node import WORK, Node, Run, Shape, register_node
+from readers.indicators import Indicators
 
 
 class CriterionNode(Node):
@@ -21,6 +22,13 @@ class CriterionNode(Node):
 def scalar(terms: Any) -> Any:
     """The sum of a matrix as a matrix (1, 1)."""
     return terms.sum().reshape(1, 1)
+
+
+def one_number(labels: Any) -> Any:
+    """(T,): which row is 1 in each column of labels given as Indicators, -1: none; None for others."""
+    if isinstance(labels, Indicators) and len(labels.numbers) == 1:
+        return labels.numbers[0]
+    return None
 
 
 @register_node("SquareError", "SE")
@@ -91,17 +99,22 @@ class CrossEntropyWithSoftmax(CriterionNode):
     """v = -sum of labels * ln softmax(z); dJ/dlabels = -G ln softmax(z), dJ/dz = G (softmax(z) m - labels).
 
     m is the sum of a column of labels, 1 in the book.  [eq. 2.125 to 2.129; 2.127 lacks the minus that 2.118 has]
-    `forward` leaves the bracket in the workspace, so that one pass over the columns does it all.
+    `forward` leaves the bracket in the workspace, so that one pass over the columns does it all.  Labels that an input
+    gives as Indicators stay numbers.
     """
 
     operand_names = ("labels", "z")
     backward_reads = ((1,), (WORK,))
+    takes_indicators = (0,)
 
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
-        run.kernels.cross_entropy_softmax(labels, z, out, work)
+        if (numbers := one_number(labels)) is not None:
+            run.kernels.cross_entropy_numbers(numbers, z, out, work)
+        else:
+            run.kernels.cross_entropy_softmax(run.backend.asarray(labels), z, out, work)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any) -> None:
         def write_labels(out: Any) -> None:
@@ -173,6 +186,10 @@ class ErrorPrediction(CriterionNode):
     """
 
     operand_names = ("labels", "z")
+    takes_indicators = (0,)
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
-        run.kernels.count_errors(labels, z, out)
+        if (numbers := one_number(labels)) is not None:
+            run.kernels.count_errors_numbers(numbers, z, out)
+        else:
+            run.kernels.count_errors(run.backend.asarray(labels), z, out)

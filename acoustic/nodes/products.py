@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.backend import matmul_into
+from acoustic.named_columns import add_product_with_indicators, multiply_indicators
 from acoustic.node import Node, Run, Shape, register_node
+from readers.indicators import Indicators
 
 
 @register_node("Times")
@@ -12,12 +14,15 @@ class Times(Node):
     """Matrix product V = A B.
 
     A (m, k); B (k, T), one column per frame; V (m, T).  With G = dJ/dV (m, T): dJ/dA = G B', dJ/dB = A' G.
+    Of an input B of words, given as Indicators, columns of A are taken and nothing is multiplied.
     [eq. 2.66 to 2.68]
     """
 
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
     frame_products = (0,)
+    takes_indicators = (1,)
+    touches_columns = (0,)
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return a.cols is not None
@@ -31,13 +36,18 @@ class Times(Node):
         return Shape(a.rows, b.cols)
 
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
-        matmul_into(run.xp, a, b, out)  # out stays column-major; a @ b would not
+        if isinstance(b, Indicators):
+            multiply_indicators(run, a, b, out)
+        else:
+            matmul_into(run.xp, a, b, out)  # out stays column-major; a @ b would not
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         a, b = inputs
         if into.needs(1):
             into.add_product(1, a.T, grad)
-        if into.needs(0):
+        if isinstance(b, Indicators):
+            add_product_with_indicators(run, into, 0, grad, b)
+        elif into.needs(0):
             into.add_product(0, grad, b.T)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -121,49 +131,6 @@ class KhatriRaoProduct(Node):
         (x, y), (dx, dy) = inputs, tangents
         cube = dx[:, None, :] * y[None, :, :] + x[:, None, :] * dy[None, :, :]
         return cube.reshape((x.shape[0] * y.shape[0], x.shape[1]))  # C order within a column: Y's rows run fastest
-
-
-@register_node("LookupTable")
-class LookupTable(Node):
-    """The columns of E that an input names: V = E X, X holding one or more words a column, one above the other.
-
-    E (dim, words), a fixed number of columns; X (n words, cols), n indicator columns stacked; V (n dim, cols).  With X
-    as (words, n cols) and G as (dim, n cols): dJ/dE = G X', dJ/dX = E' G.  [not in the book; 2016's LookupTable]
-    """
-
-    operand_names = ("E", "X")
-    backward_reads = ((1,), (0,))
-
-    def splits_frames(self, e: Shape, x: Shape) -> bool:
-        return x.cols is None
-
-    def infer_shape(self, e: Shape, x: Shape) -> Shape:
-        if e.has_frames or x.rows % e.cols:
-            raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
-        return Shape(x.rows // e.cols * e.rows, x.cols)
-
-    def forward(self, run: Run, e: Any, x: Any, *, out: Any) -> None:
-        matmul_into(run.xp, e, stacked(x, e.shape[1]), stacked(out, e.shape[0]))
-
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        e, x = inputs
-        if into.needs(1):
-            out_rows = e.shape[1]
-            into.add(1, lambda out: matmul_into(run.xp, e.T, stacked(grad, e.shape[0]), stacked(out, out_rows)))
-        if into.needs(0):
-            rows, words = into.targets[0].shape
-            into.add_product(0, stacked(grad, rows), stacked(x, words).T)
-
-    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        (e, x), (de, dx) = inputs, tangents
-        words = e.shape[1]
-        blocks = range(0, x.shape[0], words)
-        return run.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])
-
-
-def stacked(matrix: Any, rows: int) -> Any:
-    """A view of a matrix with so many rows, what stood below them in a column in columns of its own."""
-    return matrix.reshape((rows, matrix.size // rows), order="F")
 
 
 @register_node("Scale")

@@ -31,6 +31,11 @@ class Updater:
         w <- sign(w) max(|w| - L1 l n, 0)
 
     l is the parameter's own rate: the epoch's times its learningRateMultiplier.
+
+    Of a gradient that comes by columns (tables of words, output matrices of class-based models) only the columns that
+    it touches are updated, where the rule works so: momentum of the others neither fades nor moves them until they are
+    touched again, and the mean of normalised AdaGrad is over touched columns.  So did the tool.  Without momentum, and
+    with AdaGrad without normalisation, that is the same as an update of the whole.
     state: of each parameter what the rule keeps, name -> {name in the rule: matrix (rows, cols)}; scalars: numbers that
     it keeps for all of them.
     """
@@ -83,12 +88,16 @@ class Updater:
 
     def __call__(self, node: Node, gradient: Any) -> None:
         """Update one parameter; the gradient's memory is used up."""
+        self._clip_norm(gradient)
+        self._update(node, gradient, node.value, list(self.state[node.name].values()), 0)
+
+    def _clip_norm(self, gradient: Any) -> None:
+        """Scale down a gradient whose Frobenius norm is beyond the limit, where there is one."""
         if self._by_norm:
             limit = self.options.clipping_threshold * self._num_frames
             norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
             if norm > limit:
                 gradient *= limit / norm
-        self._update(node, gradient, slice(None), 0)
 
     def accumulation(self, node: Node) -> Accumulation | None:
         """Where a parameter's gradient may be added up without a matrix of its own; `take` comes after.
@@ -100,6 +109,22 @@ class Updater:
             return None
         scales = self.rule.accumulation(self._rate * node.settings["learningRateMultiplier"], self._momentum)
         return None if scales is None else Accumulation(self._first_state(node), *scales)
+
+    @property
+    def touched(self) -> Callable[[Node, Any, Any], None] | None:
+        """Updates the columns of a parameter whose gradient is not zero, from that; None where all have to be."""
+        options = self.options
+        whole = options.l1_weight or options.l2_weight or options.noise_deviation or not self.rule.by_columns
+        return None if whole else self._touched
+
+    def _touched(self, node: Node, columns: Any, gradient: Any) -> None:
+        """columns (n,), ascending; gradient (rows, n), whose memory is used up."""
+        if len(columns):
+            self._clip_norm(gradient)
+            taken = [matrix.T[columns].T for matrix in (node.value, *self.state[node.name].values())]
+            self._update(node, gradient, taken[0], taken[1:], 0)
+            for matrix, part in zip((node.value, *self.state[node.name].values()), taken):
+                matrix.T[columns] = part.T
 
     def take(self, node: Node, columns: slice) -> None:
         """Update some columns of a parameter whose gradient was added up where `accumulation` said."""
@@ -114,18 +139,17 @@ class Updater:
         return None if self._by_norm or not self.rule.by_parts else self._part
 
     def _part(self, node: Node, gradient: Any, columns: slice) -> None:
-        self._update(node, gradient, columns, columns.start * gradient.shape[0])
+        state = [matrix[:, columns] for matrix in self.state[node.name].values()]
+        self._update(node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
 
-    def _update(self, node: Node, gradient: Any, columns: slice, first: int) -> None:
-        """columns: which of the parameter's; first: how many elements stand before them."""
+    def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
+        """weight, state: a parameter and what is kept of it, or columns of them; first: elements that stand before."""
         options, frames = self.options, self._num_frames
         rate = self._rate * node.settings["learningRateMultiplier"]
         if not rate:  # else noise would move a parameter that is to stay as it is
             return
         shrink = options.l1_weight * frames * rate
         noisy = options.noise_deviation > 0
-        weight = node.value[:, columns]
-        state = [matrix[:, columns] for matrix in self.state[node.name].values()]
         step = Step(
             rate,
             self._momentum,

@@ -48,7 +48,8 @@ def walk(minibatches) -> list[list[str]]:
     slots: dict[int, list[str] | None] = {}
     promised: dict[int, str] = {}
     for minibatch in minibatches:
-        layout, inputs, labels = minibatch.layout, minibatch.matrices["features"], minibatch.matrices["labels"]
+        layout, labels = minibatch.layout, minibatch.matrices["labels"]
+        inputs = np.asarray(minibatch.matrices["features"])
         assert inputs.shape == (7, layout.num_columns)
         assert labels.shape == (4, layout.num_columns)
         assert (inputs.dtype, labels.dtype, inputs.flags.f_contiguous, labels.flags.f_contiguous) == (

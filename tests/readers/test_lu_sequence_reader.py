@@ -59,7 +59,8 @@ def walk(minibatches, context=(0,)) -> list[list[tuple[str, str]]]:
     slots: dict[int, list[tuple[str, str]] | None] = {}
     columns: dict[int, list[np.ndarray]] = {}
     for minibatch in minibatches:
-        layout, inputs, labels = minibatch.layout, minibatch.matrices["features"], minibatch.matrices["labels"]
+        layout = minibatch.layout
+        inputs, labels = (np.asarray(minibatch.matrices[name]) for name in ("features", "labels"))
         assert inputs.shape == (len(WORDS) * len(context), layout.num_columns)
         assert (inputs.dtype, inputs.flags.f_contiguous) == (np.float32, True)
         for step in range(layout.num_steps):

@@ -36,6 +36,7 @@ class Rule:
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
+    by_columns: ClassVar[bool] = False  # columns whose gradient is zero may be left as they are, what is kept included
 
     @property
     def by_parts(self) -> bool:

@@ -14,6 +14,7 @@ class Momentum(Rule):
     names: ClassVar = ("none", "normal", "simple")
     keys: ClassVar = {"nesterov": ("useNAG", "bool")}
     state: ClassVar = {"velocity": 0.0}
+    by_columns: ClassVar = True
     uses_momentum: ClassVar = True
 
     nesterov: bool = False

@@ -1,0 +1,142 @@
+"""Operations on numbered words in terms of `xp`: for the GPU and double precision, and as twins of the compiled ones.
+
+Numbers of words and classes are numpy arrays on the host, whatever the device; matrices are in Fortran order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ClassLabels:
+    """What the label rows of class-based models say: int64 (T,) each, on the host.
+
+    word: its number; word_class: that of its class; first, behind: the words of the class are first to behind - 1;
+    equal where a column has no frame.
+    """
+
+    word: np.ndarray
+    word_class: np.ndarray
+    first: np.ndarray
+    behind: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(T,): how many words the class has."""
+        return self.behind - self.first
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(T,): where each frame's words begin when the words of all frames' classes stand in a row."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    def touched(self, num_words: int) -> np.ndarray:
+        """The numbers of all words of the classes, ascending."""
+        marks = np.zeros(num_words, bool)
+        for first, behind in set(zip(self.first.tolist(), self.behind.tolist())):
+            marks[first:behind] = True
+        return marks.nonzero()[0]
+
+    def groups(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """The words of each class, and its frames."""
+        for first, behind in sorted(set(zip(self.first.tolist(), self.behind.tolist()))):
+            if first < behind:
+                yield slice(first, behind), ((self.first == first) & (self.behind == behind)).nonzero()[0]
+
+
+class ArrayWordKernels:
+    """Mixed into the kernels of a backend; xp: its array module."""
+
+    xp: Any
+
+    def add_columns(self, columns: Any, place: np.ndarray, block: Any) -> None:
+        """block[:, place[t]] += columns[:, t]; place (T,), -1: nowhere."""
+        here = (place >= 0).nonzero()[0]
+        self.xp.add.at(block.T, self.xp.asarray(place[here]), columns.T[self.xp.asarray(here)])
+
+    def cross_entropy_numbers(self, numbers: np.ndarray, z: Any, out: Any, error: Any) -> None:
+        """cross_entropy_softmax with labels that are 1 in row numbers[t] of column t, and 0 where that is -1."""
+        xp = self.xp
+        real = (numbers >= 0).nonzero()[0]
+        rows, columns = xp.asarray(numbers[real]), xp.asarray(real)
+        shifted = z - z.max(axis=0, keepdims=True)
+        exponential = xp.exp(shifted)
+        total = exponential.sum(axis=0, keepdims=True)
+        out[...] = xp.log(total)[0, columns].sum() - shifted[rows, columns].sum()
+        if error is not None:
+            xp.multiply(exponential, xp.asarray(numbers >= 0) / total, out=error)
+            error[rows, columns] -= 1
+
+    def count_errors_numbers(self, numbers: np.ndarray, z: Any, out: Any) -> None:
+        """count_errors with the same labels."""
+        out[...] = (z.argmax(axis=0) != self.xp.asarray(np.maximum(numbers, 0))).sum()
+
+    def class_loss(self, labels: ClassLabels, h: Any, weight: Any, q: Any, out: Any) -> None:
+        """out (1, 1) = -sum of log softmax(q)[class] + log softmax(weight' h over the words of the class)[word]."""
+        xp = self.xp
+        real = (labels.sizes > 0).nonzero()[0]
+        columns = xp.asarray(real)
+        loss = xp.zeros(())
+        if len(real):
+            loss = loss + self._negative_log(q[:, columns], labels.word_class[real])
+        for words, frames in labels.groups():
+            scores = weight[:, words].T @ h[:, xp.asarray(frames)]
+            loss = loss + self._negative_log(scores, labels.word[frames] - words.start)
+        out[...] = loss
+
+    def _negative_log(self, scores: Any, rows: np.ndarray) -> Any:
+        """-sum of log softmax(scores) of one row of each column."""
+        xp = self.xp
+        scores = scores - scores.max(axis=0)
+        picked = scores[xp.asarray(rows), xp.arange(len(rows))]
+        return (xp.log(xp.exp(scores).sum(axis=0)) - picked).sum()
+
+    def class_errors(self, labels: ClassLabels, h: Any, weight: Any) -> Any:
+        """Flat, frame after frame: the probability of each word of the class within it, less 1 for the word itself."""
+        xp, starts = self.xp, labels.starts
+        errors = xp.empty(int(labels.sizes.sum()), dtype=h.dtype)
+        for words, frames in labels.groups():
+            scores = weight[:, words].T @ h[:, xp.asarray(frames)]
+            scores = xp.exp(scores - scores.max(axis=0))
+            scores /= scores.sum(axis=0)
+            scores[xp.asarray(labels.word[frames] - words.start), xp.arange(len(frames))] -= 1
+            errors[self._places(starts, words, frames)] = scores
+        return errors
+
+    def _places(self, starts: np.ndarray, words: slice, frames: np.ndarray) -> Any:
+        """(words, frames): where the errors of a group stand."""
+        return self.xp.asarray(np.arange(words.stop - words.start)[:, None] + starts[frames])
+
+    def class_hidden_gradient(self, labels: ClassLabels, errors: Any, weight: Any, scale: float, out: Any) -> None:
+        """out (rows, T) = scale times the gradient with respect to h."""
+        out.fill(0)
+        for words, frames in labels.groups():
+            mine = errors[self._places(labels.starts, words, frames)]
+            out[:, self.xp.asarray(frames)] = scale * (weight[:, words] @ mine)
+
+    def class_weight_gradient(
+        self, labels: ClassLabels, errors: Any, h: Any, scale: float, columns: np.ndarray, block: Any
+    ) -> None:
+        """block (rows, n) = scale times the gradient with respect to the columns (n,), ascending, of the weights."""
+        block.fill(0)
+        for words, frames in labels.groups():
+            mine = errors[self._places(labels.starts, words, frames)]
+            place = int(np.searchsorted(columns, words.start))
+            block[:, place : place + words.stop - words.start] += scale * (h[:, self.xp.asarray(frames)] @ mine.T)
+
+    def class_posterior_gradient(self, labels: ClassLabels, q: Any, scale: float, out: Any) -> None:
+        """out (classes, T) = scale times the gradient with respect to q."""
+        xp = self.xp
+        out.fill(0)
+        real = (labels.sizes > 0).nonzero()[0]
+        if not len(real):
+            return
+        columns = xp.asarray(real)
+        posterior = q[:, columns]
+        posterior = xp.exp(posterior - posterior.max(axis=0))
+        posterior /= posterior.sum(axis=0)
+        posterior[xp.asarray(labels.word_class[real]), xp.arange(len(real))] -= 1
+        out[:, columns] = scale * posterior

@@ -1,0 +1,105 @@
+"""ClassBasedCrossEntropyWithSoftmax: the criterion of language models whose words are in classes (book 2.4.3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from acoustic.array_word_kernels import ClassLabels
+from acoustic.node import Node, Run, Shape, register_node
+from acoustic.nodes.criteria import scalar
+from readers.errors import ModelError
+
+LABEL_ROWS = 4  # word, class, first word of the class, the one behind its last
+
+
+@register_node("ClassBasedCrossEntropyWithSoftmax", "CBCEWithSM")
+class ClassBasedCrossEntropyWithSoftmax(Node):
+    """v = -sum of ln p(class) + ln p(word | class): of softmax(Q), and of softmax(W' h) over the words of the class.
+
+    labels (4, T): word, class, first word of the class and the one behind its last, as LMSequenceReader with mode=class
+    gives them; h (dim, T): the hidden layer; W (dim, words): a column for each word; Q (classes, T): Times of a matrix
+    (classes, dim) and h.  With e = softmax(W' h) - the word's indicator, over the words of the class, and G = dJ/dv:
+    dJ/dh = G W e, dJ/dW = G h e' in the columns of the class, dJ/dQ = G (softmax(Q) - the class's indicator).
+    [eq. 2.132 to 2.148; 2.142 and 2.144 lack the minus that 2.127 lacks too]
+
+    A frame costs what the classes and the words of its own class do, not what the vocabulary does, and so does the
+    update where the rule works by columns: see Updater.  exp(v / frames) is the perplexity.
+    """
+
+    operand_names = ("labels", "h", "W", "Q")
+    backward_reads = (None, (0, 1, 2), (0, 1, 2), (0, 3))
+    touches_columns = (2,)
+    sums_frames = True
+    skips_gaps = True
+
+    def infer_shape(self, labels: Shape, h: Shape, w: Shape, q: Shape) -> Shape:
+        if labels.rows != LABEL_ROWS or w.has_frames or h.rows != w.rows or not labels.cols == h.cols == q.cols:
+            expected = "4 rows of labels, rows of h = rows of W, a fixed number of columns in W, equal ones elsewhere"
+            raise self.shape_error((labels, h, w, q), expected)
+        return Shape(1, 1)
+
+    def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
+        return Shape(shapes[1].rows, 0) if k == 2 else None
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return False  # frames of one class share its columns of W
+
+    def forward(self, run: Run, labels: Any, h: Any, w: Any, q: Any, *, out: Any) -> None:
+        run.kernels.class_loss(self._labels(run, labels, w.shape[1], q.shape[0]), h, w, q, out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        _, h, w, q = inputs
+        labels, scale, kernels = self._labels(run, inputs[0]), float(grad.item()), run.kernels
+        if into.needs(1) or into.needs(2):
+            errors = kernels.class_errors(labels, h, w)
+            into.add(1, lambda out: kernels.class_hidden_gradient(labels, errors, w, scale, out))
+        into.add(3, lambda out: kernels.class_posterior_gradient(labels, q, scale, out))
+        if into.needs(2):
+            columns = labels.touched(w.shape[1])
+            into.add_columns(
+                2,
+                run.xp.asarray(columns),
+                lambda block: kernels.class_weight_gradient(labels, errors, h, scale, columns, block),
+            )
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Of -ln softmax(x)_k along dx: softmax(x)' dx - dx_k, for the classes and, where words are, for all scores."""
+        labels, (_, h, w, q), (_, dh, dw, dq), xp = inputs[0], inputs, tangents, run.xp
+        scores, moves = w.T @ h, dw.T @ h + w.T @ dh
+        word = xp.arange(w.shape[1])[:, None]
+        inside = (word >= labels[2]) & (word < labels[3])
+        own = xp.arange(q.shape[0])[:, None] == labels[1]
+        total = _slope(xp, q, dq, own & inside.any(axis=0), inside.any(axis=0))
+        return scalar(total + _slope(xp, xp.where(inside, scores, -xp.inf), moves, inside & (word == labels[0]), 1))
+
+    def _labels(self, run: Run, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
+        """The rows of labels as numbers, none in columns without a frame; checked where the sizes are given."""
+        rows = run.backend.to_host(labels)
+        gaps = run.sequences.gaps if run.sequences is not None else None
+        rows = rows.astype(np.int64, order="C")
+        if gaps is not None:
+            rows[:, gaps[run.first_column : run.first_column + rows.shape[1]]] = 0
+        word, word_class, first, behind = rows
+        if num_words:
+            real = behind > first
+            fine = (first >= 0) & (behind >= first) & (behind <= num_words)
+            fine &= ~real | ((word >= first) & (word < behind) & (word_class >= 0) & (word_class < num_classes))
+            if gaps is None:
+                fine &= real
+            if not fine.all():
+                odd = int(np.flatnonzero(~fine)[0])
+                raise ModelError(
+                    f"{self.where}: labels {rows[:, odd].tolist()} in column {odd}; expected word, class, first word "
+                    f"of the class and the one behind its last, of {num_words} words and {num_classes} classes"
+                )
+        return ClassLabels(word, word_class, first, behind)
+
+
+def _slope(xp: Any, x: Any, dx: Any, own: Any, real: Any) -> Any:
+    """The sum over the columns of softmax(x)' dx - dx in the row that is its own; nothing where real is 0."""
+    top = x.max(axis=0)
+    weight = xp.exp(x - xp.where(xp.isfinite(top), top, 0))
+    total = weight.sum(axis=0)
+    mean = (weight * dx).sum(axis=0) / xp.where(total > 0, total, 1)
+    return (mean * real).sum() - (own * dx).sum()

@@ -1,0 +1,62 @@
+"""Tables of vectors for words (not in the book; the tool's LookupTable, book 3.2.1 lookupTableOrder)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from acoustic.backend import matmul_into
+from acoustic.named_columns import add_to_columns, take_columns
+from acoustic.node import Node, Run, Shape, register_node
+from readers.indicators import Indicators
+
+
+@register_node("LookupTable")
+class LookupTable(Node):
+    """The columns of E that an input names: V = E X, X holding one or more words a column, one above the other.
+
+    E (dim, words), a fixed number of columns; X (n words, cols), n indicator columns stacked; V (n dim, cols).  With X
+    as (words, n cols) and G as (dim, n cols): dJ/dE = G X', dJ/dX = E' G.  An input X that the readers of sentences
+    give as Indicators is never multiplied: words cost what their vectors do, in both directions and in the update,
+    whatever the size of the vocabulary.  [not in the book; 2016's LookupTable]
+    """
+
+    operand_names = ("E", "X")
+    backward_reads = ((1,), (0,))
+    takes_indicators = (1,)
+    touches_columns = (0,)
+
+    def splits_frames(self, e: Shape, x: Shape) -> bool:
+        return x.cols is None
+
+    def infer_shape(self, e: Shape, x: Shape) -> Shape:
+        if e.has_frames or x.rows % e.cols:
+            raise self.shape_error((e, x), "rows of X to be columns of E, or a multiple of them")
+        return Shape(x.rows // e.cols * e.rows, x.cols)
+
+    def forward(self, run: Run, e: Any, x: Any, *, out: Any) -> None:
+        if isinstance(x, Indicators) and x.size == e.shape[1]:
+            take_columns(run, e, x.numbers.T.reshape(-1), stacked(out, e.shape[0]))
+        else:
+            matmul_into(run.xp, e, stacked(run.backend.asarray(x), e.shape[1]), stacked(out, e.shape[0]))
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        e, x = inputs
+        if into.needs(1):
+            out_rows = e.shape[1]
+            into.add(1, lambda out: matmul_into(run.xp, e.T, stacked(grad, e.shape[0]), stacked(out, out_rows)))
+        if into.needs(0):
+            rows, words = into.targets[0].shape
+            if isinstance(x, Indicators) and x.size == words:
+                add_to_columns(run, into, 0, x.numbers.T.reshape(-1), [stacked(grad, rows)])
+            else:
+                into.add_product(0, stacked(grad, rows), stacked(run.backend.asarray(x), words).T)
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        (e, x), (de, dx) = inputs, tangents
+        words = e.shape[1]
+        blocks = range(0, x.shape[0], words)
+        return run.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])
+
+
+def stacked(matrix: Any, rows: int) -> Any:
+    """A view of a matrix with so many rows, what stood below them in a column in columns of its own."""
+    return matrix.reshape((rows, matrix.size // rows), order="F")

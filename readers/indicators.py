@@ -1,0 +1,58 @@
+"""Indicator columns kept as numbers: a word of a vocabulary of thousands is one number, not thousands of zeros."""
+
+from typing import Any
+
+import numpy as np
+
+from readers.errors import ShapeError
+
+__all__ = ["Indicators"]
+
+
+class Indicators:
+    """A matrix (blocks * size, N) float32 of `blocks` one-hot columns of `size` rows, one above the other.
+
+    numbers (blocks, N) int32: which row of each block of each column is 1; -1: none is.  Columns can be sliced and
+    selected without making the matrix; whatever else numpy is asked for, `np.asarray` makes it.
+    Raises ShapeError for a number that is no row.
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, numbers: np.ndarray, size: int) -> None:
+        if numbers.ndim != 2 or not np.issubdtype(numbers.dtype, np.integer) or size < 1:
+            raise ShapeError(f"indicators: {numbers.dtype} {numbers.shape} of {size} rows; expected whole numbers, 2-D")
+        if numbers.size and not -1 <= numbers.min() <= numbers.max() < size:
+            raise ShapeError(
+                f"indicators: numbers from {numbers.min()} to {numbers.max()}; expected 0 to {size - 1}, or -1"
+            )
+        self.numbers, self.size = numbers, size
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.numbers) * self.size, self.numbers.shape[1]
+
+    def columns(self, which: Any) -> "Indicators":
+        """Some columns: a slice, indices, or (N,) bool."""
+        taken = object.__new__(Indicators)  # of numbers that were looked at already
+        taken.numbers, taken.size = self.numbers[:, which], self.size
+        return taken
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, which = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
+        if isinstance(rows, slice) and rows == slice(None) and isinstance(which, slice | np.ndarray):
+            return self.columns(which)
+        return np.asarray(self)[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        matrix = np.zeros(self.shape, dtype or self.dtype, order="F")
+        block, column = np.nonzero(self.numbers >= 0)
+        matrix[self.numbers[block, column] + self.size * block, column] = 1
+        return matrix
+
+    def argmax(self, axis: int = 0) -> np.ndarray:
+        """As of the matrix: (N,) the row of the first 1 of each column, for axis 0."""
+        if axis == 0 and len(self.numbers) == 1:
+            return np.maximum(self.numbers[0], 0).astype(np.intp)
+        return np.asarray(self).argmax(axis=axis)
