@@ -13,13 +13,12 @@ Source: CNTK book 3.4.4, 7.4.
 """
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from readers.config import Config
 from readers.errors import ConfigError, FormatError
+from readers.labelled_text import read_columns
 from readers.minibatch import Progress
 from readers.sentences import ORDER_NAMES, WITHOUT_EFFECT, SentenceOrder, SentenceReader, WordStream, input_names
 from readers.streams import naming
@@ -53,6 +52,8 @@ class LUSequenceReader(SentenceReader):
         context = list(config.ints("wordContext", "0"))
         inner, outer, features = self._find_blocks(config)
         words, labels = _read_tokens(inner), _read_tokens(outer)
+        self.input_words, self.output_words = list(words), list(labels)
+        self.begin, self.end = inner.text("beginSequence", ""), outer.text("endSequence", "")
         source = self._word_map(config, inner, words)
         ids, lengths, keys = self._read(config, inner, outer, source, labels)
         names = input_names(inner.name, features, outer.name)
@@ -128,11 +129,14 @@ class LUSequenceReader(SentenceReader):
         """ids (2, N): words and labels; frames and key of every sentence."""
         path = config.path("file")
         with naming(config, "file"):
-            lines = read_lines(path)
+            sentences, left_out = read_columns(path, inner.text("endSequence", ""), outer.text("endSequence", ""))
+        for number, text in left_out:
+            reason = f"{path}:{number}: {text[:60]!r} has one column; expected a word and its label"
+            self.skipped.append((f"{path.name}:{number}", reason))
         found: list[tuple[int, int]] = []
         lengths: list[int] = []
         keys: list[str] = []
-        for sentence in self._sentences(path, lines, inner.text("endSequence", ""), outer.text("endSequence", "")):
+        for sentence in sentences:
             keys.append(f"{path.name}:{sentence[0][0]}")
             lengths.append(len(sentence))
             for number, word, label in sentence:
@@ -142,27 +146,6 @@ class LUSequenceReader(SentenceReader):
                     raise FormatError(f"{path}:{number}: word {word!r}; expected one of the tokens of {inner.name}")
                 found.append((words[word if word in words else ""], labels[label]))
         return np.array(found, np.int32).reshape(-1, 2).T, lengths, keys
-
-    def _sentences(
-        self, path: Path, lines: list[str], end: str, end_label: str
-    ) -> Iterator[list[tuple[int, str, str]]]:
-        """(line number, word, label) of every token, a list for each sentence."""
-        sentence: list[tuple[int, str, str]] = []
-        for number, line in enumerate(lines, 1):
-            fields = line.split()
-            if len(fields) == 1:
-                reason = f"{path}:{number}: {fields[0][:60]!r} has one column; expected a word and its label"
-                self.skipped.append((f"{path.name}:{number}", reason))
-                continue
-            if fields:
-                sentence.append((number, fields[0], fields[-1]))
-            # A label that ends sentences, such as O, may be that of any word: only where no word says it.
-            ended = not fields or (fields[0] == end if end else fields[-1] == end_label)
-            if ended and sentence:
-                yield sentence
-                sentence = []
-        if sentence:
-            yield sentence
 
 
 def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.ndarray:
