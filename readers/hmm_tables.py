@@ -4,6 +4,8 @@ model state map     `name state state ...`           one model per line, its sta
 transitions         `[state] ln_self ln_forward`     natural logs of the two transition probabilities
 cntkmap             `[state] index`                  graph state name to row of the network's output, from 0
 look-ahead scores   `word score`                     what the graph already holds of each word's language model score
+topology            `model from to ln_p`             ways through a model that is not plain left to right
+tied states         `[state] [senone]`               states that are scored as another one but leave it otherwise
 
 In these files HMM states stand in brackets; here their names are without them, exactly one pair removed: `[sil[2]]`
 is state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
@@ -113,6 +115,56 @@ def read_lookahead(path: str | os.PathLike) -> dict[str, float]:
 
 def write_lookahead(path: str | os.PathLike, scores: Mapping[str, float]) -> None:
     _write(path, ([word, f"{score:.9g}"] for word, score in scores.items()))
+
+
+def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, float], ...]]:
+    """model -> (from, to, ln P(to | from is left)), in file order.
+
+    Places count emitting states from 1; 0 is the entry, one more than the model's states the exit.
+    Raises FormatError for a malformed line, a pair there twice, and probabilities that do not sum to 1.
+    """
+    topology: dict[str, dict[tuple[int, int], float]] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected model from to ln_probability")
+        ways, way = topology.setdefault(fields[0], {}), (int(fields[1]), int(fields[2]))
+        if way in ways or way[0] == way[1] or way[1] == 0:
+            raise FormatError(
+                f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each way once, none to the same "
+                "place or to the entry"
+            )
+        ways[way] = _number(fields[3], path, number)
+    for model, ways in topology.items():
+        for place in {way[0] for way in ways}:
+            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
+            if abs(total - 1) > PROBABILITY_TOLERANCE:
+                raise FormatError(
+                    f"{path}: ways of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
+                )
+    return {
+        model: tuple((start, end, ln) for (start, end), ln in ways.items())
+        for model, ways in _not_empty(topology, path, "model from to ln_probability").items()
+    }
+
+
+def write_topology(path: str | os.PathLike, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
+    _write(path, ([model, str(a), str(b), f"{ln:.9g}"] for model, ways in topology.items() for a, b, ln in ways))
+
+
+def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
+    """state -> the senone it is scored as, in file order.  Raises FormatError as the others do."""
+    tied: dict[str, str] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 2 or not all(map(is_bracketed, fields)):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] [senone]")
+        state, senone = map(strip_brackets, fields)
+        _refuse_second(tied, state, path, number)
+        tied[state] = senone
+    return _not_empty(tied, path, "[state] [senone]")
+
+
+def write_tied_states(path: str | os.PathLike, tied: Mapping[str, str]) -> None:
+    _write(path, ([bracket(state), bracket(senone)] for state, senone in tied.items()))
 
 
 def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,259 @@
+"""Stage one of a triphone graph (6.2.2.1): what it needs of an HTK donor, distilled into four small tables.
+
+state_map     `sil-aa+b aa_s2_4 aa_s3_1 aa_s4_7`   every logical model and its states, left to right
+transitions   `[aa_s2_4] ln_self ln_forward`       of each state
+topology      `sp 0 2 ln_p`                        only of models that can be walked otherwise than left to right
+tied          `[sp_s2] [sil_s3]`                   states with a senone's scores but transitions of their own
+
+The tables are written to one directory; a state map and a transitions file made by other means serve as well.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from readers import hmm_tables
+from readers.errors import GraphError
+from readers.htk_hmm_set import Hmm, HmmSet
+from readers.htk_trees import DecisionTrees, split_triphone
+
+POSSIBLE = 1e-6  # a transition less likely than that is none
+SAME = 1e-4  # transition probabilities that differ by less are alike
+
+
+@dataclass(frozen=True)
+class PhoneModels:
+    """states: logical model -> its states, left to right; transitions: state -> (ln self, ln forward), None: not known;
+    topology: model -> (from, to, ln P(to | from is left)), places counted from 1, 0 the entry, n+1 the exit; models
+    that are not there are walked from left to right; tied: state -> the senone it is scored as, where that is another.
+    """
+
+    states: Mapping[str, tuple[str, ...]]
+    transitions: Mapping[str, tuple[float, float]] | None = None
+    topology: Mapping[str, tuple[tuple[int, int, float], ...]] = field(default_factory=dict)
+    tied: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for model, ways in self.topology.items():
+            if model not in self.states:
+                raise GraphError(f"topology: model '{model}' has no states; expected models of the state map")
+            exit_place = len(self.states[model]) + 1
+            if any(end > exit_place or start >= exit_place for start, end, _ in ways):
+                raise GraphError(f"topology: a place of '{model}' above its exit; expected 0 to {exit_place}")
+        if self.transitions is not None:
+            lacking = [
+                f"{state} of {model}"
+                for model, names in self.states.items()
+                for state in names
+                if state not in self.transitions
+            ]
+            if lacking:
+                more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+                raise GraphError(
+                    f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the "
+                    "state map"
+                )
+
+    @property
+    def senones(self) -> dict[str, str]:
+        """Every state of the models, in order -> the senone it is scored as."""
+        names = dict.fromkeys(state for states in self.states.values() for state in states)
+        return {state: self.tied.get(state, state) for state in names}
+
+    def ways(self, model: str) -> tuple[tuple[int, int, float], ...]:
+        """(from, to, ln P) of a model, whether the topology has it or not."""
+        plain = tuple((place, place + 1, 0.0) for place in range(len(self.states[model]) + 1))
+        return self.topology.get(model, plain)
+
+    def save(self, directory: str | Path) -> None:
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.transitions is not None:
+            hmm_tables.write_transitions(directory / "transitions", self.transitions)
+        if self.topology:
+            hmm_tables.write_topology(directory / "topology", self.topology)
+        if self.tied:
+            hmm_tables.write_tied_states(directory / "tied", self.tied)
+        for name, there in (("transitions", self.transitions), ("topology", self.topology), ("tied", self.tied)):
+            if not there:  # left by an earlier run, it would be read with the new tables
+                (directory / name).unlink(missing_ok=True)
+        hmm_tables.write_state_map(directory / "state_map", self.states)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "PhoneModels":
+        """Read a directory back.  Raises FormatError and GraphError for damaged tables and tables that do not fit."""
+        directory = Path(directory)
+        tables = {
+            "transitions": hmm_tables.read_transitions,
+            "topology": hmm_tables.read_topology,
+            "tied": hmm_tables.read_tied_states,
+        }
+        found = {name: read(directory / name) for name, read in tables.items() if (directory / name).exists()}
+        states = hmm_tables.read_state_map(directory / "state_map")
+        try:
+            return cls(states, **found)
+        except GraphError as fault:
+            raise GraphError(f"{directory}: {fault}") from fault
+
+
+def distil(
+    donor: HmmSet,
+    names: Mapping[str, str] | None = None,
+    trees: DecisionTrees | None = None,
+    contexts: Iterable[str] = (),
+    log: Callable[[str], None] | None = None,
+) -> PhoneModels:
+    """Reduce a donor to its structure.
+
+    names: logical -> physical model (an HMM list), None: every model of the donor stands for itself; trees: give models
+    that the donor lacks their states (their transitions are those of the phone's other models); contexts: phones that
+    may stand beside others: with trees every triphone of these phones is made.  log(line) is told what was averaged.
+    Raises GraphError naming a model that is nowhere, a triphone that is not left to right, and a tree's leaf that is no
+    tied state of the donor.
+    """
+    names = dict(names) if names is not None else {name: name for name in donor.hmms}
+    models = _Distiller(donor, trees)
+    tees = {name for name, hmm in donor.hmms.items() if hmm.is_tee}
+    for logical, physical in sorted(names.items(), key=lambda pair: pair[1] in tees):
+        models.add(logical, physical)  # a senone's transitions are those of sil, not of sp
+    if trees is not None:
+        phones = list(dict.fromkeys(contexts))
+        for phone in dict.fromkeys(phone for phone, _ in trees.trees):
+            for left in phones:
+                for right in phones:
+                    models.add(f"{left}-{phone}+{right}", None)
+    return models.result(log)
+
+
+class _Distiller:
+    def __init__(self, donor: HmmSet, trees: DecisionTrees | None):
+        self.donor, self.trees = donor, trees
+        self.states: dict[str, tuple[str, ...]] = {}
+        self.stays: dict[str, list[float]] = {}  # state -> P(self) in each physical model that has it
+        self.topology: dict[str, tuple] = {}
+        self.tied: dict[str, str] = {}
+        self.counted: set[str] = set()
+
+    def add(self, logical: str, physical: str | None) -> None:
+        """A model; physical None: by the trees, unless it is there already."""
+        if physical is None and logical in self.states:
+            return
+        hmm = self.donor.hmms.get(physical) if physical is not None else None
+        if hmm is not None:
+            self.states[logical] = self._states_of(hmm)
+            if hmm.name in self.topology:
+                self.topology[logical] = self.topology[hmm.name]
+            return
+        if self.trees is None:
+            raise GraphError(
+                f"HMM list: model '{physical}' of '{logical}' is not in the donor; expected its definition, or "
+                "decision trees"
+            )
+        states = self.trees.synthesise(logical)
+        for state in states:
+            if state not in self.donor.macros["s"]:
+                raise GraphError(
+                    f"decision trees: leaf '{state}' is no tied state of the donor; expected its ~s macros"
+                )
+        self.states[logical] = states
+
+    def _states_of(self, hmm: Hmm) -> tuple[str, ...]:
+        """The model's states; counts its transitions when it is met first."""
+        states = tuple(self.donor.state_name(hmm, place) for place in range(len(hmm.states)))
+        left, _, right = split_triphone(hmm.name)
+        if left is not None or right is not None:
+            if hmm.name not in self.counted:
+                if not _is_left_to_right(hmm):
+                    raise GraphError(
+                        f"{hmm.where}: model '{hmm.name}' can be walked otherwise than left to right; expected that of "
+                        "silence models only"
+                    )
+                self.counted.add(hmm.name)
+                for state, stay in zip(states, _stays(hmm)):
+                    self.stays.setdefault(state, []).append(stay)
+            return states
+        return self._context_free(hmm, states)
+
+    def _context_free(self, hmm: Hmm, states: tuple[str, ...]) -> tuple[str, ...]:
+        """States of a model without context; one whose senone leaves otherwise in an earlier model gets a name."""
+        names = list(states)
+        for place, (state, stay) in enumerate(zip(states, _stays(hmm))):
+            known = self.stays.get(state)
+            own = f"{hmm.name}_s{place + 2}"
+            own += "_own" if own in self.donor.macros["s"] else ""
+            if known and abs(known[0] - stay) > SAME and hmm.name not in self.counted:
+                names[place], self.tied[own], self.stays[own] = own, state, [stay]
+            elif own in self.tied:
+                names[place] = own
+            else:
+                self.stays.setdefault(state, []).append(stay)
+        if hmm.name not in self.counted and not _is_left_to_right(hmm):
+            self.topology[hmm.name] = _ways(hmm)
+        self.counted.add(hmm.name)
+        return tuple(names)
+
+    def result(self, log: Callable[[str], None] | None) -> PhoneModels:
+        self._complete_transitions()
+        differing = [state for state, stays in self.stays.items() if max(stays) - min(stays) > SAME]
+        if differing and log:
+            log(
+                f"transitions of {len(differing)} tied states differ between models, the first {differing[0]}: "
+                "their mean stands"
+            )
+        transitions = {}
+        for state in dict.fromkeys(state for states in self.states.values() for state in states):
+            stay = sum(self.stays[state]) / len(self.stays[state])
+            transitions[state] = (math.log(stay) if stay > 0 else -math.inf, math.log1p(-stay))
+        topology = {model: ways for model, ways in self.topology.items() if model in self.states}
+        return PhoneModels(self.states, transitions, topology, self.tied)
+
+    def _complete_transitions(self) -> None:
+        """States that only synthesised models have take the transitions of their phone's other models."""
+        by_place: dict[tuple[str, int], list[float]] = {}
+        for name in self.donor.hmms:
+            hmm = self.donor.hmms[name]
+            for place, stay in enumerate(_stays(hmm)):
+                by_place.setdefault((split_triphone(name)[1], place), []).append(stay)
+        for model, states in self.states.items():
+            for place, state in enumerate(states):
+                if state not in self.stays:
+                    known = by_place.get((split_triphone(model)[1], place))
+                    if not known:
+                        raise GraphError(
+                            f"decision trees: no model of the phone of '{model}' in the donor has a state {place + 2}; "
+                            "expected one to take transitions from"
+                        )
+                    self.stays[state] = [sum(known) / len(known)]
+
+
+def _stays(hmm: Hmm) -> list[float]:
+    """P(self) of each emitting state, less than 1.  Raises GraphError for a state that is never left."""
+    stays = []
+    for place in range(1, hmm.num_states - 1):
+        row = hmm.transitions.matrix[place]
+        stay = float(row[place] / row.sum())
+        if stay > 1 - POSSIBLE:
+            raise GraphError(f"{hmm.where}: state {place + 1} of '{hmm.name}' is never left; expected a way out")
+        stays.append(stay)
+    return stays
+
+
+def _is_left_to_right(hmm: Hmm) -> bool:
+    matrix = hmm.transitions.matrix
+    return all(
+        matrix[i, j] <= POSSIBLE
+        for i in range(hmm.num_states - 1)
+        for j in range(1, hmm.num_states)
+        if j not in (i, i + 1)
+    )
+
+
+def _ways(hmm: Hmm) -> tuple[tuple[int, int, float], ...]:
+    ways = []
+    for i in range(hmm.num_states - 1):
+        row = hmm.transitions.matrix[i].copy()
+        row[i] = 0.0  # staying is the state's own transition
+        row[row <= POSSIBLE] = 0.0
+        ways += [(i, j, math.log(row[j] / row.sum())) for j in range(1, hmm.num_states) if row[j] > 0]
+    return tuple(ways)
