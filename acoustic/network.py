@@ -124,7 +124,8 @@ class Network:
         """The shape that follows from the node's operands, as far as a delay has one.  Raises ShapeError."""
         known = node.operands if not node.delay else [one for one in node.operands if one and one.name in self.shapes]
         shape = node.infer_shape(*(self.shapes[operand.name] for operand in known))
-        if node.delay and shape.cols is not None:
+        one_per_frame = node.delay or (node.along_sequences and not node.sums_frames)
+        if one_per_frame and shape.cols is not None:
             raise node.shape_error([shape], "one column per frame")
         fewest = 0 if _may_be_open(node) else 1
         if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
@@ -166,7 +167,7 @@ class Network:
 
     def delays(self) -> list[Node]:
         """The nodes that look at other frames of a sequence; a network with any of them is recurrent."""
-        return [node for node in self.nodes.values() if node.is_delay]
+        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
         """The lists of nodes with a special part, by list name."""

@@ -29,6 +29,8 @@ class Sequences:
         self._begin = self._end = np.zeros((0, 0), int)
         self._usable: dict[int, Any] = {}
         self._held: dict[str, Any] = {}
+        self._whole = False  # whether no sequence goes on from the minibatch before, or in the next
+        self._reversal: Any = None
 
     def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
         """Take up the next minibatch.  Raises ShapeError if it does not fit, ModelError if it goes on with nothing."""
@@ -55,6 +57,8 @@ class Sequences:
         self.layout, self.num_steps, self.num_slots = layout, steps, slots
         self.gaps = gaps.ravel() if gaps.any() else None
         self._usable.clear()
+        self._reversal = None
+        self._whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all())
 
     def forget(self) -> None:
         """What comes next goes on with nothing."""
@@ -68,6 +72,19 @@ class Sequences:
             room = step - self._begin >= delay if delay > 0 else self._end - step >= -delay
             self._usable[delay] = self.xp.asarray(room & self._frames)
         return self._usable[delay]
+
+    def reversal(self) -> Any:
+        """(N,) int: for every column the one that is there when each sequence is reversed; gaps stay where they are.
+
+        None when a sequence is not whole.
+        """
+        if not self._whole:
+            return None
+        if self._reversal is None:
+            step = np.arange(self.num_steps)[:, np.newaxis]
+            steps = np.where(self._frames, self._begin + self._end - step, step)
+            self._reversal = self.xp.asarray((steps * self.num_slots + np.arange(self.num_slots)).ravel())
+        return self._reversal
 
     def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
         """(rows, delay * S): what a node delays of the steps before this minibatch, zeros where there was nothing."""

@@ -35,9 +35,9 @@ every_type = pytest.mark.parametrize("node", list(registered_nodes()), ids=lambd
 def computed_types():
     """The registered types that are computed in a pass, without delays and sockets, which want sequences.
 
-    See test_loops.py and test_pair_engine.py.
+    See test_loops.py, test_time_reverse.py and test_pair_engine.py.
     """
-    given = ("is_input", "is_stored", "is_delay", "is_socket")
+    given = ("is_input", "is_stored", "is_delay", "along_sequences", "is_socket")
     return {node.type_name for node in registered_nodes() if not any(getattr(node, one) for one in given)}
 
 
