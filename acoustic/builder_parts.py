@@ -135,7 +135,7 @@ Options = TypeVar("Options", bound=BuilderOptions)
 
 
 def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> Options:
-    """What `make` gives of the common keys of a SimpleNetworkBuilder block and of `more`.
+    """What `make` gives of the common keys of a SimpleNetworkBuilder block and of `more`, which goes before them.
 
     Raises ConfigError with file and line, for an OptionFault too.
     """
@@ -149,20 +149,20 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
             f"{builder.where('outputLayerSize')}: outputLayerSize is {output}; expected the last of layerSizes"
         )
     training = builder.text("trainingCriterion", "CrossEntropyWithSoftmax")
+    common = {
+        "layer_sizes": tuple(sizes),
+        "layer_types": tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",),
+        "training_criterion": training,
+        "eval_criterion": builder.text("evalCriterion", training),
+        "init_scale": builder.float("initValueScale", 1.0),
+        "uniform_init": builder.bool("uniformInit", True),
+        "normalise_features": builder.bool("applyMeanVarNorm", False),
+        "with_prior": builder.bool("needPrior", False),
+        "with_dropout": builder.bool("addDropoutNodes", False),
+        "words": order,
+    }
     try:
-        return make(
-            layer_sizes=tuple(sizes),
-            layer_types=tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",),
-            training_criterion=training,
-            eval_criterion=builder.text("evalCriterion", training),
-            init_scale=builder.float("initValueScale", 1.0),
-            uniform_init=builder.bool("uniformInit", True),
-            normalise_features=builder.bool("applyMeanVarNorm", False),
-            with_prior=builder.bool("needPrior", False),
-            with_dropout=builder.bool("addDropoutNodes", False),
-            words=order,
-            **more,
-        )
+        return make(**(common | more))
     except OptionFault as fault:
         raise ConfigError(f"{builder.where(fault.key)}: {builder.full_name(fault.key)}: {fault.text}") from None
 
@@ -178,11 +178,11 @@ def add_input(network: Network, options: BuilderOptions) -> Node:
     return network.add("PerDimMeanVarNormalization", "MVNormalizedFeatures", features, mean, deviation)
 
 
-def add_lookup(network: Network, options: BuilderOptions, features: Node) -> Node:
+def add_lookup(network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable") -> Node:
     """The table and what it gives for each word of the input, one above the other."""
     words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
     table = network.add("LearnableParameter", "E0", rows=rows, cols=words, **options.initial())
-    return network.add("LookupTable", "LookupTable", table, features)
+    return network.add("LookupTable", name, table, features)
 
 
 def add_labels(network: Network, rows: int) -> Node:

@@ -73,12 +73,7 @@ class SimpleRnnOptions(RecurrentOptions):
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
-        top = _bottom(network, self)
-        for layer in range(self.first_layer, self.num_hidden):
-            recurrent = layer + 1 in self.recurrent_layers
-            top = add_rnn_layer(network, self, layer, top) if recurrent else add_layer(network, self, layer, top)
-            top = _dropped(network, self, layer, top)
-        _top(network, self, top, ("criterion", "eval"))
+        add_top(network, self, add_rnn_layers(network, self), ("criterion", "eval"))
         return network
 
 
@@ -95,15 +90,7 @@ class LstmOptions(RecurrentOptions):
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
-        top = _bottom(network, self)
-        for layer in range(self.first_layer, self.num_hidden):
-            if layer == self.first_layer or layer + 1 in self.recurrent_layers:
-                component = 0 if layer == self.first_layer else layer  # so the tool counts them
-                top = add_lstm_layer(network, self, layer, top, component)
-            else:
-                top = add_layer(network, self, layer, top)
-            top = _dropped(network, self, layer, top)
-        _top(network, self, top)
+        add_top(network, self, add_lstm_layers(network, self))
         return network
 
 
@@ -141,6 +128,29 @@ def lstm_options(builder: Config) -> LstmOptions:
     return read_options(builder, LstmOptions, **recurrent_settings(builder), **gate_settings(builder))
 
 
+def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
+    """Input and hidden layers of simple recurrent networks; returns the last one."""
+    top = add_bottom(network, options)
+    for layer in range(options.first_layer, options.num_hidden):
+        recurrent = layer + 1 in options.recurrent_layers
+        top = add_rnn_layer(network, options, layer, top) if recurrent else add_layer(network, options, layer, top)
+        top = add_dropout(network, options, layer, top)
+    return top
+
+
+def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
+    """Input and hidden layers of LSTM networks; returns the last one."""
+    top = add_bottom(network, options)
+    for layer in range(options.first_layer, options.num_hidden):
+        if layer == options.first_layer or layer + 1 in options.recurrent_layers:
+            component = 0 if layer == options.first_layer else layer  # so the tool counts them
+            top = add_lstm_layer(network, options, layer, top, component)
+        else:
+            top = add_layer(network, options, layer, top)
+        top = add_dropout(network, options, layer, top)
+    return top
+
+
 def add_layer(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
     """Hidden layer `layer`, counted from 0, without recurrence: H = f(U x + B)."""
     product = _product(network, options, layer, x)
@@ -154,7 +164,7 @@ def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: No
     rows = options.layer_sizes[layer + 1]
     product = _product(network, options, layer, x)
     recurrent = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=rows, **options.initial())
-    past = _delay(network, options, f"PastH{layer + 1}", rows)
+    past = add_delay(network, options, f"PastH{layer + 1}", rows)
     again = network.add("Times", f"W{layer}*PastH{layer + 1}", recurrent, past)
     top = _squashed(network, options, layer, product, again)
     network.connect(past, top)
@@ -194,7 +204,7 @@ def add_lstm_layer(
         parameter("WH", gate, rows)
         if gate != "c":
             parameter("WC", gate, 1)
-    past_h, past_c = (_delay(network, options, f"{prefix}Past{one}{layer + 1}", rows) for one in "HC")
+    past_h, past_c = (add_delay(network, options, f"{prefix}Past{one}{layer + 1}", rows) for one in "HC")
 
     def gate_of(gate: str, cell: Node | None) -> Node:
         up = gate.upper()
@@ -217,16 +227,18 @@ def add_lstm_layer(
     return top
 
 
-def _bottom(network: Network, options: RecurrentOptions) -> Node:
+def add_bottom(network: Network, options: RecurrentOptions, lookup: str = "LookupTable") -> Node:
+    """The features, or what the lookup table, a node of that name, gives for them."""
     features = add_input(network, options)
-    return add_lookup(network, options, features) if options.words else features
+    return add_lookup(network, options, features, lookup) if options.words else features
 
 
-def _dropped(network: Network, options: RecurrentOptions, layer: int, top: Node) -> Node:
+def add_dropout(network: Network, options: RecurrentOptions, layer: int, top: Node) -> Node:
+    """The layer's values with dropout, if there is to be any."""
     return network.add("Dropout", f"DropH{layer + 1}", top) if options.with_dropout else top
 
 
-def _top(network: Network, options: RecurrentOptions, top: Node, criteria: Sequence[str] = ()) -> None:
+def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Sequence[str] = ()) -> None:
     """Output layer, without a bias as in the tool, criteria, and what a decoder wants."""
     rows, columns = options.layer_sizes[-1], network.shapes[top.name].rows
     weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=columns, **options.initial())
@@ -253,7 +265,7 @@ def _squashed(network: Network, options: BuilderOptions, layer: int, product: No
     return network.add(kind, f"H{layer + 1}", total) if kind else total
 
 
-def _delay(network: Network, options: RecurrentOptions, name: str, rows: int) -> Node:
+def add_delay(network: Network, options: RecurrentOptions, name: str, rows: int, steps: int = 1) -> Node:
     """A PastValue that is connected when what it delays is there."""
-    settings = {"rows": rows, "defaultHiddenActivity": options.default_activity}
+    settings = {"rows": rows, "defaultHiddenActivity": options.default_activity, "timeStep": steps}
     return network.add_node("PastValue", name, [None], settings)

@@ -17,6 +17,14 @@ from acoustic.builder_parts import (
     add_scaled_likelihood,
     read_options,
 )
+from acoustic.language_model_builder import (
+    CLASS_LM_KEYS,
+    CLASS_LSTM_KEYS,
+    LOG_BILINEAR_KEYS,
+    class_lm_options,
+    class_lstm_options,
+    log_bilinear_options,
+)
 from acoustic.network import Network
 from acoustic.node import Node
 from acoustic.recurrent_builder import LSTM_KEYS, RECURRENT_KEYS, lstm_options, simple_rnn_options
@@ -52,11 +60,11 @@ KINDS: dict[str, NetworkKind] = {
     "SIMPLENET": NetworkKind((), lambda builder: read_options(builder, SimpleNetworkOptions)),
     "SIMPLERNN": NetworkKind(RECURRENT_KEYS, simple_rnn_options),
     "LSTM": NetworkKind(LSTM_KEYS, lstm_options),
+    "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
+    "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
+    "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
 }
 KINDS_NOT_BUILT = {  # names of the tool, and what they are
-    "CLASSLM": "class-based language models",
-    "CLASSLSTM": "class-based language models",
-    "LBLM": "log-bilinear language models",
     "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
     "CLSTM": "LSTMs with a second input",
@@ -66,18 +74,12 @@ KINDS_NOT_BUILT = {  # names of the tool, and what they are
     "BIDIRECTIONALLSTM": "networks of 2015; BLSTM of NDL is one",
 }
 KEYS_NOT_BUILT = {
-    "maOrder": "moving averages of the input",
     "streamSizes": "several input streams",
     "lookupTableOrderSizes": "several input streams",
     "labelEmbeddingSize": "networks that embed labels",
     "auxfeatdim": "a second input",
     "directConnect": "connections past hidden layers",
-    "word2cls": "class-based language models",
-    "cls2index": "class-based language models",
-    "vocabSize": "class-based language models",
-    "nbrClass": "class-based language models",
     "noise_number": "noise-contrastive estimation",
-    "nodeType": "class-based language models",
 }
 
 
