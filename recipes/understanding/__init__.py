@@ -1,0 +1,1 @@
+"""Spoken language understanding: the slots of flight queries, tagged by an LSTM."""

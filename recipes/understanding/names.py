@@ -1,0 +1,49 @@
+"""The names of data/names.txt, and which of them the training never sees."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from readers.errors import FormatError
+from readers.text import read_lines
+from recipes.understanding.grammar import Names
+
+NAMES = Path(__file__).parent / "data" / "names.txt"
+# Of every ten names of these kinds, those at these places are in development or in test queries alone.
+HELD_OUT_KINDS = ("city", "airline", "airport")
+HELD_OUT_PLACES = {"dev": (3,), "test": (6, 8)}
+EVERY = 10
+
+
+def read_names(path: Path = NAMES) -> dict[str, list[str]]:
+    """kind: names.  Raises FormatError."""
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        kind, tab, name = line.rstrip("\n").partition("\t")
+        if not tab or not name.strip() or name in found.get(kind, ()):
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `kind TAB name`, each once")
+        found.setdefault(kind, []).append(name)
+    return found
+
+
+def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
+    """What the queries of `train`, `dev` or `test` may name."""
+    places = {
+        kind: [n for n in range(len(listed)) if _owner(kind, n) in (None, part)] for kind, listed in names.items()
+    }
+    return Names({kind: [names[kind][place] for place in kept] for kind, kept in places.items()}, places)
+
+
+def held_out(part: str, names: Mapping[str, Sequence[str]]) -> set[str]:
+    """The names that only this part's queries have."""
+    return {name for kind, listed in names.items() for n, name in enumerate(listed) if _owner(kind, n) == part}
+
+
+def _owner(kind: str, place: int) -> str | None:
+    """The part that alone may name it; None: all may."""
+    if kind in HELD_OUT_KINDS:
+        for part, places in HELD_OUT_PLACES.items():
+            if place % EVERY in places:
+                return part
+    return None

@@ -1,0 +1,89 @@
+"""What the training gave after every epoch, and which slots are taken for which."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from readers.files import atomic_write
+
+MOST_LABELS = 24  # in the matrix: those with the most errors
+
+
+def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> None:
+    """A PNG: F1 of the development queries after each epoch above the criterion of training and development queries.
+
+    history: as acoustic.training.log.read_history gives; f1 in percent.
+    """
+    figure = _figure(5.6, 5.6)
+    above, below = figure.subplots(2, 1, sharex=True)
+    epochs = [row["epoch"] for row in history]
+    above.plot(range(1, len(f1) + 1), f1, marker="o", markersize=3, color="tab:green", linewidth=1)
+    above.set_ylabel("F1, development (%)")
+    for part, label, colour in (
+        ("training", "training", "tab:blue"),
+        ("validation", "development", "tab:orange"),
+    ):
+        values = [next(iter(row[part].values())) for row in history]
+        below.plot(epochs, values, marker="o", markersize=3, color=colour, linewidth=1, label=label)
+    below.set_yscale("log")
+    below.set_ylabel("cross entropy of a word")
+    below.set_xlabel("epoch")
+    below.legend()
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+    _save(figure, path)
+
+
+def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
+    """A PNG: rows are the true labels, columns those found, of the MOST_LABELS labels with most errors.
+
+    labels: how often for each (true, found).  The diagonal is left out.
+    """
+    names, counts = confusion_matrix(labels)
+    figure = _figure(8.4, 7.4)
+    axes = figure.add_subplot()
+    axes.set_title("wrong labels, words" if names else "no wrong labels", fontsize=10)
+    if names:
+        image = axes.imshow(np.where(counts > 0, counts, np.nan), cmap="viridis_r", vmin=0)
+        figure.colorbar(image, ax=axes, shrink=0.6)
+        for (row, column), count in np.ndenumerate(counts):
+            if count:
+                shade = "white" if count > counts.max() / 2 else "black"
+                axes.text(column, row, str(count), ha="center", va="center", fontsize=7, color=shade)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set_xlabel("found")
+    axes.set_ylabel("true")
+    _save(figure, path)
+
+
+def confusion_matrix(labels: Mapping[tuple[str, str], int], most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
+    """(labels, counts (labels, labels) of words: true, found); sorted by slot, the diagonal 0."""
+    errors: Counter[str] = Counter()
+    for (true, found), count in labels.items():
+        if true != found:
+            errors.update({true: count})
+            errors.update({found: count})
+    chosen = sorted(sorted(errors, key=lambda name: (-errors[name], name))[:most], key=lambda name: (name[1:], name))
+    place = {name: number for number, name in enumerate(chosen)}
+    counts = np.zeros((len(chosen), len(chosen)), np.int64)
+    for (true, found), count in labels.items():
+        if true != found and true in place and found in place:
+            counts[place[true], place[found]] = count
+    return chosen, counts
+
+
+def _figure(width: float, height: float):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure, path: Path) -> None:
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)

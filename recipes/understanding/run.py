@@ -1,0 +1,189 @@
+"""Slot tagging of flight queries by an LSTM (CNTK book, 7.4): where from, where to, when, with whom.
+
+worked example:
+  argonaut recipe understanding --out exp/slu
+makes 5,000 queries from a grammar, trains, tags other queries, some with names that it has never seen, and ends with
+the pictures it drew and the phrase-level F1 that conlleval would give:
+  F1 97.1% (test, 900 queries, 3977 phrases, lstm after 9 of 10 epochs)
+
+  argonaut recipe understanding --data ~/corpora/atis --out exp/atis
+does the same with the files of ATIS that you have.
+"""
+
+import argparse
+import json
+from functools import cached_property
+from pathlib import Path
+
+from readers.errors import ConfigError
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+NETWORKS = {
+    "lstm": "the book's LSTM of 300 cells",
+    "blstm": "two LSTMs of 150 cells, one from each end",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--networks", metavar="NAMES", default="lstm",
+        help="all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()) + "; default lstm",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="over the configuration, such as SGD=[maxEpochs=20] (repeat)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
+def parse_networks(text: str) -> list[str]:
+    """Names in the order of NETWORKS.  Raises ConfigError."""
+    names = list(NETWORKS) if text == "all" else text.replace(":", ",").split(",")
+    for name in names:
+        if name not in NETWORKS:
+            raise ConfigError(f"command line: --networks {name}; expected all, or some of {','.join(NETWORKS)}")
+    return [name for name in NETWORKS if name in names]
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`, a network's in its folder."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.corpus: Path | None = arguments.data
+        self.out: Path = arguments.out
+        self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.networks = parse_networks(arguments.networks)
+        self.data = self.out / "data"
+        if self.corpus is not None:
+            self.parts  # noqa: B018  (a fault of the corpus is told before anything is written)
+
+    def settings(self) -> dict:
+        return {"data": str(self.corpus or ""), "seed": self.seed, "overrides": self.overrides}
+
+    def stages(self) -> list[Stage]:
+        stages = [Stage("data", "queries, words and labels", self.write_data)]
+        for name in self.networks:
+            stages += [
+                Stage(f"{name}-train", NETWORKS[name], lambda name=name: self.train(name), needs=("data",),
+                      work=self.out / name / "model"),
+                Stage(f"{name}-choose", "F1 on the development queries after every epoch",
+                      lambda name=name: self.choose(name), needs=(f"{name}-train",)),
+                Stage(f"{name}-tag", "slots of the test queries", lambda name=name: self.tag(name),
+                      needs=(f"{name}-choose",)),
+                Stage(f"{name}-score", "precision, recall, F1, and pictures", lambda name=name: self.score(name),
+                      needs=(f"{name}-tag",)),
+            ]  # fmt: skip
+        return stages
+
+    @cached_property
+    def parts(self):
+        from recipes.understanding.corpus import read_corpus
+        from recipes.understanding.queries import NUM_QUERIES, make_queries
+
+        return make_queries(NUM_QUERIES, self.seed) if self.corpus is None else read_corpus(self.corpus)
+
+    def write_data(self) -> None:
+        from recipes.understanding.tables import sizes, write_tables
+
+        write_tables(self.data, self.parts)
+        counts = ", ".join(f"{part} {len(queries)}" for part, queries in self.parts.items())
+        print(f"queries: {counts}; {sizes(self.data)['input']} words, {sizes(self.data)['output']} labels", flush=True)
+
+    def cntk(self, name: str, *settings: str) -> int:
+        from recipes.understanding.tables import sizes
+
+        known = sizes(self.data)
+        return command(
+            "cntk", f"configFile={CONFIG / 'understanding.cntk'}", f"ConfigDir={CONFIG}", f"DataDir={self.data}",
+            f"ExpDir={self.out}", f"InputDim={3 * known['input']}", f"NumWords={known['input']}",
+            f"LabelDim={known['output']}", f"modelPath={self.model(name)}", f"randomSeed={self.seed}", *settings,
+            *self.overrides,
+        )  # fmt: skip
+
+    def model(self, name: str, epoch: int | None = None) -> Path:
+        """That of an epoch, or the last one."""
+        last = self.out / name / "model" / "slu"
+        return last if epoch in (None, self.num_epochs(name)) else Path(f"{last}.{epoch}")
+
+    def history(self, name: str) -> list[dict]:
+        from acoustic.training.log import read_history
+
+        return read_history(f"{self.out / name / 'model' / 'slu'}.history.jsonl")
+
+    def num_epochs(self, name: str) -> int:
+        rows = self.history(name)
+        return rows[-1]["epoch"] if rows else 0
+
+    def train(self, name: str) -> int:
+        return self.cntk(name, f"command={name.upper()}")
+
+    def write_tags(self, name: str, part: str, epoch: int, path: Path) -> int:
+        return self.cntk(
+            name, "command=Tag", f"Part={part}", f"TagFile={path}", f"Tag=[modelPath={self.model(name, epoch)}]"
+        )
+
+    def choose(self, name: str) -> int:
+        """Leaves epochs.json: F1 of the development queries after each epoch, and which epoch is taken."""
+        from readers.files import atomic_write
+
+        lost, f1 = 0, []
+        for epoch in range(1, self.num_epochs(name) + 1):
+            path = self.out / name / "dev" / f"tags.{epoch}.txt"
+            lost |= self.write_tags(name, "dev", epoch, path)
+            f1.append(self.score_of("dev", path).f1)
+            print(f"epoch {epoch}: F1 {f1[-1]:.2f}%", flush=True)
+        best = f1.index(max(f1)) + 1  # the first of equals
+        with atomic_write(self.out / name / "epochs.json", "w") as file:
+            json.dump({"f1": f1, "best": best}, file)
+        return lost
+
+    def chosen(self, name: str) -> dict:
+        return json.loads((self.out / name / "epochs.json").read_text(encoding="utf-8"))
+
+    def tag(self, name: str) -> int:
+        return self.write_tags(name, "test", self.chosen(name)["best"], self.tags(name))
+
+    def tags(self, name: str) -> Path:
+        return self.out / name / "test.tags.txt"
+
+    def score(self, name: str) -> None:
+        from readers.files import atomic_write
+        from recipes.understanding.pictures import draw_confusions, draw_epochs
+
+        score = self.score_of("test", self.tags(name))
+        with atomic_write(self.out / name / "test.score.txt", "w") as file:
+            file.write(score.report())
+        draw_epochs(self.history(name), self.chosen(name)["f1"], self.picture(name, "epochs"))
+        draw_confusions(score.labels, self.picture(name, "confusions"))
+
+    def picture(self, name: str, what: str) -> Path:
+        return self.out / name / "pictures" / f"{what}.png"
+
+    def score_of(self, part: str, tags: Path, only_unseen: bool = False):
+        """The Score of some tags; only_unseen: of those queries alone that have a word that no training query has."""
+        from recipes.understanding.conlleval import score
+        from recipes.understanding.tables import known_words, query_file, read_queries, read_tags
+
+        queries, known = read_queries(query_file(self.data, part)), known_words(self.data)
+        return score(
+            ([label for _, label in query], found)
+            for query, found in zip(queries, read_tags(tags, queries))
+            if not only_unseen or any(word not in known for word, _ in query)
+        )
+
+    def closing(self) -> None:
+        for name in self.networks:
+            chosen, score = self.chosen(name), self.score_of("test", self.tags(name))
+            unseen = self.score_of("test", self.tags(name), only_unseen=True)
+            print("pictures:", *(self.picture(name, what) for what in ("epochs", "confusions")))
+            print("scores of every slot:", self.out / name / "test.score.txt")
+            print(f"F1 {unseen.f1:.1f}% (the {unseen.num_sentences} of them with words not in the training, {name})")
+            print(
+                f"F1 {score.f1:.1f}% (test, {score.num_sentences} queries, {score.total.in_reference} phrases, "
+                f"{name} after {chosen['best']} of {len(chosen['f1'])} epochs)"
+            )
