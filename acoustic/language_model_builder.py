@@ -79,15 +79,9 @@ class ClassOptions(RecurrentOptions):
 
 @dataclass(frozen=True)
 class ClassLstmOptions(LstmOptions, ClassOptions):
-    """The same with LSTM layers over a table that is looked up for the words (CLASSLSTM)."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.words:
-            sizes = f"{self.layer_sizes[0]}:100:200:{self.vocabulary}"
-            raise OptionFault(
-                "lookupTableOrder", f"0; expected 1 or more for CLASSLSTM, and layerSizes such as {sizes}"
-            )
+    """The same with LSTM layers (CLASSLSTM), over a table that is looked up for the words, or over the words, as in the
+    book's 7.3, which the tool refuses: its products of a matrix and words are no sparse ones.
+    """
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
