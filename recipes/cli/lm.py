@@ -1,4 +1,4 @@
-"""Estimate an n-gram language model in ARPA form, or tell how well one predicts a text.
+"""Estimate an n-gram language model in ARPA form, tell how well a model predicts a text, or rescore with a network.
 
 worked example:
   argonaut lm estimate --text train.txt --dict an4.dict --order 3 --method kn -o lm.arpa
@@ -10,6 +10,12 @@ the second ends with
 
 Where text is scarce, a class n-gram mixed in helps: with --order 5 --classes 24 the same gives perplexity 14.74.
 
+  argonaut lm perplexity --model lstm.dnn --words vocabulary --lm lm.arpa --text heldout.txt
+mixes a network that was trained as language model with the n-gram, half and half;
+  argonaut lm nbest --lattices exp/an4/decode/lattices/test.index -o test.nbest
+  argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 12 --mlf test.mlf
+takes the best hypotheses out of lattices that argon wrote, and chooses anew among them with the network.
+
 A text has one sentence a line, words separated by blanks, without <s> and </s>.
 """
 
@@ -17,12 +23,20 @@ import argparse
 import math
 
 from readers.errors import ConfigError, FormatError
+from recipes.cli import lm_network
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_estimate(actions.add_parser("estimate", help="estimate a model", description=__doc__, **_FORM))
     _add_perplexity(actions.add_parser("perplexity", help="score a text", description=__doc__, **_FORM))
+    for name, add, text in (
+        ("nbest", lm_network.add_nbest, "hypotheses out of lattices"),
+        ("rescore", lm_network.add_rescore, "choose anew among hypotheses, with a network"),
+    ):
+        parser = actions.add_parser(name, help=text, description=__doc__, **_FORM)
+        parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
+        add(parser)
 
 
 _FORM = {"formatter_class": argparse.RawDescriptionHelpFormatter}
@@ -64,11 +78,18 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
 
 def _add_perplexity(parser: argparse.ArgumentParser) -> None:
     _add_texts(parser)
-    parser.add_argument("--lm", metavar="FILE", required=True, help="ARPA language model, plain or .gz")
+    parser.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
+    lm_network.add_network_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return {"estimate": run_estimate, "perplexity": run_perplexity}[arguments.action](arguments)
+    actions = {
+        "estimate": run_estimate,
+        "perplexity": run_perplexity,
+        "nbest": lm_network.run_nbest,
+        "rescore": lm_network.run_rescore,
+    }
+    return actions[arguments.action](arguments)
 
 
 def run_estimate(arguments: argparse.Namespace) -> int:
@@ -104,7 +125,12 @@ def run_perplexity(arguments: argparse.Namespace) -> int:
     from decoder.language_model import LanguageModel, perplexity
     from readers.arpa import read_arpa
 
-    result = perplexity(LanguageModel.from_arpa(read_arpa(arguments.lm)), read_sentences(arguments))
+    if not arguments.lm and not arguments.model:
+        raise ConfigError("command line: neither --lm nor --model; expected an n-gram, a network, or both")
+    if arguments.model:
+        result = lm_network.network_perplexity(arguments, read_sentences(arguments))
+    else:
+        result = perplexity(LanguageModel.from_arpa(read_arpa(arguments.lm)), read_sentences(arguments))
     for what, words in (("unknown to the model", result.unknown), ("of probability 0", result.impossible)):
         if words:
             shown = words if arguments.verbose else words[:10]

@@ -15,7 +15,7 @@ COMMANDS = {
     "hcopy": "audio files to HTK feature files, by an HCopy configuration",
     "cntk": "train, test or write a computational network, by a configuration file",
     "graph": "build a decoding graph from dictionary, HMM states and language model",
-    "lm": "estimate an n-gram language model, or report its perplexity",
+    "lm": "estimate an n-gram language model, report perplexities, rescore n-best lists",
     "argon": "decode features or audio to an MLF and lattices",
     "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
     "recipe": "run a whole recipe: simple2d, an4, timit",

@@ -1,0 +1,159 @@
+"""The actions of `argonaut lm` that use a network as language model, and n-best lists: nbest, rescore, perplexity."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from readers.errors import ArgonautError, ConfigError, FormatError
+
+DEFAULT_WEIGHT = 0.5
+
+
+def add_network_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a network as language model")
+    group.add_argument("--model", metavar="FILE", help="network that was trained with LMSequenceReader")
+    group.add_argument("--words", metavar="FILE", help="its vocabulary, the reader's wordclass")
+    group.add_argument("--unk", metavar="WORD", default="<unk>", help="its unknown word (default <unk>)")
+    group.add_argument(
+        "--weight", type=float, default=DEFAULT_WEIGHT, metavar="X", help="of the network against the n-gram (0.5)"
+    )
+
+
+def add_nbest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lattices", metavar="INDEX", required=True, help="PREFIX.index, that argon wrote")
+    parser.add_argument("-n", "--number", type=int, default=100, metavar="N", help="hypotheses of each (default 100)")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="n-best lists to write")
+
+
+def add_rescore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nbest", metavar="FILE", required=True, help="lists `utterance acoustic lm number word ...`")
+    parser.add_argument("--lm", metavar="FILE", help="n-gram to mix with word by word (default: the lists' own scores)")
+    parser.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
+    parser.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="lists to write, the best hypothesis first")
+    parser.add_argument("--mlf", metavar="FILE", help="words of the best hypotheses to write")
+    add_network_options(parser)
+
+
+def run_nbest(arguments: argparse.Namespace) -> int:
+    """Exit status 1 when some lattices were lost, 2 when all."""
+    from decoder.nbest import nbest
+    from readers.files import require_writable
+    from readers.nbest import write_nbest
+    from readers.report import RunReport
+    from readers.slf import read_slf
+    from recipes.cli.console import one_line, progress_display, show_losses
+
+    if arguments.number < 1:
+        raise ConfigError(f"command line: -n {arguments.number}; expected at least 1")
+    require_writable(arguments.output)
+    entries = read_index(arguments.lattices)
+    report, lists, scales = RunReport("lattices"), {}, set()
+    with progress_display("n-best", "lattices") as show:
+        for done, (name, path) in enumerate(entries, 1):
+            try:
+                lattice = read_slf(path)
+                lists[name] = nbest(lattice, arguments.number)
+                scales.add(lattice.scale("lmscale", 1.0))
+                report.done()
+            except (ArgonautError, OSError) as fault:
+                report.fail(name, one_line(fault))
+            show(done, len(entries))
+    show_losses(report, f"{arguments.output}.report", arguments.verbose)
+    report.write(f"{arguments.output}.report")
+    if lists:
+        write_nbest(arguments.output, lists)
+    count = sum(map(len, lists.values()))
+    scale = f"; rescore with --lm-scale {scales.pop():g}" if len(scales) == 1 else ""
+    print(f"{arguments.output}: {count} hypotheses; {report.summary()}{scale}")
+    return report.exit_status
+
+
+def read_index(path: str) -> list[tuple[str, Path]]:
+    """(utterance, lattice file) of every line `number<TAB>utterance`; raises FormatError."""
+    from readers.text import read_lines
+
+    prefix = path.removesuffix(".index")
+    entries = []
+    for number, line in enumerate(read_lines(path), 1):
+        which, tab, name = line.partition("\t")
+        if not tab or not which.isdecimal() or not name.strip():
+            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `number<TAB>utterance`, as argon writes it")
+        entries.append((Path(name.strip()).name, Path(f"{prefix}{which}.lat")))
+    if not entries:
+        raise FormatError(f"{path}: no lattices; expected at least one")
+    return entries
+
+
+def run_rescore(arguments: argparse.Namespace) -> int:
+    from decoder.rescoring import RescoringOptions, best_words, rescore, sentence_logs
+    from readers.files import require_writable
+    from readers.mlf import Label, write_mlf
+    from readers.nbest import read_nbest, write_nbest
+
+    if not arguments.output and not arguments.mlf:
+        raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
+    for path in filter(None, (arguments.output, arguments.mlf)):
+        require_writable(path)
+    options = RescoringOptions(arguments.weight, arguments.lm_scale, arguments.word_penalty)
+    scorer = open_scorer(arguments)
+    lists = read_nbest(arguments.nbest)
+    sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
+    new = dict(zip(sentences, score_sentences(scorer, sentences)))
+    old = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), sentences))) if arguments.lm else None
+    found = rescore(lists, new, options, old)
+    if arguments.output:
+        write_nbest(arguments.output, found)
+    best, before = best_words(found), best_words(lists)
+    if arguments.mlf:
+        write_mlf(arguments.mlf, ((f"*/{name}.rec", [Label(None, None, w) for w in best[name]]) for name in best))
+    changed = sum(best[name] != before[name] for name in best)
+    print(f"{arguments.output or arguments.mlf}: {len(lists)} lists, {len(sentences)} sentences, {changed} changed")
+    return 0
+
+
+def network_perplexity(arguments: argparse.Namespace, sentences: list[list[str]]):
+    """Perplexity of the network, mixed with the n-gram where --lm names one."""
+    import numpy as np
+
+    from decoder.language_model import Perplexity
+    from decoder.rescoring import RescoringOptions, mix_logs, sentence_logs
+
+    RescoringOptions(arguments.weight)
+    scorer = open_scorer(arguments)
+    logs = score_sentences(scorer, sentences)
+    if arguments.lm:
+        old = sentence_logs(open_ngram(arguments.lm), sentences)
+        logs = [mix_logs(*pair, arguments.weight) for pair in zip(logs, old)]
+    return Perplexity(
+        num_sentences=len(sentences),
+        num_words=sum(map(len, sentences)),
+        num_as_unknown=sum(not scorer.is_known(word) for sentence in sentences for word in sentence),
+        unknown=(),
+        impossible=(),
+        cost=-float(np.sum([one.sum() for one in logs])),
+        num_predicted=sum(map(len, logs)),
+    )
+
+
+def open_scorer(arguments: argparse.Namespace):
+    from acoustic.word_scorer import WordScorer
+    from readers.vocabulary import read_vocabulary
+
+    if not arguments.model or not arguments.words:
+        raise ConfigError("command line: --model or --words is missing; expected the network and its vocabulary")
+    return WordScorer(arguments.model, read_vocabulary(arguments.words), arguments.unk)
+
+
+def open_ngram(path: str):
+    from decoder.language_model import LanguageModel
+    from readers.arpa import read_arpa
+
+    return LanguageModel.from_arpa(read_arpa(path))
+
+
+def score_sentences(scorer, sentences: Sequence[Sequence[str]]):
+    from recipes.cli.console import progress_display
+
+    with progress_display("language model", "sentences") as show:
+        return scorer.score(sentences, show)
