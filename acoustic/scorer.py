@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from acoustic import blas
+from acoustic.chunks import forward_in_chunks
 from acoustic.engine import Engine
 from acoustic.model_file import load_model
 from acoustic.network import Network
 from readers.context import pad_edges, windows
 from readers.errors import ModelError, ShapeError
-from readers.sequences import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for the matrix product, little memory
 UNSEEN = -1e10  # of an output that training never saw; Kaldi's nnet-forward disables such classes too
@@ -24,7 +24,8 @@ class AcousticScorer:
 
     model_path: a model file; output: the node, log-likelihoods (natural log) by convention; window: frames that the
     network's input stacks, the middle one being the frame scored; device: as for Network.  A recurrent network sees an
-    utterance as one sequence.  Any number of threads may call `score`; each gets its own buffers and uses one
+    utterance as one sequence, or, as latency-controlled training does, in chunks: (frames, more frames that follow and
+    are looked at).  Any number of threads may call `score`; each gets its own buffers and uses one
     processor.  Raises ModelError and OSError.
     """
 
@@ -34,10 +35,16 @@ class AcousticScorer:
         output: str = "ScaledLogLikelihood",
         window: int = 11,
         device: str | None = None,
+        chunks: tuple[int, int] | None = None,
     ) -> None:
         self.network = load_model(model_path, device=device)
         if window < 1 or window % 2 == 0:
             raise ModelError(f"{model_path}: window of {window} frames; expected an odd number")
+        if chunks is not None and (chunks[0] < 1 or chunks[1] < 0):
+            raise ModelError(
+                f"chunks of {chunks[0]} frames, {chunks[1]} ahead; expected at least 1, and 0 or more ahead"
+            )
+        self._chunks = chunks or (0, 0)
         try:
             self._check_node(output)
             inputs = self._inputs_of(output)
@@ -124,11 +131,10 @@ class AcousticScorer:
         return scores
 
     def _score_sequence(self, stacked: np.ndarray) -> np.ndarray:
-        """The frames (T, rows) as one sequence from beginning to end."""
+        """The frames (T, rows) as one sequence, from beginning to end or in chunks."""
         engine, _ = self._mine()
-        layout = SequenceLayout.of_lengths([len(stacked)])
-        engine.forward({self._input: stacked.T}, layout=layout)
-        return np.array(self.network.backend.to_host(engine.value(self.output)), np.float32, order="F")
+        values = forward_in_chunks(engine, {self._input: stacked.T}, [self.output], *self._chunks)
+        return np.asarray(values[self.output], np.float32)
 
     def _mine(self) -> tuple[Engine, Any]:
         """This thread's engine and input block."""

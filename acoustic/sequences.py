@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 class Sequences:
     """The sequences of the minibatches of one engine, one minibatch after another.
 
-    num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns without a frame, None when there is none.
+    num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns that sums over frames leave out, without a
+    frame or context, None when there is none; num_kept: steps without the context.
     """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.layout: SequenceLayout | None = None
-        self.num_steps = self.num_slots = 0
+        self.num_steps = self.num_slots = self.num_kept = 0
         self.gaps: Any = None
         self._length = np.zeros(0, int)  # per slot, steps so far of the sequence that is going on; 0: none is
         self._begin = self._end = np.zeros((0, 0), int)
@@ -53,17 +54,25 @@ class Sequences:
         self._begin = np.maximum.accumulate(latest, axis=0)
         self._end = np.minimum.accumulate(np.where(ends, step, steps - 1)[::-1], axis=0)[::-1]
         self._frames = ~gaps
-        self._length = np.where(ends[-1] | gaps[-1], 0, steps - self._begin[-1])
-        self.layout, self.num_steps, self.num_slots = layout, steps, slots
-        self.gaps = gaps.ravel() if gaps.any() else None
+        kept = layout.num_kept
+        self._length = np.where(ends[kept - 1] | gaps[kept - 1], 0, kept - self._begin[kept - 1])
+        self.layout, self.num_steps, self.num_slots, self.num_kept = layout, steps, slots, kept
+        self.gaps = layout.gap_columns
         self._usable.clear()
         self._reversal = None
-        self._whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all())
+        self._whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
 
     def forget(self) -> None:
         """What comes next goes on with nothing."""
         self._length = np.zeros(0, int)
         self._held.clear()
+
+    def reorder(self, slots: np.ndarray) -> None:
+        """Let slot s of the next minibatch go on with what slot slots[s] holds."""
+        self._length = self._length[slots]
+        for name, held in self._held.items():
+            steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
+            self._held[name] = held[:, (steps * self.num_slots + slots).ravel()]
 
     def usable(self, delay: int) -> Any:
         """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""
@@ -94,8 +103,11 @@ class Sequences:
         return held
 
     def hold(self, name: str, delay: int, before: Any, values: Any) -> None:
-        """Keep the last `delay` steps of a delayed node's values, which follow those that were held before."""
-        count = delay * self.num_slots
+        """Keep the last `delay` steps of a delayed node's values, which follow those that were held before.
+
+        The context is left out: the next minibatch has it again.
+        """
+        count, values = delay * self.num_slots, values[:, : self.num_kept * self.num_slots]
         fewer = count - values.shape[1]
         if fewer > 0:
             values = self.xp.concatenate([before[:, before.shape[1] - fewer :], values], axis=1)

@@ -69,6 +69,7 @@ class FrameReader(Reader):
             )
         if self.options.truncated:
             self.parallel = self.options.parallel
+        self.ahead = self.options.ahead
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
@@ -112,7 +113,7 @@ class FrameReader(Reader):
             order = UtteranceOrder(self._plan, corpus.num_frames)
             self._sequences = UtteranceMinibatches(
                 *(self.features, self.labels, corpus, order, self._cache, self._chunk_of, self._first_row),
-                *(options.parallel, options.truncated),
+                *(options.parallel, options.truncated, options.ahead),
             )
 
     def _check_memory(self, total: int) -> None:

@@ -1,6 +1,6 @@
 """What the block of an HTKMLFReader says: its options, and which of its blocks are features and labels.
 
-Source: CNTK book 3.4.2.
+Source: CNTK book 3.4.2; lookAheadFrames is ours.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ READER_NAMES = (
     *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
     *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
     # Ours.
-    *("maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
+    *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
 )
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
 SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
@@ -41,7 +41,8 @@ class ReaderOptions:
     max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for no
     limit; max_skipped: the fraction of utterances that may be skipped;
     frame_mode: frames on their own, else utterances in order; parallel: of those as many side by side, for each epoch;
-    truncated: cut into pieces, each minibatch going on where the one before it ended.
+    truncated: cut into pieces, each minibatch going on where the one before it ended; ahead: frames that follow each
+    piece as context.
     """
 
     method: str
@@ -57,6 +58,7 @@ class ReaderOptions:
     frame_mode: bool
     parallel: Schedule
     truncated: bool
+    ahead: int = 0
 
     @classmethod
     def from_config(cls, config: Config) -> "ReaderOptions":
@@ -88,6 +90,7 @@ class ReaderOptions:
             frame_mode=frame_mode,
             parallel=parallel,
             truncated=truncated,
+            ahead=_parse_ahead(config, truncated),
         )
 
 
@@ -148,6 +151,16 @@ def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
             f"expected {'1 in frameMode' if frame_mode else 'at least 1'}"
         )
     return frame_mode, parallel, truncated
+
+
+def _parse_ahead(config: Config, truncated: bool) -> int:
+    """The frames after each piece of an utterance that it may look at."""
+    ahead = config.int("lookAheadFrames", 0)
+    if ahead < 0 or (ahead and not truncated):
+        expected = "0 or more" if ahead < 0 else "truncated=true with it, for whole utterances are seen as they are"
+        where = config.where("lookAheadFrames")
+        raise ConfigError(f"{where}: {config.full_name('lookAheadFrames')} is {ahead}; expected {expected}")
+    return ahead
 
 
 def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:

@@ -85,7 +85,8 @@ class Reader(ABC):
     minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
     not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
     whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of them; parallel: for
-    each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow.
+    each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow;
+    ahead: the frames that follow each piece of a sequence as context.
     """
 
     unit: ClassVar[str] = "records"
@@ -94,6 +95,7 @@ class Reader(ABC):
     partial: bool = True
     in_sequence: bool = False
     parallel: Schedule = Schedule((1,))
+    ahead: int = 0
 
     def __init__(self) -> None:
         self.warnings: list[str] = []

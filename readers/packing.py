@@ -1,5 +1,9 @@
 """Sequences packed into minibatches: which stands in which slot, from which step on.
 
+With frames ahead a piece is followed by some that come after it, as context, which the next piece has again: chunks for
+latency-controlled bidirectional networks (Y. Zhang et al., "Highway long short-term memory RNNs for distant speech
+recognition", ICASSP 2016).
+
 Only lengths matter here; who has the data fills the columns in.  The order of the sequences is kept: those of a
 minibatch never come before those of the one before it.
 Source: CNTK book 2.6.2, 3.4.2 (nbruttsineachrecurrentiter, truncated).
@@ -56,10 +60,11 @@ def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
         yield Packed(_layout(lengths, pieces, len(first), num_steps), pieces)
 
 
-def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int) -> Iterator[Packed]:
+def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead: int = 0) -> Iterator[Packed]:
     """Minibatches of `num_steps` steps: a slot goes on with its sequence, and when that has ended, with the next one.
 
-    There are gaps, and at last fewer steps, only when every sequence has begun.
+    There are gaps, and at last fewer steps, only when every sequence has begun.  ahead: so many frames more of every
+    sequence that goes on, or as many as it has, follow as context; their pieces come last.
     """
     num_slots = min(parallel, len(lengths))
     running: dict[int, tuple[int, int]] = {}  # slot: its sequence, and the frames of it that are done
@@ -80,13 +85,23 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int) -> Ite
             filled[slot] += count
             if done + count < lengths[sequence]:
                 running[slot] = (sequence, done + count)
-        yield Packed(_layout(lengths, pieces, num_slots, max(filled)), pieces)
+        # Only a full slot goes on, so the context begins at one step in all of them.
+        context = [
+            Piece(sequence, done, min(ahead, int(lengths[sequence]) - done), slot, num_steps)
+            for slot, (sequence, done) in running.items()
+            if ahead
+        ]
+        num_context = max((piece.count for piece in context), default=0)
+        pieces += context
+        yield Packed(_layout(lengths, pieces, num_slots, max(filled) + num_context, num_context), pieces)
 
 
-def _layout(lengths: Sequence[int], pieces: list[Piece], num_slots: int, num_steps: int) -> SequenceLayout:
+def _layout(
+    lengths: Sequence[int], pieces: list[Piece], num_slots: int, num_steps: int, num_context: int = 0
+) -> SequenceLayout:
     starts, ends, gaps = (np.full((num_steps, num_slots), value) for value in (False, False, True))
     for sequence, first, count, slot, step in pieces:
         gaps[step : step + count, slot] = False
         starts[step, slot] = first == 0
         ends[step + count - 1, slot] = first + count == lengths[sequence]
-    return SequenceLayout(num_slots, num_steps, starts, ends, gaps)
+    return SequenceLayout(num_slots, num_steps, starts, ends, gaps, num_context)

@@ -18,9 +18,11 @@ class SequenceLayout:
     """Column t * num_sequences + s of a minibatch is step t of slot s.
 
     starts (num_steps, num_sequences) bool: a sequence begins here; ends: its last frame is here; gaps: no frame here.
+    num_context: so many steps at the end are there to be seen alone: they count in no sum over frames, and the next
+    minibatch begins with them again.  No sequence starts there.
     A slot may hold several sequences one after the other.  A slot whose first step neither starts nor is a gap
-    continues what the slot held at the end of the minibatch before; one whose last step neither ends nor is a gap is
-    continued by the next minibatch.
+    continues what the slot held at the end of the minibatch before; one whose last step, context aside, neither ends
+    nor is a gap is continued by the next minibatch.
     Raises ShapeError for marks of other shapes and for marks that contradict each other.
     """
 
@@ -29,6 +31,7 @@ class SequenceLayout:
     starts: np.ndarray
     ends: np.ndarray
     gaps: np.ndarray
+    num_context: int = 0
 
     def __post_init__(self):
         shape = (self.num_steps, self.num_sequences)
@@ -36,6 +39,11 @@ class SequenceLayout:
             marks = getattr(self, name)
             if marks.shape != shape or marks.dtype != bool or 0 in shape:
                 raise ShapeError(f"{name} of sequences: {marks.dtype} {marks.shape}; expected bool {shape}, not empty")
+        if not 0 <= self.num_context < self.num_steps or self.starts[self.num_kept :].any():
+            raise ShapeError(
+                f"sequences of {self.num_steps} steps, the last {self.num_context} as context; expected fewer, and no "
+                "sequence that starts there"
+            )
         self._check_order()
 
     @classmethod
@@ -53,14 +61,21 @@ class SequenceLayout:
         return self.num_steps * self.num_sequences
 
     @property
+    def num_kept(self) -> int:
+        """Steps without the context."""
+        return self.num_steps - self.num_context
+
+    @property
     def num_frames(self) -> int:
-        """Columns that are no gap."""
-        return self.num_columns - int(np.count_nonzero(self.gaps))
+        """Columns that are no gap and no context."""
+        return self.num_kept * self.num_sequences - int(np.count_nonzero(self.gaps[: self.num_kept]))
 
     @property
     def gap_columns(self) -> np.ndarray | None:
-        """(num_columns,) bool: the columns without a frame; None when every column has one."""
-        return self.gaps.reshape(-1) if self.gaps.any() else None
+        """(num_columns,) bool: the columns that no sum counts, without a frame or context; None when all count."""
+        if not self.num_context:
+            return self.gaps.reshape(-1) if self.gaps.any() else None
+        return (self.gaps | (np.arange(self.num_steps) >= self.num_kept)[:, np.newaxis]).reshape(-1)
 
     def _check_order(self) -> None:
         """A sequence runs from its start to its end without a gap, and a gap does neither."""

@@ -1,7 +1,7 @@
 """Minibatches that keep the frames of an utterance in order: whole utterances, or pieces of them one after the other.
 
 What is shuffled are the utterances; the frames come from the same chunks in memory as for minibatches of frames.
-Source: CNTK book 3.4.2 (frameMode=false, nbruttsineachrecurrentiter, truncated).
+Source: CNTK book 3.4.2 (frameMode=false, nbruttsineachrecurrentiter, truncated); for frames ahead see readers.packing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,8 @@ class UtteranceMinibatches:
 
     corpus: what can be used; order: of its utterances; cache: chunks of features in memory; chunk_of (U,): the chunk of
     each utterance; first_rows[stream] (U,): where it begins there, edges included; parallel: utterances side by side,
-    for each epoch; truncated: cut into pieces of as many steps as a minibatch has.
+    for each epoch; truncated: cut into pieces of as many steps as a minibatch has; ahead: the frames that follow each
+    piece as context.
     """
 
     def __init__(
@@ -87,10 +88,11 @@ class UtteranceMinibatches:
         first_rows: Sequence[np.ndarray],
         parallel: Sequence[int],
         truncated: bool,
+        ahead: int = 0,
     ):
         self._features, self._labels, self._corpus, self._order = features, labels, corpus, order
         self._cache, self._chunk_of, self._first_rows = cache, chunk_of, first_rows
-        self._parallel, self._truncated = parallel, truncated
+        self._parallel, self._truncated, self._ahead = parallel, truncated, ahead
         self._first_frame = corpus.first_frame
         self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are held
 
@@ -108,7 +110,9 @@ class UtteranceMinibatches:
     def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[Packed]:
         lengths = self._corpus.num_frames[row.utterances].tolist()
         parallel = self._parallel[epoch]
-        return pack_truncated(lengths, parallel, num_steps) if self._truncated else pack_whole(lengths, parallel)
+        if self._truncated:
+            return pack_truncated(lengths, parallel, num_steps, self._ahead)
+        return pack_whole(lengths, parallel)
 
     def _fill(self, packed: Packed, row: _Row, buffers: dict[int, list[np.ndarray]]) -> Minibatch:
         layout, pieces = packed
@@ -122,7 +126,7 @@ class UtteranceMinibatches:
             for out, stream, padded in zip(columns, self._features, buffers[sequence]):
                 out[step : step + count, slot] = windows(padded, 1 + stream.left + stream.right)[first : first + count]
             frames[step : step + count, slot] = np.arange(first, first + count) + self._first_frame[utterance]
-            if first + count == self._corpus.num_frames[utterance]:
+            if first + count == self._corpus.num_frames[utterance] and step < layout.num_kept:
                 del buffers[sequence]
         matrices = {
             stream.name: out.reshape(layout.num_columns, stream.dim).T for stream, out in zip(self._features, columns)

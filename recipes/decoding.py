@@ -25,9 +25,9 @@ def open_decoder(graph: Path, lm: Path) -> Decoder:
     )
 
 
-def score_utterances(model: Path, scp: Path, window: int) -> dict:
-    """utterance -> scaled log-likelihoods (states, frames) float32."""
-    scorer = AcousticScorer(model, window=window)
+def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None) -> dict:
+    """utterance -> scaled log-likelihoods (states, frames) float32; chunks: see AcousticScorer."""
+    scorer = AcousticScorer(model, window=window, chunks=chunks)
     return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in read_scp(scp)}
 
 

@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.chunks import forward_in_chunks
 from acoustic.engine import Engine
 from acoustic.network import Network
 from acoustic.training.evaluation import check_inputs
@@ -13,7 +14,6 @@ from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.minibatch import Reader, Writer, open_writer, writer_class
 from readers.report import RunReport
-from readers.sequences import SequenceLayout
 from readers.streams import describe
 from readers.text_writer import TextFormat, TextWriter
 
@@ -83,15 +83,17 @@ class Write(Action):
         """Write all utterances, or as many as epochSize frames take."""
         report = RunReport(reader.unit)
         self.num_frames = num_minibatches = 0
-        recurrent = bool(engine.network.delays())
+        recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
         cuttable = engine.graph.mixing_node() is None and not recurrent
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}
             if self.epoch_size and utterance.records:
                 matrices = {name: one[:, : self.epoch_size - self.num_frames] for name, one in matrices.items()}
-            size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
-            layout = SequenceLayout.of_lengths([size]) if recurrent else None
-            values = forward_in_pieces(engine, matrices, names, size, layout)
+            if recurrent:
+                values = forward_in_chunks(engine, matrices, names, self.minibatch_size if ahead else 0, ahead)
+            else:
+                size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
+                values = forward_in_pieces(engine, matrices, names, size)
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")
@@ -127,18 +129,14 @@ def forward_in_pieces(
     matrices: dict[str, np.ndarray],
     names: list[str],
     num_columns: int,
-    layout: SequenceLayout | None = None,
 ) -> dict[str, np.ndarray]:
-    """Values (rows, T) of some nodes for input matrices (rows, T), computed num_columns frames at a time.
-
-    layout: of the sequences in as many columns.
-    """
+    """Values (rows, T) of some nodes for input matrices (rows, T), computed num_columns frames at a time."""
     network = engine.network
     total = next(iter(matrices.values())).shape[1]
     values = {name: np.empty((network.shapes[name].rows, total), network.backend.dtype, order="F") for name in names}
     for start in range(0, total, num_columns):
         end = min(start + num_columns, total)
-        engine.forward({name: matrix[:, start:end] for name, matrix in matrices.items()}, layout=layout)
+        engine.forward({name: matrix[:, start:end] for name, matrix in matrices.items()})
         for name in names:
             values[name][:, start:end] = network.backend.to_host(engine.value(name))
     return values

@@ -56,6 +56,17 @@ def truth(text: str) -> bool:
     return text.lower() in ("true", "t", "1")
 
 
+def chunk_sizes(text: str) -> tuple[int, int]:
+    try:
+        size, _, ahead = text.partition(":")
+        chunks = int(size), int(ahead or 0)
+    except ValueError:
+        chunks = 0, 0
+    if chunks[0] < 1 or chunks[1] < 0:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected frames of a chunk and frames ahead, 40:20 for instance")
+    return chunks
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="argon",
@@ -94,6 +105,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add(inputs, "cntkmap", "FILE", "lines [state] index-of-network-output")
     add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
+    inputs.add_argument(
+        "--chunks",
+        type=chunk_sizes,
+        metavar="N:AHEAD",
+        help="score in chunks, as a network was trained (whole utterances)",
+    )
 
     outputs = parser.add_argument_group("outputs (6.1.3.3)")
     add(outputs, "outmlf", "FILE", "recognised words as MLF")
@@ -190,7 +207,9 @@ class Pipeline:
 
         self.arguments = arguments
         self.decoder = open_decoder(arguments)
-        self.scorer = AcousticScorer(arguments.am, arguments.output_node, arguments.dnn_window_size)
+        self.scorer = AcousticScorer(
+            arguments.am, arguments.output_node, arguments.dnn_window_size, chunks=arguments.chunks
+        )
         self.decoder.check_outputs(self.scorer.num_outputs, arguments.am)
         self.config = open_features(arguments.features, self.scorer.dim) if arguments.features else None
 

@@ -136,3 +136,14 @@ def check_parallel_is_the_sum(network, lengths=(5, 7, 1, 4)):
     np.testing.assert_allclose(together, total, rtol=1e-12)
     for name, expected in sums.items():
         np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-12)
+
+
+def filled(xs, labels, packing):
+    """The minibatches of a packing (readers.packing) of sequences; the labels of the context are there, too."""
+    for layout, pieces in packing:
+        shape = (layout.num_steps, layout.num_sequences)
+        columns = {"x": np.zeros((INPUTS, *shape)), "labels": np.zeros((CLASSES, *shape))}
+        for sequence, first, count, slot, step in pieces:
+            for name, sources in (("x", xs), ("labels", labels)):
+                columns[name][:, step : step + count, slot] = sources[sequence][:, first : first + count]
+        yield {name: np.asfortranarray(one.reshape(len(one), -1)) for name, one in columns.items()}, layout

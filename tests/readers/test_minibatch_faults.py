@@ -272,6 +272,8 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
         ("truncated=true", "reader.truncated is true; expected false in frameMode"),
         ("frameMode=false;nbruttsineachrecurrentiter=4:0", "nbruttsineachrecurrentiter is 4:0; expected at least 1"),
         ("nbruttsineachrecurrentiter=1:4", "nbruttsineachrecurrentiter is 1:4; expected 1"),
+        ("frameMode=false;lookAheadFrames=3", "lookAheadFrames is 3; expected truncated=true with it, for whole"),
+        ("frameMode=false;truncated=true;lookAheadFrames=-1", "lookAheadFrames is -1; expected 0 or more"),
         ("randomize=some", "randomize is 'some'; expected auto, none or a number of frames"),
         ("randomize=0", "randomize is '0'; expected auto"),
         ("minibatchMode=half", "minibatchMode is 'half'; expected partial or full"),

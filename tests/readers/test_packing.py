@@ -66,6 +66,29 @@ def test_truncated_sequences_are_there_once_in_order(lengths, parallel, num_step
         assert begun == len(lengths) or not layout.gaps.any()
 
 
+@given(LENGTHS, PARALLEL, st.integers(1, 15), st.integers(0, 8))
+def test_frames_ahead_follow_each_piece_as_context(lengths, parallel, num_steps, ahead):
+    """Without the context the minibatches are those without frames ahead; the context is what follows in the slot."""
+    plain = list(pack_truncated(lengths, parallel, num_steps))
+    for (layout, pieces), (before, kept) in zip(
+        pack_truncated(lengths, parallel, num_steps, ahead), plain, strict=True
+    ):
+        assert pieces[: len(kept)] == kept
+        assert (layout.num_kept, layout.num_frames) == (before.num_steps, before.num_frames)
+        for marks in ("starts", "ends", "gaps"):
+            assert (getattr(layout, marks)[: layout.num_kept] == getattr(before, marks)).all()
+        going_on = {piece.slot: piece for piece in kept if piece.step + piece.count == num_steps}
+        expected = []
+        for sequence, first, count, slot, _ in going_on.values():
+            if ahead and (left := lengths[sequence] - first - count):
+                expected.append(Piece(sequence, first + count, min(ahead, left), slot, num_steps))
+                assert layout.ends[num_steps + expected[-1].count - 1, slot] == (left <= ahead)
+        assert sorted(pieces[len(kept) :]) == sorted(expected)
+        assert layout.num_context == max((piece.count for piece in expected), default=0)
+        counted = ~layout.gap_columns if layout.gap_columns is not None else np.ones(layout.num_columns, bool)
+        assert counted.sum() == layout.num_frames
+
+
 def test_short_sequences_fill_free_tails():
     (layout, pieces), (rest, _) = pack_whole([5, 3, 4, 1, 1, 2, 1, 1], 3)
     # 4 is fullest, so the first 1 goes behind it; the next 1 behind 3; 2 fits nowhere, and ends the minibatch.

@@ -67,6 +67,21 @@ def test_marks_that_contradict_each_other(starts, ends, gaps, message):
         SequenceLayout(len(ends[0]), len(ends), marks(*starts), marks(*ends), marks(*gaps))
 
 
+def test_context_counts_for_nothing():
+    layout = SequenceLayout(2, 3, marks("xx", "..", ".."), marks("..", ".x", ".."), marks("..", "..", ".x"), 1)
+    assert (layout.num_kept, layout.num_frames) == (2, 4)
+    assert layout.gap_columns.tolist() == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize(("num_context", "starts"), [(3, ".."), (-1, ".."), (1, "x.")])
+def test_context_that_cannot_be(num_context, starts):
+    message = (
+        f"sequences of 3 steps, the last {num_context} as context; expected fewer, and no sequence that starts there"
+    )
+    with pytest.raises(ShapeError, match=message):
+        SequenceLayout(2, 3, marks("..", "..", starts), marks("..", "x.", ".."), marks("..", "..", ".."), num_context)
+
+
 def test_marks_are_booleans():
     zeros = np.zeros((1, 1), np.int8)
     with pytest.raises(ShapeError, match=r"starts of sequences: int8 \(1, 1\); expected bool \(1, 1\)"):

@@ -126,6 +126,31 @@ def test_epochs_are_cut_from_an_endless_row_of_sweeps(tiny, epoch_size):
         assert walk(corpus, reader.minibatches(epoch, 4, epoch_size)) == inside
 
 
+@pytest.mark.parametrize("options", ["", "randomize=12;readAhead=false"])
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_frames_ahead_are_seen_and_count_for_nothing(tiny, options, parallel):
+    """Context aside, the minibatches are those without it; the context is what the utterance goes on with."""
+    corpus = tiny(LENGTHS)
+    text = f"{options}\n{CUT}\nnbruttsineachrecurrentiter={parallel}"
+    plain = HTKMLFReader(corpus.config(text), rng_seed=3)
+    reader = HTKMLFReader(corpus.config(f"{text}\nlookAheadFrames=3"), rng_seed=3)
+    assert reader.ahead == 3
+    seen = 0
+    for before, minibatch in zip(plain.minibatches(1, 4), reader.minibatches(1, 4), strict=True):
+        layout, kept = minibatch.layout, before.layout.num_columns
+        assert minibatch.num_frames == before.num_frames
+        for name, matrix in minibatch.matrices.items():
+            np.testing.assert_array_equal(matrix[:, :kept], before.matrices[name])
+        assert not minibatch.matrices["labels"][:, kept:].any()
+        slots = minibatch.matrices["features"].reshape(-1, layout.num_steps, layout.num_sequences)
+        for step, slot in zip(*np.nonzero(~layout.gaps & (np.arange(layout.num_steps) >= layout.num_kept)[:, None])):
+            u, t = divmod(int(slots[6, step - 1, slot]), 1000)
+            assert slots[:, step, slot].tolist() == corpus.column("features", u, t + 1, 2, 2)
+            assert layout.ends[step, slot] == (t + 2 == LENGTHS[u])
+            seen += 1
+    assert seen > 10
+
+
 def test_parallel_utterances_for_each_epoch(tiny):
     reader = HTKMLFReader(tiny(LENGTHS).config(f"{CUT}\nnbruttsineachrecurrentiter=1:3:2"))
     assert [next(reader.minibatches(epoch, 4)).layout.num_sequences for epoch in range(4)] == [1, 3, 2, 2]

@@ -315,6 +315,7 @@ def broken(made, tmp_path):
         "no such graph": ({"graph": tmp_path / "none"}, "none: No such file"),
         "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "words are not in the"),
         "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
+        "chunks": ({"chunks": "0:1"}, "--chunks: '0:1'; expected frames of a chunk and frames ahead, 40:20"),
         "even window": ({"dnn_window_size": 2}, "window of 2 frames; expected an odd number"),
         "no files": ({"infiles": tmp_path / "empty"}, "no files; expected at least one"),
         "silence": ({"silence": "quiet"}, "no silence model 'quiet'"),
@@ -331,7 +332,7 @@ def broken(made, tmp_path):
 CASES = (
     *("graph state without index", "state that the graph lacks", "index beyond the outputs", "another model"),
     *("half a graph", "graph as text", "no such graph", "words unknown", "ARPA line", "even window", "no files"),
-    *("silence", "beam", "no model", "no output", "later work", "later work too", "threads", "unknown flag"),
+    *("chunks", "silence", "beam", "no model", "no output", "later work", "later work too", "threads", "unknown flag"),
 )
 
 

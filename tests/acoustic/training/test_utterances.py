@@ -18,6 +18,7 @@ from readers.htk_mlf_reader import HTKMLFReader
 
 CLASSES, LENGTHS = 3, (20, 7, 33, 12, 25, 16, 9, 28, 14, 21)
 WHOLE, CUT = "frameMode=false", "frameMode=false;truncated=true"
+CHUNKS = f"{CUT};lookAheadFrames=4"
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_what_came_before_is_learned(blocks, mode):
     assert history[-1]["validation"]["err"] < 0.1
 
 
-@pytest.mark.parametrize("mode", [WHOLE, CUT])
+@pytest.mark.parametrize("mode", [WHOLE, CUT, CHUNKS])
 @pytest.mark.parametrize("parallel", [2, 4])
 def test_figures_do_not_depend_on_how_utterances_are_put_side_by_side(blocks, mode, parallel):
     network = recurrent(3)
@@ -96,7 +97,7 @@ def test_figures_do_not_depend_on_how_utterances_are_put_side_by_side(blocks, mo
     assert found.figures["err"] == expected.figures["err"]
 
 
-@pytest.mark.parametrize("mode", [WHOLE, CUT])
+@pytest.mark.parametrize("mode", [WHOLE, CUT, CHUNKS])
 def test_statistics_leave_gaps_out(blocks, mode):
     networks = []
     for parallel in (1, 4):
@@ -106,7 +107,9 @@ def test_statistics_leave_gaps_out(blocks, mode):
         np.testing.assert_allclose(networks[0][name].value, networks[1][name].value, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=1:3", f"{CUT};nbruttsineachrecurrentiter=3:2"])
+@pytest.mark.parametrize(
+    "mode", [f"{WHOLE};nbruttsineachrecurrentiter=1:3", f"{CHUNKS};nbruttsineachrecurrentiter=3:2"]
+)
 def test_a_resumed_run_equals_one_that_was_not_interrupted(blocks, mode, tmp_path):
     results = []
     for name, parts in (("whole", [4]), ("parts", [1, 3, 4])):
@@ -170,3 +173,22 @@ def test_whole_utterances_are_written(blocks, tmp_path):
             h = np.tanh(weights["W"] @ frames[:, t : t + 1] + weights["R"] @ h + weights["b"])
             columns.append(weights["V"] @ h)
         np.testing.assert_allclose(read_htk(tmp_path / f"u{u}.out").frames, np.hstack(columns), atol=1e-5)
+
+
+def test_utterances_are_written_in_the_chunks_of_the_training(blocks, tmp_path):
+    """FutureValue sees what is in a chunk and the frames ahead of it."""
+    network = Network()
+    x = network.add("InputValue", "features", rows=CLASSES)
+    network.outputs.append(network.add("FutureValue", "out", x, rows=CLASSES, timeStep=3).name)
+    save_model(network, tmp_path / "model")
+    text = (
+        f"modelPath={tmp_path}/model\nminibatchSize=5\n"
+        f"reader=[\n{CUT};lookAheadFrames=2\n{blocks}\n]\nwriter=[\nout=[dim={CLASSES};scpFile={tmp_path}/out.scp]\n]"
+    )
+    make_action("write", Config.from_text(text, "w.cntk"), Machine()).run(print, lambda *_, **__: None)
+    for u, length in enumerate(LENGTHS):
+        frames, found = (read_htk(tmp_path / f"u{u}.{kind}").frames for kind in ("fb", "out"))
+        for t in range(length):
+            seen = min((t // 5 + 1) * 5 + 2, length)
+            expected = frames[:, t + 3] if t + 3 < seen else np.full(CLASSES, 0.1, np.float32)
+            np.testing.assert_array_equal(found[:, t], expected)
