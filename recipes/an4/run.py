@@ -9,6 +9,7 @@ trained on the transcripts:
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
+`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 """
 
 import argparse

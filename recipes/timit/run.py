@@ -7,6 +7,7 @@ ends with a line `PER xx.x%` for the core test set.
 
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit --variants all
 trains the eight example setups of the book (7.1.1-7.1.9) and ends with their frame and phone error rates.
+`--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 """
 
 import argparse

@@ -14,23 +14,29 @@ VARIANTS = {
     "multitask": "states and groups of utterances (7.1.6)",
     "twoinputs": "mel channels with context, MFCC without (7.1.7)",
     "crossvalidate": "the best epoch of `simple` (7.1.8)",
+    "lstm": "two layers of LSTM, five frames ahead",
+    "lstmp": "the same, cells projected",
+    "blstm": "two layers of bidirectional LSTM",
 }
+RECURRENT = ("lstm", "lstmp", "blstm")  # their search options are chosen for each by itself
+GROUPS = {"all": tuple(name for name in VARIANTS if name not in RECURRENT), "recurrent": RECURRENT}
 
 
 def add_variants_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variants",
         metavar="NAMES",
-        help=f"train the book's example setups instead: all, or some of {','.join(VARIANTS)}",
+        help=f"train variants instead: all (the book's example setups), recurrent, or some of {','.join(VARIANTS)}",
     )
 
 
 def parse_names(text: str) -> list[str]:
-    """The variants that `all` or a list `a,b` names, in their order.  Raises ConfigError."""
-    named = list(VARIANTS) if text == "all" else text.split(",")
+    """The variants that a list `a,b` of them and of groups names, in their order.  Raises ConfigError."""
+    named = [name for word in text.split(",") for name in GROUPS.get(word, (word,))]
     unknown = [name for name in named if name not in VARIANTS]
     if unknown:
-        raise ConfigError(f"command line: --variants {unknown[0]}; expected all, or some of {','.join(VARIANTS)}")
+        known = ",".join((*GROUPS, *VARIANTS))
+        raise ConfigError(f"command line: --variants {unknown[0]}; expected some of {known}")
     if "crossvalidate" in named and "simple" not in named:
         raise ConfigError("command line: --variants crossvalidate chooses among the epochs of simple; expected both")
     return [name for name in VARIANTS if name in named]

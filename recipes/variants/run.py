@@ -1,4 +1,7 @@
-"""The eight variants as stages of a recipe: trained one after the other, decoded with the same graph, LM and scales."""
+"""The variants as stages of a recipe: trained one after the other, decoded with the same graph and LM.
+
+Those of the book share their search options, too; recurrent networks, whose outputs are sharper, have their own.
+"""
 
 import argparse
 import json
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from recipes.stages import Stage, command
 from recipes.tuning import Grid
-from recipes.variants.arguments import VARIANTS, parse_names
+from recipes.variants.arguments import RECURRENT, VARIANTS, parse_names
 from recipes.variants.lists import Item
 from recipes.variants.table import Row
 
@@ -87,14 +90,19 @@ class Variants:
             )
             for name in self.names
         ]
-        first, own = trained[0].name, {"variants": self.names}
+        scaled = [
+            Stage(f"variant-scales-{name}" if name in RECURRENT else "variant-scales",
+                  f"search options, on the development set, with {name}", lambda name=name: self.scales(name),
+                  needs=("graph", f"variant-{name}"), settings={"variant": name})
+            for name in dict.fromkeys(map(self.scaled_with, self.names))
+        ]  # fmt: skip
+        own = {"variants": self.names}
         return [
             Stage(data, "features and lists of the variants", self.data, needs=(self.task.data_stage,)),
             *trained,
-            Stage("variant-scales", f"search options, on the development set, with {self.names[0]}", self.scales,
-                  needs=("graph", first), settings={"variant": self.names[0]}),
+            *scaled,
             Stage("variant-score", "frame errors, decoding, table and pictures", self.score,
-                  needs=("graph", "variant-scales", *(stage.name for stage in trained)), settings=own),
+                  needs=("graph", *(stage.name for stage in (*scaled, *trained))), settings=own),
         ]  # fmt: skip
 
     # Features and lists
@@ -190,16 +198,23 @@ class Variants:
         )
         return Development(scores, references, fold=self.task.fold)
 
-    def scales(self) -> None:
+    def scaled_with(self, name: str) -> str:
+        """The variant with whose network the search options of a variant are chosen: recurrent ones have their own."""
+        return name if name in RECURRENT else next(other for other in self.names if other not in RECURRENT)
+
+    def scales_file(self, name: str) -> Path:
+        return self.work / (f"scales.{name}.json" if name in RECURRENT else "scales.json")
+
+    def scales(self, name: str) -> None:
         from recipes.decoding import choose_options, open_decoder
 
         decoding = self.task.decoding["dev"]
         chosen, score = choose_options(
-            open_decoder(decoding.graph, decoding.lm), self.development(self.names[0], "dev"), self.task.grid,
-            self.work / "scales.json", self.workers,
+            open_decoder(decoding.graph, decoding.lm), self.development(name, "dev"), self.task.grid,
+            self.scales_file(name), self.workers,
         )  # fmt: skip
         shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
-        print(f"dev {self.task.unit} {score.word_error_rate:.1f}% ({self.names[0]}): {shown}", flush=True)
+        print(f"dev {self.task.unit} {score.word_error_rate:.1f}% ({name}): {shown}", flush=True)
 
     def score(self) -> None:
         from readers.files import atomic_write
@@ -207,16 +222,13 @@ class Variants:
         from recipes.tuning import decode_and_score
         from recipes.variants.table import draw_table, markdown_rows, text_table
 
-        options = read_choice(self.work / "scales.json")
-        decoders = {
-            name: open_decoder(decoding.graph, decoding.lm).with_options(**options)
-            for name, decoding in self.task.decoding.items()
-        }
+        decoders = {name: open_decoder(decoding.graph, decoding.lm) for name, decoding in self.task.decoding.items()}
         rows = []
         for variant in self.names:
-            rates = {}
+            options, rates = read_choice(self.scales_file(variant)), {}
             for name, decoder in decoders.items():
-                score = decode_and_score(decoder, self.development(variant, name), self.workers)
+                development = self.development(variant, name)
+                score = decode_and_score(decoder.with_options(**options), development, self.workers)
                 rates[name] = score.word_error_rate
             rows.append(self.row(variant, rates))
         with atomic_write(self.work / "results.json", "w") as file:

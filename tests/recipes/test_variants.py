@@ -1,6 +1,7 @@
-"""The book's example setups: names, lists, configurations, tables, and all of them on a corpus of tones."""
+"""The variants: names, lists, configurations, tables, and all of them on a corpus of tones."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from readers.scp import read_scp
 from recipes.cli.main import main
 from recipes.timit.corpus import Utterance
 from recipes.variants import lists
-from recipes.variants.arguments import VARIANTS, parse_names
+from recipes.variants.arguments import GROUPS, RECURRENT, VARIANTS, parse_names
 from recipes.variants.frames import draw_confusions, phone_confusions
-from recipes.variants.run import CONFIG, TRAININGS, frame_error
+from recipes.variants.run import CONFIG, TRAININGS, Variants, frame_error
 from recipes.variants.table import Row, draw_table, markdown_rows, text_table
 from tests.recipes.small_system import STATES
 from tests.recipes.test_an4 import make_corpus
@@ -26,7 +27,14 @@ CORPORA = {"an4": (132, 74), "timit": (183, 8)}
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [("all", list(VARIANTS)), ("ndl", ["ndl"]), ("crossvalidate,simple", ["simple", "crossvalidate"])],
+    [
+        ("all", [name for name in VARIANTS if name not in RECURRENT]),
+        ("recurrent", list(RECURRENT)),
+        ("all,recurrent", list(VARIANTS)),
+        ("ndl", ["ndl"]),
+        ("blstm,simple", ["simple", "blstm"]),
+        ("crossvalidate,simple", ["simple", "crossvalidate"]),
+    ],
 )
 def test_parse_names_in_the_order_of_training(text, names):
     assert parse_names(text) == names
@@ -35,7 +43,7 @@ def test_parse_names_in_the_order_of_training(text, names):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ndl,mel", "--variants mel; expected all, or some of simple,adjust"),
+        ("ndl,mel", "--variants mel; expected some of all,recurrent,simple,adjust"),
         ("crossvalidate", "chooses among the epochs of simple; expected both"),
     ],
 )
@@ -154,6 +162,28 @@ def test_configuration_names_what_it_is(corpus, variant):
     assert trained == [Path(f"exp/variants/{variant}/{part}/net") for part in parts]
 
 
+@pytest.mark.parametrize("corpus", CORPORA)
+@pytest.mark.parametrize("variant", RECURRENT)
+def test_recurrent_networks_see_utterances_in_order_and_frames_of_one_size(corpus, variant):
+    base = CONFIG.parents[1] / corpus / "config" / "variants.cntk"
+    config = load_config([f"configFile={base}+{CONFIG / variant}.cntk", "ExpDir=exp", f"ScriptDir={CONFIG}"])
+    rows = config.int("FbankDim") if variant != "blstm" else config.int("FrameDim")
+    for command, names in (("Train", ("reader", "cvReader")), *((c, ("reader",)) for c in ("Test", "WriteDev"))):
+        for name in names:
+            reader = config.block(command).block(name)
+            assert not reader.bool("frameMode")
+            assert reader.block("features").int("dim") == rows
+    # A bidirectional network has to see the end of an utterance.
+    assert config.block("Train").block("reader").bool("truncated") == (variant != "blstm")
+
+
+def test_search_options_of_recurrent_networks_are_their_own():
+    variants = Variants(None, ["adjust", "ndl", "lstm"], Path("exp"), 0, 1)
+    assert [variants.scaled_with(name) for name in variants.names] == ["adjust", "adjust", "lstm"]
+    files = {variants.scales_file(name) for name in variants.names}
+    assert files == {Path("exp/variants/scales.json"), Path("exp/variants/scales.lstm.json")}
+
+
 def test_pretraining_takes_as_many_epochs_at_the_same_rates():
     base = CONFIG.parents[1] / "an4" / "config" / "variants.cntk"
     schedules = {}
@@ -180,8 +210,14 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def run_toy(data: Path, out: Path, names: str, *arguments: str) -> int:
-    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+RECURRENT_SETTINGS = (
+    f"NumStates={len(STATES)}", "CellDim=16", "ProjectionDim=12",
+    "Train=[SGD=[learningRatesPerSample=1e-4;dropoutRate=0;maxEpochs=14];reader=[nbruttsineachrecurrentiter=4]]",
+)  # fmt: skip
+
+
+def run_toy(data: Path, out: Path, names: str, *arguments: str, settings: Sequence[str] = SETTINGS) -> int:
+    settings = [word for setting in settings for word in ("--set", setting)]
     options = ("--data", str(data), "--out", str(out), "--workers", "1", "--variants", names)
     return main(["recipe", "an4", *options, *settings, *arguments])
 
@@ -193,8 +229,8 @@ def test_all_variants_on_tones_and_resume(tmp_path, monkeypatch, capsys):
     corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
     assert run_toy(corpus, out, "all") == 0
     shown = capsys.readouterr().out
-    table = shown.splitlines()[-1 - len(VARIANTS) :]
-    assert [line.split()[0] for line in table] == ["variant", *VARIANTS]
+    table = shown.splitlines()[-1 - len(GROUPS["all"]) :]
+    assert [line.split()[0] for line in table] == ["variant", *GROUPS["all"]]
     rows = {row["name"]: row for row in json.loads((out / "variants/results.json").read_text())}
     for name in ("simple", "bottleneck", "multitask", "twoinputs"):
         assert rows[name]["test_words"] < 5
@@ -214,3 +250,17 @@ def test_all_variants_on_tones_and_resume(tmp_path, monkeypatch, capsys):
     assert shown.count("done before") == 7  # all but the table, which has other rows
     assert [line.split()[0] for line in shown.splitlines()[-3:]] == ["variant", "simple", "ndl"]
     assert (out / "variants/ndl/model/net").read_bytes() == model
+
+
+@pytest.mark.slow
+def test_recurrent_variants_on_tones(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+    corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
+    assert run_toy(corpus, out, "recurrent", settings=RECURRENT_SETTINGS) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[-4:]] == ["variant", *RECURRENT]
+    rows = {row["name"]: row for row in json.loads((out / "variants/results.json").read_text())}
+    for name in RECURRENT:
+        assert rows[name]["test_words"] < 5
+        assert rows[name]["dev_error"] < 60
+        assert json.loads((out / f"variants/scales.{name}.json").read_text())["chosen"]["beam"] > 0
