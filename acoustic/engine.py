@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acoustic.blas import one_thread, products_by
 from acoustic.graph import build_graph, indicator_inputs, mixes_gaps
 from acoustic.layout import Key, lay_out
@@ -257,9 +259,10 @@ class Engine:
         while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
         columns)`, that may be called instead, by several threads at once, each with columns of its own.  If it has
         `accumulation(node)`, and that says where, a gradient that is one product is added up there instead, and
-        `take(node, columns)` is called when it is.  If it has `touched(node, columns, block)`, a gradient that is zero
-        but for some columns may be given by those, block (rows, n), instead of a matrix.  With on_gradient, nodes that
-        keep running statistics take up those of this minibatch; without it, nothing changes.  Raises ModelError.
+        `take(node, columns)` is called when it is.  If it has `touched(node, columns, fill)`, a gradient that is zero
+        but for some columns may be given by those instead of a matrix: fill(part), for one slice of them after another,
+        lends the gradient of columns[part].  With on_gradient, nodes that keep running statistics take up those of this
+        minibatch; without it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -352,6 +355,10 @@ class Engine:
         if program is not None and name in self._time and program.holds(self._owner, name):
             return program.values[name]
         raise ModelError(f"{node.where}: its value is not kept; expected one of the roots {', '.join(self.roots)}")
+
+    def reorder(self, slots: Sequence[int]) -> None:
+        """Let slot s of the next minibatch's layout go on with the sequence that slot slots[s] held in the last."""
+        self._sequences.reorder(np.asarray(slots))
 
     def allocated(self) -> int:
         """Bytes of the buffers whose size depends on the number of columns."""

@@ -14,6 +14,7 @@ Source: CNTK book 3.4.3, 7.2.
 """
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class LMSequenceReader(SentenceReader):
     Raises ConfigError, and FormatError for words that are not in the vocabulary when unk is not there either.
     """
 
+    needs_text: ClassVar[bool] = True
+
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
         order = SentenceOrder.from_config(config, fewest=0)
@@ -52,9 +55,13 @@ class LMSequenceReader(SentenceReader):
             )
         inner, outer, features = self._find_blocks(config)
         words = self._vocabulary(config, inner, mode)
+        self.input_words = self.output_words = [word.word for word in words]
+        self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
         output = "labels" if outer is inner else outer.name
         for block in dict.fromkeys((inner, outer)):
             _check_block(block, len(words))
+        if not self.needs_text:
+            return
         ids, lengths, keys = self._read(config, inner, words)
         names = input_names(inner.name, "features" if features is None else features.name, output)
         table = class_table(words) if mode == "class" else None
@@ -113,7 +120,7 @@ class LMSequenceReader(SentenceReader):
             self.warnings.append(
                 f"{config.where()}: {unknown!r} (unk) is not in the vocabulary; a word that is not either ends the run"
             )
-        begin, end = inner.text("beginSequence", ""), inner.text("endSequence", "")
+        begin, end = self.begin, self.end
         path = config.path("file")
         with naming(config, "file"):
             lines = read_lines(path)
@@ -146,6 +153,12 @@ class LMSequenceReader(SentenceReader):
             keys.append(f"{Path(path).name}:{number}")
         flat, bounds = np.array(found, np.int32), np.array([0, *ends], np.int64)
         return np.stack([np.delete(flat, bounds[1:] - 1), np.delete(flat, bounds[:-1])]), lengths, keys
+
+
+class LMSequenceWords(LMSequenceReader):
+    """The words of a reader's block without its text: what a decoder may say."""
+
+    needs_text = False
 
 
 def class_table(words: list[VocabularyWord]) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from readers.errors import ShapeError
 from readers.sequences import SequenceLayout
 
-__all__ = ["PairLayout"]
+__all__ = ["PairLayout", "columns_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +52,12 @@ class PairLayout:
     @cached_property
     def source_ends(self) -> np.ndarray:
         """(K,) the columns of the sources' last frames, slot after slot."""
-        return _columns(self.source.ends)
+        return columns_of(self.source.ends)
 
     @cached_property
     def target_starts(self) -> np.ndarray:
         """(K,) the columns of the targets' first frames, in the same order."""
-        return _columns(self.target.starts)
+        return columns_of(self.target.starts)
 
     @cached_property
     def target_sequence(self) -> np.ndarray:
@@ -67,7 +67,7 @@ class PairLayout:
         return np.where(self.target.gaps, -1, number).reshape(-1)
 
 
-def _columns(marks: np.ndarray) -> np.ndarray:
+def columns_of(marks: np.ndarray) -> np.ndarray:
     """(K,) the columns of marks (T, S), slot after slot."""
     slot, step = np.nonzero(marks.T)
     return step * marks.shape[1] + slot

@@ -13,6 +13,9 @@ __all__ = ["Action", "Machine", "make_action"]
 ACTIONS = {
     "train": "train:Train",
     "trainrnn": "train:Train",
+    "trainencoderdecoder": "encoder_decoder:TrainEncoderDecoder",
+    "doencoderdecoder": "encoder_decoder:TrainEncoderDecoder",
+    "testencoderdecoder": "decode_pairs:TestEncoderDecoder",
     "test": "evaluate:Evaluate",
     "eval": "evaluate:Evaluate",
     "cv": "cross_validate:CrossValidate",
@@ -29,7 +32,7 @@ ACTIONS = {
     "createlabelmap": "label_map:CreateLabelMap",
     "convertdbn": "convert_dbn:ConvertDbn",
 }
-NOT_BUILT = (*("doencoderdecoder", "trainencoderdecoder", "testencoderdecoder", "exportdbn", "pbn", "devtest"),)
+NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "exportdbn", "pbn", "devtest"),)
 
 
 def make_action(name: str, config: Config, machine: Machine) -> Action:

@@ -72,10 +72,11 @@ def at_least(config: Config, key: str, value: int, smallest: int) -> int:
 def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
     """`Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3`; before: minibatches of earlier lines."""
     figures = totals.averages()
-    parts = [f"; perplexity = {_exp(figures[name]):.8f}" for name in perplexities]
+    parts = [f"; perplexity = {perplexity(figures[name]):.8f}" for name in perplexities]
     text = figures_text(totals.figures, totals.num_frames)
     return f"Minibatch[{before + 1}-{before + totals.num_minibatches}]: {text}{''.join(parts)}"
 
 
-def _exp(value: float) -> float:
+def perplexity(value: float) -> float:
+    """Of a cross entropy per word, in nats."""
     return math.exp(value) if value < 700 else math.inf

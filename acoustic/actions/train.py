@@ -17,6 +17,7 @@ from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError, FormatError
 from readers.files import require_writable
+from readers.minibatch import Reader
 from readers.report import RunReport
 
 # Per block: what reads its options, what makes the network from them.
@@ -47,9 +48,7 @@ class Train(Action):
             )
         self.make_mode = config.bool("makeMode", True)
         self._read_start(config)
-        self.readers = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
-        for name in self.readers:
-            check_reader(config, name)
+        self.readers = self._reader_blocks(config)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         files = TrainingFiles(self.model_path, self.options.max_epochs)
@@ -63,7 +62,7 @@ class Train(Action):
         network = self.network()
         reference = self.reference()
         with contextlib.ExitStack() as stack:
-            readers = [stack.enter_context(self.open_reader(name, log, progress)) for name in self.readers]
+            readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
             train(
                 network,
                 readers[0],
@@ -76,8 +75,26 @@ class Train(Action):
                 log=log,
                 progress=progress,
                 reference=reference,
+                on_epoch=lambda row: self._epoch_done(row, network, log),
             )
             return losses(*readers)
+
+    def _reader_blocks(self, config: Config) -> list[str]:
+        """Names of the blocks of the training data and, when there are any, of the validation data.
+
+        Raises ConfigError for what is no reader.
+        """
+        names = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
+        for name in names:
+            check_reader(config, name)
+        return names
+
+    def _open(self, name: str, log: Log, progress: Progress) -> Reader:
+        """The reader of one of those."""
+        return self.open_reader(name, log, progress)
+
+    def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
+        """An epoch's row of the history is there."""
 
     def _other_length(self, files: TrainingFiles) -> list[str]:
         """A message when the finished training had another number of epochs than is asked for now."""

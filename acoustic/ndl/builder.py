@@ -1,5 +1,6 @@
 """NDLNetworkBuilder: the block that says which description makes the network (CNTK book 3.2.2)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,12 @@ class NdlOptions:
     dump_path: Path | None = None
 
 
-def ndl_options(block: Config) -> NdlOptions:
+def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOptions:
     """The options of an NDLNetworkBuilder block; it reads the files that the block names.
 
     networkDescription: the file; `load` and `run` of the block count before those in the file; a file without sections
     is run as a whole.  Without networkDescription `load` and `run` name blocks of the configuration.
+    base: makes the network, with the nodes that the description may name, on which it is tried out.
     Raises ArgonautError with file and line for whatever does not parse, and for nodes that do not fit together.
     """
     check_keys(block, KEYS, {})
@@ -51,7 +53,7 @@ def ndl_options(block: Config) -> NdlOptions:
     for macro in script.macros:
         macros.define(macro)
     options = NdlOptions(macros, Script((*statements, *script.statements)), offset, dump)
-    _network(options, Network(), values=False)  # what is wrong with it shows before anything starts
+    _network(options, base(), values=False)  # what is wrong with it shows before anything starts
     return options
 
 
@@ -105,12 +107,17 @@ def _section(block: Config, name: Name) -> Script:
     return parse_ndl(block.script(name.text))
 
 
-def build_ndl_network(options: NdlOptions, precision: str = "float", device: str = "cpu", seed: int = 0) -> Network:
+def build_ndl_network(
+    options: NdlOptions, precision: str = "float", device: str = "cpu", seed: int = 0, base: Network | None = None
+) -> Network:
     """The network that the description makes, with its initial values; a seed always gives the same ones.
 
+    base: a network to add it to, whose precision, device and seed hold.
     Raises ConfigError, ModelError and ShapeError that name the line of the description and the macros on the way.
     """
-    network = _network(options, Network(precision, device, seed + options.seed_offset), values=True)
+    if base is None:
+        base = Network(precision, device, seed + options.seed_offset)
+    network = _network(options, base, values=True)
     if options.dump_path is not None:
         with atomic_write(options.dump_path) as file:
             file.write("".join(f"{line}\n" for line in network.describe()).encode())

@@ -47,6 +47,7 @@ OTHER = (
     "autoAdjust",
     "autoAdjustLR",
     "numPrevLearnRate",
+    *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {
     "parallelTrain": "one process trains",

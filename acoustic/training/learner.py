@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.engine import Engine
 from acoustic.network import Network
+from acoustic.pair_engine import make_engine
 from acoustic.training.evaluation import Totals, scalar
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
 from acoustic.training.update import Updater
@@ -34,7 +34,7 @@ class Learner:
     ) -> None:
         self.reader, self.options, self.seed = reader, options, seed
         self.criterion, self.names = criterion, names
-        self.engine = Engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
+        self.engine = make_engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
         self.updater = Updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None

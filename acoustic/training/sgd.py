@@ -5,6 +5,7 @@ reader's order and the dropout masks.  With the checkpoint's smoothed gradients 
 for bit, to one that was never interrupted, given the same data, options and number of BLAS threads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def train(
     log: Log = silent,
     progress: Progress = silent,
     reference: Reference | None = None,
+    on_epoch: Callable[[dict], None] = silent,
 ) -> TrainingResult:
     """Train a network.
 
@@ -56,6 +58,7 @@ def train(
     make_mode: continue after the newest model of model_path; otherwise the models of that training are removed, as
     soon as the new one has its statistics.  description: what to write to model_path.config then.
     reference: the fixed model of KL adaptation; it takes options.adaptation_weight of every label.
+    on_epoch: called with each epoch's row of the history, before the learning rate is settled.
     log takes the lines of the training log; progress(frames done, frames in the epoch, **figures) is for a display.
     Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay), ShapeError
     when reader and network do not fit.
@@ -68,7 +71,7 @@ def train(
     if start == options.max_epochs:
         log("No further training is necessary.")
         return TrainingResult(network, read_history(files.history), start)
-    trainer = Trainer(network, reader, options, cv_reader, files, seed, log, progress, reference)
+    trainer = Trainer(network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch)
     trainer.prepare(start, make_mode, description)
     trainer.run(start or 0)
     if files is not None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from acoustic.network import Network
@@ -52,10 +52,12 @@ class Trainer:
         log: Log = silent,
         progress: Progress = silent,
         reference: Reference | None = None,
+        on_epoch: Callable[[dict], None] = silent,
     ):
         options = replace(options, parallel=getattr(reader, "parallel", (1,)))
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log, self.progress = options, files, log, progress
+        self.on_epoch = on_epoch
         self.criterion, self.names = _criteria(network, options)
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
@@ -273,6 +275,7 @@ class Trainer:
         }
         if self.cv_reader is not None:
             row["validation"] = self._validate(epoch, values)
+        self.on_epoch(row)
         return row
 
     def _validate(self, epoch: int, values: EpochOptions) -> dict[str, float]:

@@ -139,13 +139,14 @@ ACTION_SECTIONS = {
     "3.5.9": "writeWordAndClass",
     "3.5.10": "createLabelMap",
     "3.5.11": "doEncoderDecoder",
+    "2.7": "testEncoderDecoder",
     "3.3.1.6": "gradientCheck",
     "3.6": "plot",
     "3.7": "convertDBN",
     "": "export",  # ours
 }
 # Modules that read names of a command block for its action.
-ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",)}
+ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",), "3.5.11": ("acoustic.pair_builder",)}
 
 
 def _actions() -> Iterator[Place]:

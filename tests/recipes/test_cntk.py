@@ -320,7 +320,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["Train=[action=doEncoderDecoder]"], r"action doEncoderDecoder is not built yet; expected train,"),
+        (["Train=[action=beamSearch]"], r"action beamSearch is not built yet; expected train,"),
         (["Train=[action=fly]"], r"action fly is unknown; expected train"),
         (["command=Trane"], r"Trane is not set.*did you mean Train"),
         (["Train=[SGD=[momentumPerMBs=1]]"], r"SGD\.momentumPerMBs is not known here; did you mean momentumPerMB"),

@@ -1,0 +1,230 @@
+"""Action testEncoderDecoder: what the decoder says for source sequences, by beam search (CNTK book 2.7, 3.5.11)."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
+from acoustic.actions.evaluate import PERPLEXITY_OF, at_least, result_line
+from acoustic.actions.write import refuse_inputs
+from acoustic.beam_search import BeamSearch, Hypothesis
+from acoustic.network import Network
+from acoustic.pair_engine import make_engine
+from acoustic.training.evaluation import check_inputs, evaluate
+from readers.config import Config
+from readers.errors import ConfigError, ModelError
+from readers.lm_sequence_reader import LMSequenceReader, LMSequenceWords
+from readers.minibatch import Utterance, open_writer, writer_class
+from readers.pair_reader import ENCODER, PairReader, side_by_side
+from readers.report import RunReport
+from readers.sentences import SentenceReader
+
+AT_ONCE = 64  # sequences that are decoded side by side
+
+
+class TestEncoderDecoder(Action):
+    """Blocks: encoderReader, decoderReader, writer; modelPath, outputNodeNames, beamWidth, maxHypotheses, maxLength,
+    minibatchSize.
+
+    decoderReader: an LMSequenceReader without `file` has the words alone; with it, the targets are what the outputs are
+    compared with.  The tool's encoderModelPath and decoderModelPath are one file here.
+    """
+
+    __test__ = False  # whatever its name says to collectors of tests
+    blocks = (*PAIRS["reader"], "writer")
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, _model_path(config))
+        self.names = config.array("outputNodeNames", [])
+        self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
+        self.width = at_least(config, "maxHypotheses", config.int("maxHypotheses", 8), 1)
+        self.max_length = at_least(config, "maxLength", config.int("maxLength", 0), 0)
+        self.beam = config.float("beamWidth", 1.0)
+        if not self.beam >= 0:
+            raise ConfigError(f"{config.where('beamWidth')}: beamWidth is {self.beam}; expected a number >= 0")
+        encoder, decoder = (config.block(name) for name in PAIRS["reader"])
+        text_reader(encoder, "encoderReader")
+        kind = text_reader(decoder, "decoderReader")
+        self.has_targets = decoder.has("file") or not issubclass(kind, LMSequenceReader)
+        self.has_writer = config.has("writer")
+        if self.has_writer:
+            writer_class(config.block("writer"))
+        elif not self.has_targets:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no writer, and decoderReader no file; expected a writer "
+                "for the outputs, or targets to compare them with"
+            )
+
+    def roots(self, network: Network) -> list[str]:
+        names = self.names or network.outputs
+        if len(names) != 1:
+            raise ModelError(
+                f"{self.model_path}: output nodes {', '.join(names) or 'none'}; expected outputNodeNames with the one "
+                "that has a value for each word"
+            )
+        return [network[names[0]].name]
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        network = self.network()
+        (output,) = self.roots(network)
+        pairs = open_pairs(self, "reader", log, progress, "None") if self.has_targets else None
+        if pairs is not None:
+            encoder, decoder = pairs.encoder, pairs.decoder
+            numbers = np.arange(len(encoder.keys))[np.sort(pairs.sources)]
+            self._evaluate(network, pairs, log)
+        else:
+            encoder = self.open_reader("encoderReader", log, progress, "None")
+            decoder = LMSequenceWords(self.config.block("decoderReader"))
+            numbers = np.arange(len(encoder.keys))
+        search = self._search(network, output, decoder)
+        check_inputs(search.encoder, _Renamed(encoder), "encoderReader")
+        report = RunReport("utterances")
+        said = self._decode(search, encoder, numbers, progress)
+        self._write(output, encoder, numbers, said, len(decoder.output_words), log)
+        if pairs is not None:
+            self._compare(pairs, numbers, said, decoder, log)
+        unfinished = sum(not one.finished for one in said)
+        if unfinished:
+            log(f"warning: {unfinished} outputs did not come to an end; they are cut off where maxLength is")
+        report.done(len(said))
+        for name, reason in (pairs or encoder).skipped:
+            report.skip(name, reason)
+        return report
+
+    def _search(self, network: Network, output: str, decoder: SentenceReader) -> BeamSearch:
+        where = self.config.block("decoderReader").where()
+        inputs = {word: number for number, word in enumerate(decoder.input_words)}
+        if decoder.begin not in inputs or decoder.end not in decoder.output_words:
+            raise ConfigError(
+                f"{where}: beginSequence {decoder.begin!r}, endSequence {decoder.end!r}; expected words of the target "
+                "that begin and end a sequence"
+            )
+        lost = next((word for word in decoder.output_words if word not in inputs and word != decoder.end), None)
+        if lost is not None:
+            raise ConfigError(
+                f"{where}: output {lost!r} is no input word; expected every output but the last to be one"
+            )
+        follow = [inputs.get(word, inputs[decoder.begin]) for word in decoder.output_words]
+        return BeamSearch(
+            network,
+            output,
+            inputs[decoder.begin],
+            list(decoder.output_words).index(decoder.end),
+            follow,
+            beam=self.beam,
+            width=self.width,
+            max_length=self.max_length,
+        )
+
+    def _decode(
+        self, search: BeamSearch, encoder: SentenceReader, numbers: np.ndarray, progress: Progress
+    ) -> list[Hypothesis]:
+        """The best hypothesis for each of the encoder's sentences `numbers`."""
+        said: list[Hypothesis] = []
+        for group in _groups(encoder.lengths[numbers], self.minibatch_size):
+            minibatch = side_by_side(encoder, numbers[group])
+            matrices = {ENCODER + name: matrix for name, matrix in minibatch.matrices.items()}
+            said += [found[0] for found in search(matrices, minibatch.layout)]
+            progress(len(said), len(numbers))
+        return said
+
+    def _write(
+        self,
+        output: str,
+        encoder: SentenceReader,
+        numbers: np.ndarray,
+        said: Sequence[Hypothesis],
+        num_words: int,
+        log: Log,
+    ) -> None:
+        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of."""
+        if not self.has_writer:
+            return
+        with open_writer(self.config.block("writer")) as writer:
+            for warning in writer.warnings:
+                log(f"warning: {warning}")
+            writer.check({output: num_words}, len(said))
+            refuse_inputs(encoder, writer)
+            for line, (number, found) in enumerate(zip(numbers, said)):
+                matrix = np.zeros((num_words, len(found.words)), np.float32, order="F")
+                matrix[list(found.words), np.arange(len(found.words))] = 1
+                writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
+
+    def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
+        """Criteria and errors on the targets, each word given those before it."""
+        names = [*network.evaluations, *network.criteria]
+        if names:
+            engine = make_engine(network, names)
+            check_inputs(engine, pairs, "encoderReader and decoderReader")
+            totals = evaluate(engine, pairs.minibatches(0, self.minibatch_size), names)
+            perplexities = [name for name in names if network[name].type_name in PERPLEXITY_OF]
+            log(f"Final Results: {result_line(0, totals, perplexities)}")
+
+    def _compare(
+        self,
+        pairs: PairReader,
+        numbers: np.ndarray,
+        said: Sequence[Hypothesis],
+        decoder: SentenceReader,
+        log: Log,
+    ) -> None:
+        pair_of = {source: pair for pair, source in enumerate(pairs.sources.tolist())}
+        exact = errors = words = 0
+        for number, found in zip(numbers.tolist(), said):
+            target = pairs.target_words(pair_of[number])
+            output = [decoder.output_words[word] for word in found.words]
+            exact, words = exact + (output == target), words + len(target)
+            errors += edit_distance(output, target)
+        log(
+            f"Decoded {len(said)} sequences: exact = {100 * exact / len(said):.3f}% ({exact}); "
+            f"words wrong = {100 * errors / max(words, 1):.3f}% * {words}"
+        )
+
+
+class _Renamed:
+    """An encoder's reader with the names of its streams as the network has them."""
+
+    in_sequence = True
+
+    def __init__(self, reader: SentenceReader):
+        self.reader = reader
+
+    def dims(self) -> dict[str, int]:
+        return {ENCODER + name: dim for name, dim in self.reader.dims().items()}
+
+    def places(self) -> dict[str, str]:
+        return {ENCODER + name: where for name, where in self.reader.places().items()}
+
+
+def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:
+    """Sequences one after the other, AT_ONCE at a time, or fewer where they have more than num_frames frames."""
+    begin = 0
+    while begin < len(lengths):
+        frames = np.cumsum(lengths[begin : begin + AT_ONCE])
+        count = max(1, int(np.searchsorted(frames, num_frames, side="right")))
+        yield slice(begin, begin + count)
+        begin += count
+
+
+def _model_path(config: Config):
+    """modelPath, or the one path that encoderModelPath and decoderModelPath name.  Raises ConfigError."""
+    if not config.has("encoderModelPath") and not config.has("decoderModelPath"):
+        return config.path("modelPath")
+    encoder, decoder = config.path("encoderModelPath"), config.path("decoderModelPath")
+    if encoder != decoder:
+        raise ConfigError(
+            f"{config.where('decoderModelPath')}: decoderModelPath is {decoder} and encoderModelPath {encoder}; "
+            "expected one file, in which trainEncoderDecoder has put both, or modelPath"
+        )
+    return encoder
+
+
+def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """The fewest substitutions, insertions and deletions that make one of the other."""
+    row = list(range(len(other) + 1))
+    for i, left in enumerate(one, 1):
+        diagonal, row[0] = row[0], i
+        for j, right in enumerate(other, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (left != right))
+    return row[-1]

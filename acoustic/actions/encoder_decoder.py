@@ -1,0 +1,85 @@
+"""Action trainEncoderDecoder, or doEncoderDecoder: two networks trained together on pairs of sequences.
+
+Source: CNTK book 2.7, 3.5.11; the names of the tool of 2015.
+"""
+
+from acoustic.actions.base import Log, Progress
+from acoustic.actions.evaluate import PERPLEXITY_OF, perplexity
+from acoustic.actions.train import Train
+from acoustic.network import Network
+from acoustic.pair_builder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
+from readers.config import Config
+from readers.errors import ConfigError, ModelError
+from readers.minibatch import reader_class
+from readers.pair_reader import PairReader
+from readers.sentences import SentenceReader
+
+PAIRS = {"reader": ("encoderReader", "decoderReader"), "cvReader": ("encoderCVReader", "decoderCVReader")}
+
+
+class TrainEncoderDecoder(Train):
+    """Blocks: EncoderNetworkBuilder, DecoderNetworkBuilder, SGD, encoderReader, decoderReader and, when there are any,
+    encoderCVReader and decoderCVReader.
+
+    Both networks are one model, in which the encoder's nodes are called encoder.NAME.
+    """
+
+    blocks = (ENCODER_BLOCK, DECODER_BLOCK, "SGD", *PAIRS["reader"], *PAIRS["cvReader"])
+
+    def _read_start(self, config: Config) -> None:
+        if self.options.adaptation_weight:
+            where = config.block("SGD").where("adaptationRegType")
+            raise ConfigError(f"{where}: KL adaptation of a pair of networks; it is not built")
+        self.pair = pair_options(config)
+        self.pair.build()  # what does not fit together shows before anything starts
+
+    def network(self) -> Network:
+        network = self.pair.build(self.machine.precision, self.machine.device, self.machine.seed)
+        if network.precomputed():
+            raise ModelError(
+                f"{network.precomputed()[0].where}: in a pair of networks; expected inputs that need no statistics"
+            )
+        return network
+
+    def _reader_blocks(self, config: Config) -> list[str]:
+        return pair_blocks(config)
+
+    def _open(self, name: str, log: Log, progress: Progress) -> PairReader:
+        return open_pairs(self, name, log, progress)
+
+    def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
+        parts = []
+        for title, figures in (("[Training]", row["training"]), ("[Validate]", row.get("validation", {}))):
+            values = [value for name, value in figures.items() if network[name].type_name in PERPLEXITY_OF]
+            parts += [f"{title} perplexity = {perplexity(value):.6g}" for value in values]
+        if parts:
+            log(f"Finished Epoch[{row['epoch']:2d} of {self.options.max_epochs}]: {'; '.join(parts)}")
+
+
+def pair_blocks(config: Config) -> list[str]:
+    """Which of PAIRS a command has.  Raises ConfigError for one half of a pair, and for what is no reader of text."""
+    halves = PAIRS["cvReader"]
+    missing = [half for half in halves if not config.has(half)]
+    if len(missing) == 1:
+        other = halves[1 - halves.index(missing[0])]
+        raise ConfigError(f"{config.where(other)}: {other} without {missing[0]}; expected both, or neither")
+    names = ["reader"] if missing else ["reader", "cvReader"]
+    for half in (half for name in names for half in PAIRS[name]):
+        text_reader(config.block(half), half)
+    return names
+
+
+def text_reader(block: Config, name: str) -> type[SentenceReader]:
+    """The class of a reader's block.  Raises ConfigError for one that does not read sentences of text."""
+    kind = reader_class(block)
+    if not (isinstance(kind, type) and issubclass(kind, SentenceReader)):
+        raise ConfigError(
+            f"{block.where('readerType')}: {name}: {kind.__name__}; expected LMSequenceReader or LUSequenceReader"
+        )
+    return kind
+
+
+def open_pairs(action, name: str, log: Log, progress: Progress, order: str | None = None) -> PairReader:
+    """The readers of both halves as one; order: see Action.open_reader."""
+    encoder, decoder = (action.open_reader(half, log, progress, order) for half in PAIRS[name])
+    return PairReader(encoder, decoder, action.machine.seed)
