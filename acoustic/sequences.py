@@ -74,13 +74,6 @@ class Sequences:
             steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
             self._held[name] = held[:, (steps * self.num_slots + slots).ravel()]
 
-    def reorder(self, slots: np.ndarray) -> None:
-        """Let slot s of the next minibatch go on with what slot slots[s] holds."""
-        self._length = self._length[slots]
-        for name, held in self._held.items():
-            steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
-            self._held[name] = held[:, (steps * self.num_slots + slots).ravel()]
-
     def usable(self, delay: int) -> Any:
         """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""
         if delay not in self._usable:
