@@ -77,10 +77,16 @@ class FusedLoop:
         self.columns: dict[int, tuple[int, int]] = {}  # outside, a column -> start in `constants`, rows
         self.values: Any = None
         self.gradients: Any = None
+        self._memory: Any = None
+        self._gradient_memory: Any = None
         self.constants = np.zeros(0, np.float32)
 
     def allocate(self, backend: Backend, num_columns: int, training: bool) -> bool:
-        """Make the matrices for so many columns; returns whether they are new."""
+        """Make the matrices for so many columns; returns whether they are new.
+
+        They lie in memory that only grows: minibatches of whole utterances differ in their columns, and memory that is
+        new each time costs more than what is computed in it.
+        """
         # Columns not a power of two apart: a step's would all fall on a few lines of the cache.
         total, inside = (
             rows + PADDING - rows % PADDING + 16
@@ -88,9 +94,11 @@ class FusedLoop:
         )
         renewed = self.values is None or self.values.shape[1] != num_columns
         if renewed:
-            self.values, self.gradients = backend.empty(total, num_columns), None
+            self._memory = _at_least(self._memory, backend, total, num_columns)
+            self.values, self.gradients = self._memory[:, :num_columns], None
         if training and self.gradients is None:
-            self.gradients = backend.empty(inside, num_columns)
+            self._gradient_memory = _at_least(self._gradient_memory, backend, inside, num_columns)
+            self.gradients = self._gradient_memory[:, :num_columns]
             renewed = True
         return renewed
 
@@ -207,6 +215,11 @@ class FusedLoop:
                         starts[side] = self.columns[at][0]
                 operations[k] = code, self.offsets[position], *starts, self.shapes[position].rows, SKIP, SKIP
             segment.operations = operations
+
+
+def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
+    """A matrix of so many columns or more: the one that is there, or a new one with some to spare."""
+    return memory if memory is not None and memory.shape[1] >= cols else backend.empty(rows, cols + cols // 4)
 
 
 def _multiply(products: Products, transposed: bool, b: Any, out: Any, keep: float) -> None:

@@ -105,6 +105,14 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
+def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
+    engine, network = recurrent("float", "Plus", ("h", "u"))
+    results(engine, network, (9, 3))
+    memory = loop_of(engine).fused.values.base
+    results(engine, network, (4, 2))
+    assert loop_of(engine).fused.values.base is memory
+
+
 @pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (5,) * 8])
 def test_threads_that_share_the_sequences_change_nothing_but_rounding(lengths):
     alone, network = recurrent("float", "DiagTimes", ("P", "h"))
