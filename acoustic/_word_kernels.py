@@ -13,12 +13,12 @@ ONE = float32(1)
 
 @loop
 def add_rows(frames, place, block):
-    """block[place[t]] += frames[t]."""
+    """block[place[t]] += frames[t], where there is such a row."""
     for t in range(frames.shape[0]):
-        row = place[t]
-        if row >= 0:
-            for i in range(frames.shape[1]):
-                block[row, i] += frames[t, i]
+        if 0 <= place[t] < block.shape[0]:
+            row, frame = block[place[t]], frames[t]
+            for i in range(frame.shape[0]):
+                row[i] += frame[i]
 
 
 @loop
@@ -70,10 +70,21 @@ def count_errors_numbers(numbers, z):
 @inline
 def class_scores(frame, weight, first, behind, scores):
     """scores[j] = the inner product of a frame and word first + j."""
-    for j in range(behind - first):
-        total = float32(0)
+    count = behind - first
+    for j in range(0, count - 3, 4):  # four at a time: each element of the frame is fetched once for all
+        a, b, c, d = weight[first + j], weight[first + j + 1], weight[first + j + 2], weight[first + j + 3]
+        s, t, u, v = float32(0), float32(0), float32(0), float32(0)
         for i in range(frame.shape[0]):
-            total += frame[i] * weight[first + j, i]
+            x = frame[i]
+            s += x * a[i]
+            t += x * b[i]
+            u += x * c[i]
+            v += x * d[i]
+        scores[j], scores[j + 1], scores[j + 2], scores[j + 3] = s, t, u, v
+    for j in range(count - count % 4, count):
+        row, total = weight[first + j], float32(0)
+        for i in range(frame.shape[0]):
+            total += frame[i] * row[i]
         scores[j] = total
 
 
@@ -126,21 +137,23 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
 def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
-        out[t, :] = float32(0)
+        mine = out[t]  # views of rows: with two indices the compiler makes no vectors, and takes five times as long
+        mine[:] = float32(0)
         for j in range(behind[t] - first[t]):
-            e = scale * errors[starts[t] + j]
-            for i in range(out.shape[1]):
-                out[t, i] += e * weight[first[t] + j, i]
+            row, e = weight[first[t] + j], scale * errors[starts[t] + j]
+            for i in range(mine.shape[0]):
+                mine[i] += e * row[i]
 
 
 @loop
 def class_weight_gradient(first, behind, starts, errors, frames, scale, place, block):
-    """block[place[t] + j] += scale errors frames[t]."""
+    """block[place[t] + j] += scale errors frames[t], where there are such rows."""
     for t in range(frames.shape[0]):
-        for j in range(behind[t] - first[t]):
-            e = scale * errors[starts[t] + j]
-            for i in range(frames.shape[1]):
-                block[place[t] + j, i] += e * frames[t, i]
+        frame = frames[t]
+        for j in range(max(0, -place[t]), min(behind[t] - first[t], block.shape[0] - place[t])):
+            row, e = block[place[t] + j], scale * errors[starts[t] + j]
+            for i in range(frame.shape[0]):
+                row[i] += e * frame[i]
 
 
 @loop

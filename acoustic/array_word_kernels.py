@@ -5,6 +5,7 @@ Numbers of words and classes are numpy arrays on the host, whatever the device; 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ class ClassLabels:
     first: np.ndarray
     behind: np.ndarray
 
-    @property
+    @cached_property
     def sizes(self) -> np.ndarray:
         """(T,): how many words the class has."""
         return self.behind - self.first
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """(T,): where each frame's words begin when the words of all frames' classes stand in a row."""
         return np.cumsum(self.sizes) - self.sizes
@@ -53,8 +54,8 @@ class ArrayWordKernels:
     xp: Any
 
     def add_columns(self, columns: Any, place: np.ndarray, block: Any) -> None:
-        """block[:, place[t]] += columns[:, t]; place (T,), -1: nowhere."""
-        here = (place >= 0).nonzero()[0]
+        """block[:, place[t]] += columns[:, t], where the block has such a column; place (T,)."""
+        here = ((place >= 0) & (place < block.shape[1])).nonzero()[0]
         self.xp.add.at(block.T, self.xp.asarray(place[here]), columns.T[self.xp.asarray(here)])
 
     def cross_entropy_numbers(self, numbers: np.ndarray, z: Any, out: Any, error: Any) -> None:
@@ -118,14 +119,20 @@ class ArrayWordKernels:
             out[:, self.xp.asarray(frames)] = scale * (weight[:, words] @ mine)
 
     def class_weight_gradient(
-        self, labels: ClassLabels, errors: Any, h: Any, scale: float, columns: np.ndarray, block: Any
+        self, labels: ClassLabels, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any
     ) -> None:
-        """block (rows, n) = scale times the gradient with respect to the columns (n,), ascending, of the weights."""
+        """block (rows, n) = scale times the gradient with respect to some columns of the weights.
+
+        place (T,): which of them belongs to the first word of each frame's class; before or behind the block, too.
+        """
         block.fill(0)
         for words, frames in labels.groups():
-            mine = errors[self._places(labels.starts, words, frames)]
-            place = int(np.searchsorted(columns, words.start))
-            block[:, place : place + words.stop - words.start] += scale * (h[:, self.xp.asarray(frames)] @ mine.T)
+            first, count = int(place[frames[0]]), words.stop - words.start
+            begin, end = max(0, -first), min(count, block.shape[1] - first)
+            if begin < end:
+                mine = errors[self._places(labels.starts, words, frames)][begin:end]
+                product = h[:, self.xp.asarray(frames)] @ mine.T
+                block[:, first + begin : first + end] += scale * product
 
     def class_posterior_gradient(self, labels: ClassLabels, q: Any, scale: float, out: Any) -> None:
         """out (classes, T) = scale times the gradient with respect to q."""

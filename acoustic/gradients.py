@@ -27,8 +27,8 @@ class Into:
     (worker, workers) when several of them make each some columns of the products; rows: of every operand, whether its
     gradient is needed or not (default: every operand has a target).
     elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
-    touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted, and what
-    they are: (columns, block), None before.
+    touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted: those, and
+    what gives a block of some of them, lent until the next; None before.
     """
 
     def __init__(
@@ -91,32 +91,37 @@ class Into:
             out, b = out[:, columns], b[:, columns]
         matmul_into(self.xp, a, b, out, scale, keep)
 
-    def add_columns(self, k: int, columns: Any, write: Callable[[Any], Any]) -> None:
-        """Add what `write(block)` writes into a matrix (rows, n) to columns (n,) of operand k's gradient, each once.
+    def add_columns(self, k: int, columns: Any, write: Callable[[Any, slice], Any]) -> None:
+        """Add to columns (n,) of operand k's gradient, each once and ascending.
 
-        The block is lent: nothing else is, until whoever takes it has it.
+        write(block, part) writes what belongs to columns[part] into a matrix; it may be called, for one part after
+        another, until the node's operands change.
         """
         target = self.targets[k]
         if target is None:
             return
-        block = self.scratch(target.shape[0], len(columns))
-        write(block)
+
+        def fill(part: slice) -> Any:
+            block = self.scratch(target.shape[0], len(columns[part]))
+            write(block, part)
+            return block
+
         if k in self.touched:
             self.take_fresh(k)
-            self.touched[k] = columns, block
+            self.touched[k] = columns, fill
             return
         out, scale, keep = self.elsewhere.get(k) or Accumulation(target, 1.0, 0.0)
         mine = self.columns(k)
         if self.take_fresh(k):
-            part = out[:, mine]
+            whole = out[:, mine]
             if keep:
-                self.xp.multiply(part, keep, out=part)
+                self.xp.multiply(whole, keep, out=whole)
             else:
-                part.fill(0)
-        if self.share is not None:
-            here = (columns >= mine.start) & (columns < mine.stop)
-            columns, block = columns[here], block[:, here]
-        out[:, columns] += scale * block if scale != 1 else block
+                whole.fill(0)
+        first, last = (int(place) for place in self.xp.searchsorted(columns, self.xp.asarray([mine.start, mine.stop])))
+        if first < last:
+            block = fill(slice(first, last))
+            out[:, columns[first:last]] += scale * block if scale != 1 else block
 
     def columns(self, k: int) -> slice:
         """This worker's columns of operand k's gradient."""

@@ -51,11 +51,11 @@ def add_to_columns(run: Run, into: Into, k: int, numbers: np.ndarray, grads: lis
     if len(columns) and columns[0] < 0:
         columns, place = columns[1:], place - 1
 
-    def write(block: Any) -> None:
+    def write(block: Any, part: slice) -> None:
         block.fill(0)
         done = 0
         for grad in grads:
-            run.kernels.add_columns(grad, place[done : done + grad.shape[1]], block)
+            run.kernels.add_columns(grad, place[done : done + grad.shape[1]] - (part.start or 0), block)
             done += grad.shape[1]
 
     into.add_columns(k, run.xp.asarray(columns), write)

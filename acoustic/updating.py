@@ -12,7 +12,7 @@ class Taker:
 
     With `accumulation(node)` the gradients that are lone products go where that says, and `take(node, columns)` ends
     their update; with `part(node, gradient, columns)` several workers can each update some columns; with
-    `touched(node, columns, block)` it may get those columns of a gradient that are not zero alone.
+    `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
     one step, where that may make a few columns.
     """

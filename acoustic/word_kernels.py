@@ -50,10 +50,9 @@ class CompiledWordKernels(ArrayWordKernels):
         _word_kernels.class_hidden_gradient(*rows, errors, frames(weight), np.float32(scale), frames(out))
 
     def class_weight_gradient(
-        self, labels: ClassLabels, errors: Any, h: Any, scale: float, columns: np.ndarray, block: Any
+        self, labels: ClassLabels, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any
     ) -> None:
         block.fill(0)
-        place = np.searchsorted(columns, labels.first)
         rows = labels.first, labels.behind, labels.starts
         _word_kernels.class_weight_gradient(*rows, errors, frames(h), np.float32(scale), place, frames(block))
 

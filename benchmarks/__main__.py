@@ -8,7 +8,16 @@ exp/an4 is what `argonaut recipe an4 --out exp/an4` made; the search is measured
 import subprocess
 import sys
 
-BENCHMARKS = ("dnn_train", "dnn_relu_train", "adagrad_train", "cnn_train", "lstm_train", "features", "search_an4")
+BENCHMARKS = (
+    "dnn_train",
+    "dnn_relu_train",
+    "adagrad_train",
+    "cnn_train",
+    "lstm_train",
+    "class_softmax",
+    "features",
+    "search_an4",
+)
 
 
 def main() -> int:

@@ -57,11 +57,12 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
         into.add(3, lambda out: kernels.class_posterior_gradient(labels, q, scale, out))
         if into.needs(2):
             columns = labels.touched(w.shape[1])
-            into.add_columns(
-                2,
-                run.xp.asarray(columns),
-                lambda block: kernels.class_weight_gradient(labels, errors, h, scale, columns, block),
-            )
+            place = np.searchsorted(columns, labels.first)  # the words of a class are neighbours there too
+
+            def write(block: Any, part: slice) -> None:
+                kernels.class_weight_gradient(labels, errors, h, scale, place - (part.start or 0), block)
+
+            into.add_columns(2, run.xp.asarray(columns), write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Of -ln softmax(x)_k along dx: softmax(x)' dx - dx_k, for the classes and, where words are, for all scores."""

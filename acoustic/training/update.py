@@ -5,6 +5,7 @@ Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -111,20 +112,34 @@ class Updater:
         return None if scales is None else Accumulation(self._first_state(node), *scales)
 
     @property
-    def touched(self) -> Callable[[Node, Any, Any], None] | None:
+    def touched(self) -> Callable[[Node, Any, Callable[[slice], Any]], None] | None:
         """Updates the columns of a parameter whose gradient is not zero, from that; None where all have to be."""
         options = self.options
         whole = options.l1_weight or options.l2_weight or options.noise_deviation or not self.rule.by_columns
         return None if whole else self._touched
 
-    def _touched(self, node: Node, columns: Any, gradient: Any) -> None:
-        """columns (n,), ascending; gradient (rows, n), whose memory is used up."""
-        if len(columns):
+    def _touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+        """columns (n,), ascending; fill(part): the gradient of columns[part], whose memory is used up.
+
+        Part after part, so that one stays in the cache from the gradient to the update, where the rule can do that.
+        """
+        step = self._step(node)
+        if not step.rate:
+            return
+        state = list(self.state[node.name].values())
+        count = CACHED // node.value.shape[0] if self.part is not None else len(columns)
+        for start in range(0, len(columns), max(1, count)):
+            part = slice(start, min(start + max(1, count), len(columns)))
+            gradient = fill(part)
             self._clip_norm(gradient)
-            taken = [matrix.T[columns].T for matrix in (node.value, *self.state[node.name].values())]
-            self._update(node, gradient, taken[0], taken[1:], 0)
-            for matrix, part in zip((node.value, *self.state[node.name].values()), taken):
-                matrix.T[columns] = part.T
+            self.rule.update_columns(self._kernels, node.value, gradient, state, columns[part], step)
+
+    def _step(self, node: Node) -> Step:
+        """What a rule is told of this minibatch and a parameter; nothing of L1."""
+        options, frames = self.options, self._num_frames
+        limit = math.inf if self._by_norm else options.clipping_threshold * frames
+        rate = self._rate * node.settings["learningRateMultiplier"]
+        return Step(rate, self._momentum, frames, limit=limit, l2=options.l2_weight * frames, shrink=0.0)
 
     def take(self, node: Node, columns: slice) -> None:
         """Update some columns of a parameter whose gradient was added up where `accumulation` said."""
@@ -144,20 +159,12 @@ class Updater:
 
     def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
         """weight, state: a parameter and what is kept of it, or columns of them; first: elements that stand before."""
-        options, frames = self.options, self._num_frames
-        rate = self._rate * node.settings["learningRateMultiplier"]
-        if not rate:  # else noise would move a parameter that is to stay as it is
+        options, step = self.options, self._step(node)
+        if not step.rate:  # else noise would move a parameter that is to stay as it is
             return
-        shrink = options.l1_weight * frames * rate
+        shrink = options.l1_weight * step.num_frames * step.rate
         noisy = options.noise_deviation > 0
-        step = Step(
-            rate,
-            self._momentum,
-            frames,
-            limit=math.inf if self._by_norm else options.clipping_threshold * frames,
-            l2=options.l2_weight * frames,
-            shrink=0.0 if noisy else shrink,
-        )
+        step = step if noisy else replace(step, shrink=shrink)
         self.rule.update(self._kernels, weight, gradient, state, self.scalars, step)
         if noisy:
             self._kernels.add_noise(weight, self._key(node), options.noise_deviation, first)
@@ -169,6 +176,7 @@ class Updater:
         return int(words[0]) << 32 | int(words[1])
 
 
+CACHED = 1 << 17  # elements of a gradient that are updated at a time when it comes by columns
 NOISE = 1  # keeps the noise apart from a dropout mask of the same seed and name
 
 

@@ -215,14 +215,18 @@ def test_compiled_class_kernels(gap):
     double = [np.asfortranarray(rng.standard_normal(shape)) for shape in ((9, 30), (9, WORDS), (4, 30))]
     single = [matrix.astype(np.float32) for matrix in double]
     columns = labels.touched(WORDS)
+    place = np.searchsorted(columns, labels.first)
     results = []
     for kernels, (h, w, q) in ((PLAIN, double), (COMPILED, single)):
         loss = np.empty((1, 1), h.dtype)
         kernels.class_loss(labels, h, w, q, loss)
         errors = kernels.class_errors(labels, h, w)
-        outs = [np.full(shape, np.nan, h.dtype, order="F") for shape in (h.shape, (9, len(columns)), q.shape)]
+        shapes = (h.shape, (9, len(columns)), q.shape, (9, 3))
+        outs = [np.full(shape, np.nan, h.dtype, order="F") for shape in shapes]
         kernels.class_hidden_gradient(labels, errors, w, 0.5, outs[0])
-        kernels.class_weight_gradient(labels, errors, h, 0.5, columns, outs[1])
+        kernels.class_weight_gradient(labels, errors, h, 0.5, place, outs[1])
+        kernels.class_weight_gradient(labels, errors, h, 0.5, place - 5, outs[3])
+        np.testing.assert_array_equal(outs[3], outs[1][:, 5:8])
         kernels.class_posterior_gradient(labels, q, 0.5, outs[2])
         results.append([loss, errors, *outs])
     if not gap:

@@ -172,3 +172,52 @@ def add_noise(weight, first, low, high, other_low, other_high, deviation):
         radius = math.sqrt(-2 * math.log((float64(hashed(counter, low, high)) + 1) / 4294967296.0))
         angle = 2 * math.pi / 4294967296.0 * float64(hashed(counter, other_low, other_high))
         weight[i] += float32(deviation * radius * math.cos(angle))
+
+
+# Columns of parameters, here rows: weight, velocity and squares (cols, rows), gradient (n, rows) of those that columns
+# (n,) names.  Rows are views, or the compiler makes no vectors.
+
+
+@loop
+def momentum_columns(weight, gradient, velocity, columns, rate, decay, limit, ahead):
+    for k in range(columns.shape[0]):
+        w, v, gradients = weight[columns[k]], velocity[columns[k]], gradient[k]
+        for i in range(w.shape[0]):
+            g = gradients[i]
+            g = limit if g > limit else g
+            g = -limit if g < -limit else g
+            pull = rate * g
+            step = decay * v[i] + pull
+            v[i] = step
+            w[i] -= decay * step + pull if ahead else step
+
+
+@loop
+def adagrad_columns(gradient, squares, columns, limit):
+    """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
+    total, counted = 0.0, 0.0
+    for k in range(columns.shape[0]):
+        a, gradients = squares[columns[k]], gradient[k]
+        factors, numbers = ZERO, ZERO
+        for i in range(a.shape[0]):
+            g = gradients[i]
+            g = limit if g > limit else g
+            g = -limit if g < -limit else g
+            square = a[i] + g * g
+            a[i] = square
+            factor = ONE / np.sqrt(square + FLOOR)
+            gradients[i] = g * factor
+            there = ONE if square > ZERO else ZERO
+            factors += there * factor
+            numbers += there
+        total += factors
+        counted += numbers
+    return total, counted
+
+
+@loop
+def scaled_step_columns(weight, gradient, columns, rate):
+    for k in range(columns.shape[0]):
+        w, gradients = weight[columns[k]], gradient[k]
+        for i in range(w.shape[0]):
+            w[i] -= rate * gradients[i]

@@ -35,3 +35,8 @@ class AdaGrad(Rule):
             kernels.scaled_step(weight, gradient, step.rate / average, step.shrink)
         else:
             kernels.adagrad(weight, gradient, *state, step)
+
+    def update_columns(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], columns: Any, step: Step
+    ) -> None:
+        kernels.adagrad_columns(weight, gradient, *state, columns, step, self.normalise)

@@ -28,6 +28,23 @@ class ArrayRules:
         weight -= step.momentum * velocity + gradient if nesterov else velocity
         self.shrink(weight, step.shrink)
 
+    def momentum_columns(
+        self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
+    ) -> None:
+        """The same for columns (n,) of weight and velocity, gradient (rows, n), without L2 and shrinking."""
+        some = weight[:, columns], velocity[:, columns]
+        self.momentum(some[0], gradient, some[1], step, nesterov)
+        weight[:, columns], velocity[:, columns] = some
+
+    def adagrad_columns(
+        self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
+    ) -> None:
+        """adagrad, or with normalise adagrad_scale and scaled_step, for columns, as momentum_columns."""
+        some = weight[:, columns], squares[:, columns]
+        average = self.adagrad_scale(some[0], gradient, some[1], step)
+        self.scaled_step(some[0], gradient, step.rate / average if normalise else step.rate, 0.0)
+        weight[:, columns], squares[:, columns] = some
+
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         """a <- a + g^2; w <- w - l g / sqrt(a + 1e-16)."""
         self.adagrad_scale(weight, gradient, squares, step)

@@ -36,7 +36,7 @@ class Rule:
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
-    by_columns: ClassVar[bool] = False  # columns whose gradient is zero may be left as they are, what is kept included
+    by_columns: ClassVar[bool] = False  # it has update_columns
 
     @property
     def by_parts(self) -> bool:
@@ -56,6 +56,15 @@ class Rule:
         """Change weight and state in place, all (rows, cols) in Fortran order; the gradient's memory is used up.
 
         In this order: the gradient clipped to +-limit, l2 * weight added, the rule, shrinking towards 0.
+        """
+        raise NotImplementedError
+
+    def update_columns(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], columns: Any, step: Step
+    ) -> None:
+        """The same for columns (n,) of weight and state, gradient (rows, n), without L2 and shrinking.
+
+        Columns without a gradient stay as they are, and so does what is kept of them.
         """
         raise NotImplementedError
 

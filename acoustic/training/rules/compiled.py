@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from acoustic import _kernels
-from acoustic.kernels import CompiledKernels, flat, share_elements
+from acoustic.kernels import CompiledKernels, flat, frames, share_elements
 from acoustic.team import Team
 from acoustic.training.rules import _loops
 from acoustic.training.rules.arrays import SALT, ArrayRules
@@ -37,6 +37,20 @@ class CompiledRules(ArrayRules):
             )
         else:
             self._plain.momentum_step(weight, gradient, velocity, step.rate, step.momentum)
+
+    def momentum_columns(
+        self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
+    ) -> None:
+        rate, decay, limit = _singles((1 - step.momentum) * step.rate, step.momentum, step.limit)
+        matrices = frames(weight), frames(gradient), frames(velocity)
+        _loops.momentum_columns(*matrices, columns, rate, decay, limit, nesterov)
+
+    def adagrad_columns(
+        self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
+    ) -> None:
+        total, counted = _loops.adagrad_columns(frames(gradient), frames(squares), columns, *_singles(step.limit))
+        rate = step.rate * counted / total if normalise and counted else step.rate
+        _loops.scaled_step_columns(frames(weight), frames(gradient), columns, *_singles(rate))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

@@ -24,6 +24,11 @@ class Momentum(Rule):
     ) -> None:
         kernels.momentum(weight, gradient, *state, step, self.nesterov)
 
+    def update_columns(
+        self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], columns: Any, step: Step
+    ) -> None:
+        kernels.momentum_columns(weight, gradient, *state, columns, step, self.nesterov)
+
     def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
         return None if self.nesterov else ((1 - momentum) * rate, momentum)
 

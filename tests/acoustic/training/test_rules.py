@@ -272,3 +272,24 @@ def test_every_rule_has_names_and_kernels_for_either_precision():
     assert {"none", "normal", "simple", "adagrad", "rmsprop", "fsadagrad", "adamw"} == set(RULES)
     assert type(rule_kernels(Backend("double"))) is ArrayRules
     assert type(rule_kernels(Backend("float"))) is CompiledRules
+
+
+@pytest.mark.parametrize("rule", [Momentum(), Momentum(nesterov=True), AdaGrad(), AdaGrad(normalise=False)], ids=str)
+@pytest.mark.parametrize("limit", [math.inf, 0.5])
+def test_updates_by_columns(rule, limit):
+    """Those named change as they would alone, plain and compiled; the others stay."""
+    rng = np.random.default_rng(7)
+    columns = np.array([0, 3, 4, 8])
+    start = {name: np.abs(rng.standard_normal((5, 9))) for name in ("weight", *rule.state)}
+    gradient = rng.standard_normal((5, 4))
+    step = Step(0.1, 0.9, 4, limit=limit, l2=0.0, shrink=0.0)
+    alone = {name: np.asfortranarray(matrix[:, columns]) for name, matrix in start.items()}
+    rule.update(ArrayRules(np), alone["weight"], gradient.copy(order="F"), [*alone.values()][1:], {}, step)
+    for kernels, dtype in ((ArrayRules(np), np.float64), (CompiledRules(), np.float32)):
+        after = {name: np.asfortranarray(matrix, dtype) for name, matrix in start.items()}
+        given = np.asfortranarray(gradient, dtype)
+        rule.update_columns(kernels, after["weight"], given, [*after.values()][1:], columns, step)
+        for name, matrix in after.items():
+            expected = start[name].copy()
+            expected[:, columns] = alone[name]
+            np.testing.assert_allclose(matrix, expected, rtol=3e-6, atol=3e-7, err_msg=name)
