@@ -7,6 +7,9 @@ trained on the transcripts:
   WER 10.1% (test, 130 utterances, 773 words, flat LM)
   WER 5.2% (test, 130 utterances, 773 words, LM trained on the transcripts)
 
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --network blstm
+trains a bidirectional LSTM on the same features and decodes with the same graphs.
+
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
 `--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
@@ -14,19 +17,42 @@ trains the eight example setups of the CNTK book instead and ends with their fra
 
 import argparse
 import os
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from readers.errors import ConfigError
 from recipes.stages import Stage, command, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
-WINDOW = 21  # frames that the network sees at once
+WINDOW = 21  # frames that the DNN sees at once
 TRANSITION_POWER = 0.3  # beside an acweight of 0.15 the counted transition probabilities would weigh too much
 LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
 
 
+@dataclass(frozen=True)
+class Acoustic:
+    """A network that the recipe can train.
+
+    help: what it is; config: in config/; folder: of what is made with it, below the run's own; window: frames that it
+    takes at once, a recurrent one all that follow one after the other.
+    """
+
+    help: str
+    config: str
+    folder: str
+    window: int
+
+
+NETWORKS = {
+    "dnn": Acoustic("the network of 1680-768x4-132", "an4.cntk", "", WINDOW),
+    "blstm": Acoustic("the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", 1),
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--network", choices=NETWORKS, default="dnn", help="what to train (default dnn)")
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="over the training's configuration, such as AN4_Train=[SGD=[maxEpochs=4]] (repeat)",
@@ -35,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.variants and arguments.network != "dnn":
+        raise ConfigError(f"command line: --network {arguments.network} beside --variants; expected one of them")
     recipe = Recipe(arguments)
     if arguments.variants:
         variants = recipe.variants(arguments)
@@ -53,6 +81,8 @@ class Recipe:
         self.data: Path = arguments.data
         self.out: Path = arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
+        self.home = self.out / self.acoustic.folder
         self.workers = arguments.workers or os.cpu_count() or 1
         self.sets  # noqa: B018  (a missing corpus is told before anything is written)
 
@@ -67,11 +97,15 @@ class Recipe:
             ),
             Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm),
             Stage("graph", "decoding graphs for these and for the flat LM", self.graph),
-            Stage("train", "the network of 1680-768x4-132", self.train, work=self.out / "model"),
-            Stage("tune", "search options, on the development set", self.tune),
-            Stage("decode", "words and lattices of the test set", self.decode),
-            Stage("score", "word error rates", self.score),
+            Stage(self.own("train"), self.acoustic.help, self.train, work=self.home / "model"),
+            Stage(self.own("tune"), "search options, on the development set", self.tune),
+            Stage(self.own("decode"), "words and lattices of the test set", self.decode),
+            Stage(self.own("score"), "word error rates", self.score),
         ]
+
+    def own(self, stage: str) -> str:
+        """The name of a stage that belongs to one of the networks."""
+        return stage if self.network == "dnn" else f"{stage}-{self.network}"
 
     @cached_property
     def sets(self):
@@ -162,8 +196,8 @@ class Recipe:
 
     def train(self) -> int:
         return command(
-            "cntk", f"configFile={CONFIG / 'an4.cntk'}", f"ExpDir={self.out}", f"randomSeed={self.seed}",
-            *self.overrides,
+            "cntk", f"configFile={CONFIG / self.acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
+            f"randomSeed={self.seed}", *self.overrides,
         )  # fmt: skip
 
     def tune(self) -> int:
@@ -173,7 +207,7 @@ class Recipe:
         from recipes.tuning import Development
 
         development = Development(
-            score_utterances(self.model, self.out / "lists" / "dev.scp", WINDOW),
+            score_utterances(self.model, self.out / "lists" / "dev.scp", self.acoustic.window),
             read_words(self.out / "labels" / "dev.words.mlf"),
         )
         for name, label in LMS.items():
@@ -192,10 +226,11 @@ class Recipe:
         for name in LMS:
             lost |= command(
                 "argon", "-graph", self.out / "graph" / name / "graph.dg", "-lm", self.lm_file(name),
-                "-am", self.model, "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / name / "cntkmap",
+                "-am", self.model, "-dnn_window_size", self.acoustic.window,
+                "-cntkmap", self.out / "graph" / name / "cntkmap",
                 "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
                 "-outmlf", self.hypotheses(name),
-                "-lattice-prefix", self.out / "decode" / name / "lattices" / "test",
+                "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
             )  # fmt: skip
         return lost
 
@@ -204,7 +239,7 @@ class Recipe:
         for name in LMS:
             lost |= command(
                 "score", self.references, self.hypotheses(name), "-k", "*-%%%%*-?",
-                "--picture", self.picture(name), "--report", self.out / "reports" / f"score.{name}",
+                "--picture", self.picture(name), "--report", self.home / "reports" / f"score.{name}",
             )  # fmt: skip
         return lost
 
@@ -225,11 +260,11 @@ class Recipe:
         return self.out / "labels" / "test.words.mlf"
 
     def picture(self, name: str) -> Path:
-        return self.out / "decode" / name / "confusions.png"
+        return self.home / "decode" / name / "confusions.png"
 
     @property
     def model(self) -> Path:
-        return self.out / "model" / "an4.dnn"
+        return self.home / "model" / f"an4.{self.network}"
 
     def feature_file(self, copy: str, utterance) -> Path:
         return self.out / "features" / copy / f"{utterance.name}.fbank"
@@ -240,10 +275,10 @@ class Recipe:
         return self.data / FLAT_LM if name == "flat" else self.out / "lm" / f"{name}.arpa"
 
     def tuned_file(self, name: str) -> Path:
-        return self.out / "tune" / f"{name}.json"
+        return self.home / "tune" / f"{name}.json"
 
     def hypotheses(self, name: str) -> Path:
-        return self.out / "decode" / name / "test.mlf"
+        return self.home / "decode" / name / "test.mlf"
 
     def account(self, report, name: str) -> int:
         report.write(self.out / "reports" / name)

@@ -15,7 +15,7 @@ from readers.hmm_tables import read_transitions
 from readers.mlf import Label, read_mlf, write_mlf
 from readers.slf import read_slf
 from recipes.an4 import corpus, prepare
-from recipes.an4.run import CONFIG, WINDOW
+from recipes.an4.run import CONFIG, NETWORKS
 from recipes.cli.main import main
 from tests.recipes.small_system import DICTIONARY, RATE, STATES, WORDS, speak
 
@@ -118,6 +118,13 @@ def test_recipe_without_the_corpus_is_one_line_and_status_2(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_network_and_variants_are_not_both_trained(toy_corpus, tmp_path, capsys):
+    options = ("--data", str(toy_corpus), "--out", str(tmp_path / "exp"))
+    assert main(["recipe", "an4", *options, "--network", "blstm", "--variants", "all"]) == 2
+    assert "--network blstm beside --variants; expected one of them" in capsys.readouterr().err
+    assert not (tmp_path / "exp").exists()
+
+
 # Labels and configurations
 
 
@@ -178,13 +185,29 @@ def test_training_configuration_fits_the_features_and_its_own_schedule():
     config = load_config([f"configFile={CONFIG / 'an4.cntk'}", "ExpDir=exp"]).block("AN4_Train")
     dim = FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / "fbank40_zd.hcopy")).dim
     sizes = [int(size) for size in config.block("SimpleNetworkBuilder").array("layerSizes")]
-    assert sizes[0] == WINDOW * dim
+    assert sizes[0] == NETWORKS["dnn"].window * dim
     for reader in ("reader", "cvReader"):
         assert config.block(reader).block("features").int("dim") == sizes[0]
         assert config.block(reader).block("labels").int("labelDim") == sizes[-1]
     rates = config.block("SGD").array("learningRatesPerMB")
     assert len(rates) == config.block("SGD").int("maxEpochs")
     assert sorted(map(float, rates), reverse=True) == list(map(float, rates))
+
+
+def test_recurrent_configuration_takes_single_frames_of_whole_utterances():
+    config = load_config([f"configFile={CONFIG / 'blstm.cntk'}", "ExpDir=exp", f"ScriptDir={CONFIG}"])
+    block = config.block("AN4_Train")
+    assert block.block("NDLNetworkBuilder").path("networkDescription").is_file()
+    assert block.path("modelPath") == Path("exp/blstm/model/an4.blstm")
+    dim = FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / "fbank40_zd.hcopy")).dim
+    for name in ("reader", "cvReader"):
+        reader = block.block(name)
+        assert not reader.bool("frameMode")
+        assert not reader.bool("truncated", "false")
+        assert reader.block("features").int("dim") == NETWORKS["blstm"].window * dim
+    rates = block.block("SGD").floats("learningRatesPerSample")
+    assert len(rates) == block.block("SGD").int("maxEpochs")
+    assert sorted(rates, reverse=True) == list(rates)
 
 
 # All of it
@@ -224,6 +247,28 @@ def test_recipe_recognises_tones_and_resumes(toy_corpus, tmp_path, capsys):
     assert run_toy(toy_corpus, out) == 0
     assert capsys.readouterr().out.count("done before") == 8
     assert (out / "model/an4.dnn").read_bytes() == model
+
+
+TOY_BLSTM = (
+    f"NumStates={len(STATES)}", "CellDim=12",
+    "AN4_Train=[SGD=[maxEpochs=2;epochSize=0;learningRatesPerSample=1e-4;dropoutRate=0]]",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_recurrent_network_shares_graphs_with_the_other(toy_corpus, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+    out = tmp_path / "exp"
+    settings = [word for setting in TOY_BLSTM for word in ("--set", setting)]
+    command = ["recipe", "an4", "--data", str(toy_corpus), "--out", str(out), "--workers", "1", *settings]
+    assert main([*command, "--network", "blstm"]) == 0
+    closing = capsys.readouterr().out.splitlines()[-1]
+    assert closing == "WER 0.0% (test, 8 utterances, 20 words, LM trained on the transcripts)"
+    for name in ("model/an4.blstm", "tune/trained.json", "decode/trained/test.mlf", "reports/score.flat"):
+        assert (out / "blstm" / name).is_file()
+    assert not (out / "model").exists()
+    assert main([*command, "--to", "graph"]) == 0
+    assert capsys.readouterr().out.count("done before") == 4
 
 
 # The corpus itself
