@@ -2,19 +2,25 @@
 
 Every value has a tangent beside it, its derivative along the direction; a node's follows from those of its operands, in
 the order of the forward pass.  One pass gives the product of the Jacobian and the direction, J t, where reverse mode
-gives J' u; so <u, J t> = <J' u, t> checks the one against the other without finite differences.
+gives J' u; so <u, J t> = <J' u, t> checks the one against the other without finite differences.  Recurrent loops go
+step by step, one node of a step after the other.
 
 Source: automatic_differentiation.txt, section 2.1 ("forward mode").
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from acoustic.gaps import Ungapped
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
-from acoustic.order import computed_operands, forward_order
+from acoustic.order import components, computed_operands, is_loop, loop_order
+from acoustic.sequences import Sequences
 from readers.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from readers.sequences import SequenceLayout
 
 
 @dataclass(frozen=True)
@@ -34,40 +40,101 @@ def jacobian_vector_product(
     training: bool = True,
     dropout_rate: float = 0.0,
     seed: int | Sequence[int] = 0,
+    layout: "SequenceLayout | None" = None,
 ) -> dict[str, Dual]:
     """Values of the roots, and their derivatives along a direction of some leaves.
 
     matrices: input name -> (rows, T); directions: leaf name (parameter, constant or input) -> matrix of its shape, zero
-    for the leaves left out; the rest as in Engine.forward.  Every value is kept until the end: this is for checks.
-    Raises ModelError for a node on the way that cannot be differentiated, and ShapeError.
+    for the leaves left out; the rest as in Engine.forward, but that sequences cannot go on from a minibatch before.
+    Every value is kept until the end: this is for checks.  Raises ModelError for a node on the way that cannot be
+    differentiated, and ShapeError.
     """
     run = Run(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
-    duals: dict[str, Dual] = {}
-    shapes: dict[str, Shape] = {}
-    moving: set[str] = set()  # what depends on a direction
-    order = forward_order(network[name] for name in roots)
+    if layout is not None:
+        run.sequences = Sequences(network.backend.xp)
+        run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
+    found = components([network[name] for name in roots])
+    leaves = {node.name for component in found for node in component if node.is_leaf}
     for name in directions:
-        if name not in {node.name for node in order if node.is_leaf}:
+        if name not in leaves:
             raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
-    for node in order:
-        if node.delay:
-            raise ModelError(f"{node.where}: has no derivative by forward mode; expected a network without delays")
+    duals = _Duals(network, run, matrices, directions)
+    for component in found:
+        if is_loop(component):
+            duals.add_loop(loop_order(component))
+        else:
+            duals.add(component[0])
+    return {name: duals.known[name] for name in roots}
+
+
+class _Duals:
+    """Values and derivatives of the nodes so far; moving: names of those that depend on a direction."""
+
+    def __init__(self, network: Network, run: Run, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> None:
+        self.network, self.run, self.matrices, self.directions = network, run, matrices, directions
+        self.known: dict[str, Dual] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.moving: set[str] = set()
+
+    def add(self, node: Node) -> None:
         operands = computed_operands(node)
         if node.is_leaf:
-            dual = _leaf(network, node, matrices, directions)
-            shapes[node.name] = network.shapes[node.name].with_columns(dual.value.shape[1])
-            moves = node.name in directions
+            dual = self.known[node.name] = _leaf(self.network, node, self.matrices, self.directions)
+            self.shapes[node.name] = self.network.shapes[node.name].with_columns(dual.value.shape[1])
+            moves = node.name in self.directions
         else:
-            moves = any(operand.name in moving for operand in operands)
-            for k, operand in enumerate(operands):
-                if operand.name in moving and not node.has_gradient(k):
-                    raise ModelError(f"{node.where}: has no derivative with respect to {operand.name!r}")
-            shapes[node.name] = node.infer_shape(*(shapes[operand.name] for operand in operands))
-            dual = _computed(run, node, shapes[node.name], [duals[operand.name] for operand in operands], moves)
-        duals[node.name] = dual
+            moves = self._moves(node)
+            duals = [self.known[operand.name] for operand in operands]
+            shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
+            framed = [self.network.shapes[operand.name].has_frames for operand in operands]
+            if node.sums_frames and any(framed) and not node.skips_gaps:
+                node = Ungapped(node, framed)
+            self.known[node.name] = _computed(self.run, node, shape, duals, moves)
+            self.shapes[node.name] = shape
         if moves:
-            moving.add(node.name)
-    return {name: duals[name] for name in roots}
+            self.moving.add(node.name)
+
+    def _moves(self, node: Node) -> bool:
+        """Whether an operand moves.  Raises ModelError when the way from it has no derivative."""
+        operands = computed_operands(node)
+        for k, operand in enumerate(operands):
+            if operand.name in self.moving and not node.has_gradient(k):
+                raise ModelError(f"{node.where}: has no derivative with respect to {operand.name!r}")
+        return any(operand.name in self.moving for operand in operands)
+
+    def add_loop(self, order: Sequence[Node]) -> None:
+        """Step by step; what a delay gives before the beginning of a sequence does not move."""
+        delays = [node for node in order if node.delay]
+        sequences = delays[0].sequences(self.run)
+        backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
+        inside = {node.name for node in order}
+        outside = {one.name for node in order for one in computed_operands(node)} - inside
+        if moves := bool(outside & self.moving):
+            self.moving |= inside
+        for node in order:
+            self._moves(node)
+            shape = self.shapes[node.name] = self.network.shapes[node.name].with_columns(sequences.num_steps * slots)
+            self.known[node.name] = Dual(backend.empty(*shape), backend.empty(*shape))
+        framed = {name: name in inside or self.network.shapes[name].has_frames for name in inside | outside}
+
+        def of_step(name: str, t: int) -> Dual:
+            dual, columns = self.known[name], slice(t * slots, (t + 1) * slots)
+            return Dual(dual.value[:, columns], dual.tangent[:, columns]) if framed[name] else dual
+
+        steps = range(sequences.num_steps)
+        for t in steps if delays[0].delay > 0 else steps[::-1]:
+            run = replace(self.run, first_column=t * slots)
+            for node in order:
+                target = of_step(node.name, t)
+                if node.delay:
+                    source, usable = node.operands[0].name, sequences.usable(node.delay)[t]
+                    before = of_step(source, t - node.delay) if usable.any() else target
+                    target.value[...] = xp.where(usable, before.value, node.settings["defaultHiddenActivity"])
+                    target.tangent[...] = xp.where(usable, before.tangent, 0)
+                    continue
+                operands = [of_step(operand.name, t) for operand in computed_operands(node)]
+                dual = _computed(run, node, Shape(*target.value.shape), operands, moves)
+                target.value[...], target.tangent[...] = dual.value, dual.tangent
 
 
 def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> Dual:

@@ -61,6 +61,12 @@ class Ungapped(Node):
                 if matrix is not None:
                     work[name][:, real] = matrix
 
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        real = self._real(run, inputs, ())
+        if real is None:
+            return self.node.tangent(run, inputs, tangents)
+        return self.node.tangent(run, self._taken(run, inputs, real), self._taken(run, tangents, real))
+
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, **work: Any) -> None:
         has_columns = [*(into.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
         real = self._real(run, inputs, has_columns)

@@ -71,6 +71,17 @@ class DelayNode(Node):
             out[:, :count] = x[:, x.shape[1] - count :]
         run.xp.copyto(out, default, where=~usable)
 
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The direction, delayed; what is held from before and the default do not move."""
+        (moved,) = tangents
+        usable, shift = self.sequences(run).usable(self.delay).reshape(1, -1), self.delay * run.sequences.num_slots
+        out, count = run.xp.zeros_like(moved), max(0, moved.shape[1] - abs(shift))
+        given = slice(shift, None) if shift > 0 else slice(0, count)
+        taken = slice(0, count) if shift > 0 else slice(moved.shape[1] - count, None)
+        if count:
+            run.xp.multiply(moved[:, taken], usable[:, given], out=out[:, given])
+        return out
+
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         sequences = self.sequences(run)
         usable, shift = sequences.usable(self.delay).reshape(1, -1), self.delay * sequences.num_slots

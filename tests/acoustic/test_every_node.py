@@ -60,7 +60,7 @@ def test_declarations(node):
 @every_type
 def test_what_can_be_differentiated_has_a_derivative(node):
     has_gradient = any(reads is not None for reads in node.backward_reads)
-    assert not has_gradient or node.is_delay or node.tangent is not Node.tangent
+    assert not has_gradient or node.tangent is not Node.tangent
 
 
 @every_example
