@@ -31,6 +31,7 @@ class GraphOptions:
     silence_probability: of silence between words, paid as -ln p, and -ln (1-p) where there is none; None: both free.
     silence_topology: "left-to-right", or "any-order": after the first state any state may follow any other until the
     last one leaves (HTK's silence with its skip and backward transitions).
+    short_pause: name of the short-pause model of a triphone graph; None takes sp where the HMM set has it.
     pronunciation_scale: factor on -ln of the dictionary's pronunciation probabilities.
     drop_missing: leave out words that the language model does not know or holds impossible, instead of refusing them.
     """
@@ -39,6 +40,7 @@ class GraphOptions:
     optional_silence: bool | None = None
     silence_probability: float | None = None
     silence_topology: str = "left-to-right"
+    short_pause: str | None = None
     pronunciation_scale: float = 1.0
     drop_missing: bool = False
 

@@ -35,7 +35,7 @@ STEPS = ("compiled", "epsilon-free", "determinised", "pushed", "minimised")
 
 
 @dataclass(frozen=True)
-class MonophoneGraph:
+class DecodingAcceptor:
     """acceptor: the graph; lookahead: -ln of each word's most optimistic probability, as paid inside the graph, <s> and
     </s> included; sizes: (step, states, arcs); outputs: words that are written otherwise ("" = not at all);
     dropped: (word, reason) of the words left out.
@@ -55,7 +55,7 @@ def build_monophone_graph(
     language_model: Arpa | LanguageModel,
     options: GraphOptions | None = None,
     progress: Callable[..., None] | None = None,
-) -> MonophoneGraph:
+) -> DecodingAcceptor:
     """Compile dictionary and look-ahead into a graph over the state map's states.
 
     state_map: the states of each model, left to right; transitions: (ln self, ln forward) of each state, only checked
@@ -77,8 +77,8 @@ def build_monophone_graph(
     lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
     acceptor = lexicon_acceptor(lexicon, state_map, lookahead, options)
     arrays, sizes = optimise(acceptor.arrays(), progress)
-    return MonophoneGraph(
-        _as_acceptor(arrays, acceptor.symbols),
+    return DecodingAcceptor(
+        as_acceptor(arrays, acceptor.symbols),
         lookahead,
         sizes,
         {word: output for word, output in lexicon.outputs.items() if word in lookahead},
@@ -195,7 +195,7 @@ def _check_transitions(state_map: Mapping[str, Sequence[str]], transitions: Mapp
         )
 
 
-def _as_acceptor(arrays: ArcArrays, symbols: list[str]) -> Acceptor:
+def as_acceptor(arrays: ArcArrays, symbols: list[str]) -> Acceptor:
     """With epsilon and the symbols that occur, HMM states first; labels index them."""
     used, label = np.unique(arrays.label, return_inverse=True)
     final = np.flatnonzero(np.isfinite(arrays.final_cost)).astype(np.int32)

@@ -1,0 +1,232 @@
+"""H∘C∘L of cross-word triphones as one acceptor, before it is optimised (6.1.1, 6.2.2).
+
+The composition is spelled out instead of being run, since its states are known: between two words it is enough to know
+the last phone and the first phone of what follows, within a word the phones so far.
+
+    hub (l, f)      before a word that begins with f, after a phone l        l-f+s  to  trie (f, s)
+    trie (p1..pk)   the phones before pk are over                            p-pk+q  to  trie (p1..pk q)
+    trie (p1..pn)   a whole word: its label                                  to  last (p, pn)
+    last (a, b)     before the last phone                                    a-b+f  to  over (b, f) for every f
+    over (b, f)     nothing, or short pause                                  to  hub (b, f)
+    over (b, sil)   a silence                                                to  hub (sil, f) for every f
+
+Short pause is no context: the phones on its two sides see each other.  A word of one phone, l-p+f, has its label before
+its last state.  `<s>` and `</s>` are silences with the label before their last state.  Everything is arrays; the only
+loops of Python are over triphones, over words and over the places in a word.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.fst import EPSILON, ArcArrays
+from decoder.graph.context import TriphoneTable
+from decoder.graph.lexicon import on_grid
+from decoder.language_model import SENTENCE_END, SENTENCE_START
+
+START, BEGUN, AFTER_SILENCE, OVER_SILENCE, END, FINAL = range(6)
+NUM_FIXED = 6
+
+
+@dataclass(frozen=True)
+class Between:
+    """Costs of what may stand between two words; None: it may not."""
+
+    silence_cost: float | None
+    pause_cost: float | None
+    nothing_cost: float
+
+
+class Walk:
+    """A model that may be walked in many ways: (from, to, cost) with 0 the entry and n+1 the exit, and its labels."""
+
+    def __init__(self, labels: Sequence[int], ways: Sequence[tuple[int, int, float]]):
+        self.labels = list(labels)
+        self.ways = [(start, end, on_grid(cost)) for start, end, cost in ways]
+        self.exit = len(self.labels) + 1
+
+
+class CrossWordAcceptor:
+    """Collects the acceptor.  Nodes are numbered as they are made.
+
+    table: the triphones' states; words: (label, phones as numbers of the table, cost) of every pronunciation.
+    """
+
+    def __init__(self, table: TriphoneTable, words: Sequence[tuple[int, tuple[int, ...], float]]):
+        self.table = table
+        self.num_nodes = NUM_FIXED
+        self._arcs: list[tuple[np.ndarray, ...]] = []  # source, target, label, cost
+        self._chains: list[tuple[np.ndarray, ...]] = []  # source, target, model
+        lengths = np.array([len(phones) for _, phones, _ in words])
+        self.word_label = np.array([label for label, _, _ in words], dtype=np.int64)
+        self.word_cost = np.array([cost for *_, cost in words])
+        flat = np.fromiter(itertools.chain.from_iterable(phones for _, phones, _ in words), np.int64, lengths.sum())
+        self.phones = np.full((len(words), lengths.max()), -1, dtype=np.int64)
+        self.phones[np.arange(lengths.max()) < lengths[:, None]] = flat
+        self.lengths = lengths
+        self.first = np.unique(self.phones[:, 0])
+        self.last = np.unique(self.phones[np.arange(len(words)), lengths - 1])
+        silence = np.array([table.silence])
+        self.lefts = np.union1d(self.last, silence)  # what a word may follow
+        self.rights = np.union1d(self.first, silence)  # what may follow a word
+
+    def nodes(self, count: int) -> np.ndarray:
+        begin = self.num_nodes
+        self.num_nodes += count
+        return np.arange(begin, begin + count)
+
+    def add_arcs(self, source, target, label, cost=0.0) -> None:
+        parts = np.broadcast_arrays(*(np.atleast_1d(part) for part in (source, target, label, cost)))
+        self._arcs.append(tuple(part.ravel() for part in parts))
+
+    def add_chains(self, source, target, model) -> None:
+        parts = np.broadcast_arrays(source, target, model)
+        self._chains.append(tuple(part.ravel() for part in parts))
+
+    def build(self) -> None:
+        """The words and what joins them; silences are added by `add_walk`."""
+        size = self.table.num_phones
+        self.hub = np.full((size, size), -1, dtype=np.int64)
+        self.hub[np.ix_(self.lefts, self.first)] = self.nodes(len(self.lefts) * len(self.first)).reshape(
+            len(self.lefts), -1
+        )
+        self.over = np.full((size, size), -1, dtype=np.int64)
+        self.over[np.ix_(self.last, self.first)] = self.nodes(len(self.last) * len(self.first)).reshape(
+            len(self.last), -1
+        )
+        self.over[self.last, self.table.silence] = OVER_SILENCE  # also before a word that is silence
+        self._add_long_words()
+        self._add_short_words()
+        sil = self.table.silence
+        for node in (BEGUN, AFTER_SILENCE):
+            self.add_arcs(node, self.hub[sil, self.first], EPSILON)
+
+    def join(self, between: Between, short_pause: Walk | None) -> None:
+        """What may stand between two words that see each other."""
+        over = self.over[np.ix_(self.last, self.first)].ravel()
+        hub = self.hub[np.ix_(self.last, self.first)].ravel()
+        self.add_arcs(over, hub, EPSILON, on_grid(between.nothing_cost))
+        if short_pause is not None and between.pause_cost is not None:
+            self.add_walk(over, hub, short_pause, None, between.pause_cost)
+
+    def _add_long_words(self) -> None:
+        """Words of two phones and more: hubs, trie, labels, last phones."""
+        long = np.flatnonzero(self.lengths >= 2)
+        if not long.size:
+            return
+        size, table = self.table.num_phones, self.table
+        phones, lengths = self.phones[long], self.lengths[long]
+        pairs, trie = np.unique(phones[:, 0] * size + phones[:, 1], return_inverse=True)
+        trie = self.nodes(len(pairs))[trie]  # of each word, its trie node so far
+        f, s = np.divmod(pairs, size)
+        roots = trie.min() + np.arange(len(pairs))
+        left = self.lefts[:, None]
+        self.add_chains(self.hub[left, f], roots, table.models(left, f, s))
+        for k in range(2, lengths.max()):
+            longer = np.flatnonzero(lengths > k)
+            keys, first, inverse = np.unique(
+                trie[longer] * size + phones[longer, k], return_index=True, return_inverse=True
+            )
+            nodes, example = self.nodes(len(keys)), phones[longer[first]]
+            self.add_chains(keys // size, nodes, table.models(example[:, k - 2], example[:, k - 1], example[:, k]))
+            trie[longer] = nodes[inverse]
+        rows = np.arange(len(long))
+        ends, inverse = np.unique(phones[rows, lengths - 2] * size + phones[rows, lengths - 1], return_inverse=True)
+        last = self.nodes(len(ends))
+        self.add_arcs(trie, last[inverse], self.word_label[long], self.word_cost[long])
+        a, b = np.divmod(ends, size)
+        right = self.rights[:, None]
+        self.add_chains(last, self.over[b, right], table.models(a, b, right))
+
+    def _add_short_words(self) -> None:
+        """Words of one phone, in every context: label before the last state."""
+        short = np.flatnonzero(self.lengths == 1)
+        if not short.size:
+            return
+        table = self.table
+        phones, of_word = np.unique(self.phones[short, 0], return_inverse=True)
+        left, phone, right = self.lefts[:, None, None], phones[:, None], self.rights
+        heads, tails = table.split_models(left, phone, right)
+        shape = heads.shape
+        before = self.nodes(heads.size).reshape(shape)
+        after = self.nodes(heads.size).reshape(shape)
+        self.add_chains(np.broadcast_to(self.hub[left, phone], shape), before, heads)
+        self.add_chains(after, np.broadcast_to(self.over[phone, right], shape), tails)
+        self.add_arcs(
+            before[:, of_word], after[:, of_word], self.word_label[short][:, None], self.word_cost[short][:, None]
+        )
+
+    def add_walk(self, source, target, walk: Walk, word: int | None, cost: float = 0.0) -> None:
+        """A walk through a model between each source and target.
+
+        With a word its label stands before the last visit to the place that the model is left from.  A way from entry
+        to exit, on which no frame passes, is left out: what it means is for the caller to say.
+        """
+        source, target = np.broadcast_arrays(np.atleast_1d(source), np.atleast_1d(target))
+        count, cost = len(source), on_grid(cost)
+        place = {0: source}
+        for number in range(1, walk.exit):
+            place[number] = self.nodes(count)
+        leaving = {start: price for start, end, price in walk.ways if end == walk.exit and start != 0}
+        last = {start: self.nodes(count) for start in leaving} if word is not None else {}
+        for start, end, price in walk.ways:
+            price += cost if start == 0 else 0.0
+            if end != walk.exit:
+                self.add_arcs(place[start], place[end], walk.labels[end - 1], price)
+                if end in last:
+                    self.add_arcs(place[start], last[end], word, price + leaving[end])
+            elif start != 0 and word is None:
+                self.add_arcs(place[start], target, EPSILON, price)
+        for start, node in last.items():
+            self.add_arcs(node, target, walk.labels[start - 1])
+
+    def arrays(self) -> ArcArrays:
+        """All arcs, chains as one arc for each state of their model."""
+        source, target, label, cost = (np.concatenate(parts) for parts in zip(*self._arcs))
+        c_source, c_target, model = (np.concatenate(parts) for parts in zip(*self._chains))
+        length = self.table.length[model]
+        ends = np.cumsum(length)
+        first, last = ends - length, ends - 1
+        within = np.arange(ends[-1]) - np.repeat(first, length)
+        chain_label = self.table.labels[np.repeat(self.table.offset[model], length) + within]
+        inner = np.ones(ends[-1], dtype=bool)  # arcs whose target is a node of their own
+        inner[last] = False
+        chain_target = np.cumsum(inner) - 1 + self.num_nodes
+        chain_source = np.concatenate([[0], chain_target[:-1]])
+        chain_source[first], chain_target[last] = c_source, c_target
+        final_cost = np.full(self.num_nodes + int(inner.sum()), np.inf, dtype=np.float32)
+        final_cost[FINAL] = 0.0
+        return ArcArrays(
+            np.concatenate([source, chain_source]).astype(np.int32),
+            np.concatenate([target, chain_target]).astype(np.int32),
+            np.concatenate([label, chain_label]).astype(np.int32),
+            np.concatenate([cost, np.zeros(len(chain_label))]).astype(np.float32),
+            final_cost,
+            START,
+        ).sorted()
+
+
+def cross_word_acceptor(
+    table: TriphoneTable,
+    words: Sequence[tuple[int, tuple[int, ...], float]],
+    silence: Walk,
+    short_pause: Walk | None,
+    between: Between,
+    marks: Mapping[str, tuple[int, float]],
+) -> ArcArrays:
+    """The whole acceptor.  marks: label and cost of <s> and of </s>."""
+    acceptor = CrossWordAcceptor(table, words)
+    acceptor.build()
+    acceptor.join(between, short_pause)
+    label, cost = marks[SENTENCE_START]
+    acceptor.add_walk(START, BEGUN, silence, label, cost)
+    label, cost = marks[SENTENCE_END]
+    acceptor.add_walk(END, FINAL, silence, label, cost)
+    acceptor.add_arcs(np.array([BEGUN, OVER_SILENCE]), END, EPSILON)
+    if between.silence_cost is not None:
+        acceptor.add_walk(OVER_SILENCE, AFTER_SILENCE, silence, None, between.silence_cost)
+    table.check()
+    table.finish()
+    return acceptor.arrays()

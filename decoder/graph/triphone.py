@@ -1,0 +1,206 @@
+"""Building the decoding graph of cross-word triphones (6.1.1, 6.2.2): stage two, from the distilled donor.
+
+The acceptor of `decoder.graph.cross_word` is made free of epsilons, determinised, pushed and minimised like the
+monophone graph, with the same result: `<s>`, words, `</s>`, each label just before its last phone (of a word of one
+phone: its last state), silence and short pause optional between words, every cost as early as it can be paid.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from decoder.fst import ArcArrays
+from decoder.graph.context import TriphoneTable
+from decoder.graph.cross_word import Between, Walk, cross_word_acceptor
+from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, on_grid
+from decoder.graph.monophone import DecodingAcceptor, as_acceptor, lookahead_costs, optimise
+from decoder.graph.phone_models import PhoneModels
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.arpa import Arpa
+from readers.dictionary import Pronunciation
+from readers.errors import GraphError
+from readers.htk_trees import split_triphone
+
+SHORT_PAUSE = "sp"
+
+
+def has_context(models: PhoneModels) -> bool:
+    """Whether any model's name is that of a triphone or biphone."""
+    return any(split_triphone(name)[::2] != (None, None) for name in models.states)
+
+
+def build_triphone_graph(
+    models: PhoneModels,
+    dictionary: Sequence[Pronunciation],
+    language_model: Arpa | LanguageModel,
+    options: GraphOptions | None = None,
+    progress: Callable[..., None] | None = None,
+) -> DecodingAcceptor:
+    """Compile dictionary and look-ahead into a graph over the states of the models.
+
+    progress(done, total, step=, states=, arcs=) is called after each of the five steps.
+    Raises GraphError naming words without a probability, phones and triphones without a model.
+    """
+    options = options or GraphOptions()
+    if not isinstance(language_model, LanguageModel):
+        language_model = LanguageModel.from_arpa(language_model)
+    lexicon = lexicon_from_dictionary(dictionary, options)
+    silence = _silence_of(lexicon, models)
+    pause = options.short_pause if options.short_pause is not None else SHORT_PAUSE
+    if pause not in models.states or not lexicon.optional_silence:
+        if options.short_pause and lexicon.optional_silence:
+            raise GraphError(f"short pause: no model '{pause}' in the HMM set; expected one of its models")
+        pause = None
+    lexicon = normalised(lexicon, silence, pause or SHORT_PAUSE)
+    _check_phones(lexicon, models)
+    lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
+    words = [(word, phones, cost) for word, phones, cost in lexicon.words if word in lookahead]
+    arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
+    arrays, sizes = optimise(arrays, progress)
+    arrays = relabelled(arrays, word_of)
+    return DecodingAcceptor(
+        as_acceptor(arrays, symbols),
+        lookahead,
+        sizes,
+        {word: output for word, output in lexicon.outputs.items() if word in lookahead},
+        dropped,
+    )
+
+
+def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
+    """Pronunciations without the silence or short pause that dictionaries put at their ends; alike ones become one.
+
+    Raises GraphError for a short pause elsewhere.
+    """
+    best: dict[tuple[str, tuple[str, ...]], float] = {}
+    for word, phones, cost in lexicon.words:
+        end = len(phones)
+        while end > 1 and phones[end - 1] in (silence, pause):
+            end -= 1
+        if pause in phones[:end]:
+            raise GraphError(
+                f"dictionary word '{word}': short pause '{pause}' as phone {phones.index(pause) + 1}; expected it "
+                "after the last phone, if anywhere"
+            )
+        key = (word, phones[:end])
+        best[key] = min(cost, best.get(key, math.inf))
+    return replace(lexicon, words=[(word, phones, cost) for (word, phones), cost in best.items()])
+
+
+def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
+    """The silence model, which <s> and </s> must be."""
+    silence = lexicon.silence
+    for mark, pronunciations in ((SENTENCE_START, lexicon.starts), (SENTENCE_END, lexicon.ends)):
+        for phones, _ in pronunciations:
+            if len(phones) != 1 or (silence is not None and phones[0] != silence):
+                raise GraphError(
+                    f"dictionary entry '{mark}': {' '.join(phones)}; expected silence"
+                    + (f" '{silence}'" if silence is not None else ", one model")
+                )
+            silence = phones[0]
+    if silence not in models.states:
+        raise GraphError(f"silence: no model '{silence}' in the HMM set; expected one of its models")
+    if any(start == 0 and end > len(models.states[silence]) for start, end, _ in models.ways(silence)):
+        raise GraphError(f"silence: model '{silence}' can be passed without a frame; expected at least one state")
+    return silence
+
+
+def _check_phones(lexicon: Lexicon, models: PhoneModels) -> None:
+    """Raises GraphError naming each word and phone without any model (the first ten)."""
+    centres = {split_triphone(name)[1] for name in models.states}
+    lacking = dict.fromkeys(
+        (word, phone) for word, phones, _ in lexicon.words for phone in phones if phone not in centres
+    )
+    if lacking:
+        shown = ", ".join(f"'{phone}' of {word}" for word, phone in list(lacking)[:10])
+        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        raise GraphError(f"dictionary: phones without a model: {shown}{more}; expected phones of the HMM set")
+
+
+def _compile(
+    models, words, lookahead, silence, pause, options, lexicon
+) -> tuple[ArcArrays, list[str], np.ndarray | None]:
+    """(acceptor, symbols, label of each label once it is optimised or None for no change)."""
+    states = list(models.senones)
+    names = list(dict.fromkeys([SENTENCE_START, SENTENCE_END, *(word for word, _, _ in words)]))
+    symbols = [f"[{state}]" for state in states] + names
+    number = {name: i for i, name in enumerate(names, start=1 + len(states))}
+    phones = list(dict.fromkeys([silence, *(phone for _, of_word, _ in words for phone in of_word)]))
+    phone_number = {phone: i for i, phone in enumerate(phones)}
+    table = TriphoneTable(models.states, phones, phone_number[silence], symbols)
+    # Pronunciations and silences have labels of their own until it is known that states alone tell them apart; if they
+    # do not, equal labels could go on for ever at different costs, which no determinisation could end.
+    plain = {symbol: i for i, symbol in enumerate(symbols, start=1)}
+    meaning = [0, *plain.values(), *(number[word] for word, _, _ in words)]
+    numbered = [
+        (1 + len(symbols) + i, tuple(phone_number[phone] for phone in of_word), lookahead[word] + on_grid(cost))
+        for i, (word, of_word, cost) in enumerate(words)
+    ]
+
+    def walk(model: str) -> Walk:
+        ways = models.ways(model)
+        if model == silence and model not in models.topology and options.silence_topology == "any-order":
+            last = len(models.states[model])
+            ways = [(0, 1, 0.0), (last, last + 1, 0.0)]
+            ways += [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+        begin = len(meaning)
+        meaning.extend(plain[f"[{state}]"] for state in models.states[model])
+        return Walk(range(begin, len(meaning)), [(a, b, -ln) for a, b, ln in ways])
+
+    for phone in {phone for _, of_word, _ in words for phone in of_word} & set(models.topology):
+        raise GraphError(
+            f"dictionary: model '{phone}' in a word can be walked otherwise than left to right; expected that of "
+            "silence between words only"
+        )
+    marks = {
+        SENTENCE_START: (number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),
+        SENTENCE_END: (number[SENTENCE_END], min(cost for _, cost in lexicon.ends) + lookahead[SENTENCE_END]),
+    }
+    silent, short = walk(silence), walk(pause) if pause else None
+    arrays = cross_word_acceptor(table, numbered, silent, short, _between(options, lexicon, models, pause), marks)
+    meaning = np.array(meaning)
+    if table.tells_phones and _tells_silences(table, meaning, silent, short):
+        return relabelled(arrays, meaning), symbols, None
+    return arrays, symbols, meaning
+
+
+def _tells_silences(table: TriphoneTable, meaning: np.ndarray, silence: Walk, pause: Walk | None) -> bool:
+    """Whether no state of silences stands in words, and silence and short pause begin with different states."""
+    walks = [silence] if pause is None else [silence, pause]
+    in_words = {label for labels in table.used.values() for label in labels}
+    if any(int(meaning[label]) in in_words for walk in walks for label in walk.labels):
+        return False
+    entries = [
+        {int(meaning[w.labels[end - 1]]) for start, end, _ in w.ways if start == 0 < end < w.exit} for w in walks
+    ]
+    return pause is None or not entries[0] & entries[1]
+
+
+def _between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, pause: str | None) -> Between:
+    """Costs of silence, short pause and nothing between words.
+
+    A short pause that can be passed (a T-model) shares its probability with nothing; else both are free.
+    """
+    if not lexicon.optional_silence:
+        return Between(None, None, 0.0)
+    p = options.silence_probability
+    silent, not_silent = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
+    if pause is None:
+        return Between(silent, None, not_silent)
+    exit_place = len(models.states[pause]) + 1
+    passing = [-ln for start, end, ln in models.ways(pause) if start == 0 and end == exit_place]
+    return Between(silent, not_silent, not_silent + (passing[0] if passing else 0.0))
+
+
+def relabelled(arrays: ArcArrays, word_of: np.ndarray | None) -> ArcArrays:
+    """With the labels of pronunciations replaced by those of their words; of arcs that are then alike the cheapest."""
+    if word_of is None:
+        return arrays
+    label = word_of[arrays.label].astype(np.int32)
+    order = np.lexsort((arrays.cost, arrays.target, label, arrays.source))
+    source, target, label, cost = (a[order] for a in (arrays.source, arrays.target, label, arrays.cost))
+    new = np.ones(len(source), dtype=bool)
+    new[1:] = (np.diff(source) != 0) | (np.diff(target) != 0) | (np.diff(label) != 0)
+    return ArcArrays(source[new], target[new], label[new], cost[new], arrays.final_cost, arrays.start)
