@@ -1,4 +1,4 @@
-"""A call of MKL's cblas_sgemm from compiled code; see blas.py.
+"""Calls of cblas_sgemm from compiled code; see blas.py.
 
 Through ctypes such a call costs 10 us and more, most of it for finding out where three matrices lie, with the
 interpreter lock held.  A step of training makes a dozen of them in every thread.
@@ -9,24 +9,31 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112
-NUMBER, REAL, PLACE = types.int32, types.float32, types.uint64
+CHOICE, REAL, PLACE = types.int32, types.float32, types.uint64
 
 
-@intrinsic
-def call(typing_context, address, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
-    """cblas_sgemm at an address, column-major; addresses as numbers."""
-    signature = types.void(
-        PLACE, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, REAL, PLACE, NUMBER, PLACE, NUMBER, REAL, PLACE, NUMBER
-    )
+def caller(number, width):
+    """Makes a function that calls cblas_sgemm, column-major, at an address; number: the type of dimensions."""
 
-    def codegen(context, builder, signature, arguments):
-        i32, i64, real = ir.IntType(32), ir.IntType(64), ir.FloatType()
-        kinds = [i32, i32, i32, i32, i32, i32, real, i64, i32, i64, i32, real, i64, i32]
-        function = builder.inttoptr(arguments[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-        builder.call(function, [ir.Constant(i32, COLUMN_MAJOR), *arguments[1:]])
-        return context.get_dummy_value()
+    @intrinsic
+    def call(typing_context, address, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
+        signature = types.void(
+            PLACE, CHOICE, CHOICE, number, number, number, REAL, PLACE, number, PLACE, number, REAL, PLACE, number
+        )
 
-    return signature, codegen
+        def codegen(context, builder, signature, arguments):
+            choice, place, real, size = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.IntType(width)
+            kinds = [choice, choice, choice, size, size, size, real, place, size, place, size, real, place, size]
+            function = builder.inttoptr(arguments[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
+            builder.call(function, [ir.Constant(choice, COLUMN_MAJOR), *arguments[1:]])
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return call
+
+
+call, call_wide = caller(types.int32, 32), caller(types.int64, 64)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -42,11 +49,16 @@ def storage(rows, cols, down, across):
 
 
 ANY = types.Array(types.float32, 2, "A")
+COUNTER = types.Array(types.int64, 1, "C")
 
 
-@njit(types.boolean(PLACE, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
-def multiply(address, a, b, out, scale, keep):
-    """out = scale a b + keep out; False, having done nothing, for strides that the function does not take."""
+@njit(types.boolean(PLACE, COUNTER, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
+def multiply(address, entered, a, b, out, scale, keep):
+    """out = scale a b + keep out; False, having done nothing, for strides that the function does not take.
+
+    entered: its first element is counted up, for threads that wait for the interpreter lock to be free (see team.py).
+    """
+    entered[0] += 1
     if a.size == 0 or b.size == 0 or out.size == 0:
         return False
     first, lda = storage(a.shape[0], a.shape[1], a.strides[0], a.strides[1])

@@ -16,7 +16,7 @@ loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")
 
 SIGMOID, TANH, RELU = 0, 1, 2
-ONE, TWO = float32(1), float32(2)
+ZERO, ONE, TWO = float32(0), float32(1), float32(2)
 
 
 @inline
@@ -44,6 +44,29 @@ def exp32(x):
 
 
 @loop
+def scale(x, factor):
+    """x *= the one element of factor."""
+    for i in range(x.shape[0]):
+        x[i] *= factor[0]
+
+
+@loop
+def add_column(frames, column):
+    """frames += column."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] += column[i]
+
+
+@loop
+def normalise(frames, mean, factor):
+    """frames = (frames - mean) * factor."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = (frames[t, i] - mean[i]) * factor[i]
+
+
+@loop
 def sigmoid(x):
     for i in range(x.shape[0]):
         x[i] = ONE / (ONE + exp32(-x[i]))
@@ -53,6 +76,18 @@ def sigmoid(x):
 def tanh(x):
     for i in range(x.shape[0]):
         x[i] = TWO / (ONE + exp32(-TWO * x[i])) - ONE
+
+
+@loop
+def relu(x):
+    for i in range(x.shape[0]):
+        x[i] = ZERO if x[i] < ZERO else x[i]  # NaN stays NaN
+
+
+@loop
+def relu_gradient(grad, value):
+    for i in range(grad.shape[0]):
+        grad[i] = grad[i] if value[i] > ZERO else ZERO
 
 
 @loop

@@ -20,6 +20,30 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels):
     def __init__(self, xp: Any) -> None:
         self.xp = xp
 
+    def copy(self, x: Any, out: Any) -> None:
+        self.xp.copyto(out, x)
+
+    def accumulate(self, total: Any, x: Any) -> None:
+        """total += x."""
+        self.xp.add(total, x, out=total)
+
+    def add(self, x: Any, y: Any, out: Any) -> None:
+        """out = x + y; out may be either."""
+        self.xp.add(x, y, out=out)
+
+    def scale(self, x: Any, factor: Any, out: Any) -> None:
+        """out = x * factor, (1, 1); out may be x."""
+        self.xp.multiply(x, factor, out=out)
+
+    def add_column(self, x: Any, column: Any, out: Any) -> None:
+        """out = x + column, (rows, 1); out may be x."""
+        self.xp.add(x, column, out=out)
+
+    def normalise(self, x: Any, mean: Any, factor: Any, out: Any) -> None:
+        """out = (x - mean) * factor, columns (rows, 1); out may be x."""
+        self.xp.subtract(x, mean, out=out)
+        self.xp.multiply(out, factor, out=out)
+
     def sigmoid(self, x: Any, out: Any) -> None:
         """out = 1 / (1 + exp(-x)), as (1 + tanh(x/2)) / 2, which cannot overflow."""
         self.xp.multiply(x, 0.5, out=out)

@@ -86,7 +86,9 @@ one_thread = _OneThread()
 """While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
+entered = np.zeros(16, dtype=np.int64)  # two cache lines; the first element counts compiled products and waits
 _sharing = threading.local()
+recordings = threading.local()  # its `now`: what the thread's products are written into, see playback.py
 
 
 @contextlib.contextmanager
@@ -125,6 +127,8 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
+    if (recording := getattr(recordings, "now", None)) is not None and recording.product(a, b, out, scale, keep):
+        return
     if out.dtype == np.float32 and (by_mkl := mkl_multiply()) is not None and by_mkl(a, b, out, scale, keep):
         return
     if scale == 1 and keep == 0 and out.flags.f_contiguous:
@@ -161,7 +165,7 @@ def mkl_multiply() -> Callable[..., bool] | None:
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
-            return _gemm.multiply(address, a, b, out, scale, keep)
+            return _gemm.multiply(address, entered, a, b, out, scale, keep)
         except TypeError:  # read-only or of another type
             return _by_library(sgemm, a, b, out, scale, keep)
 
@@ -184,6 +188,28 @@ def mkl_sgemm() -> Callable[..., None] | None:
     except (importlib.metadata.PackageNotFoundError, OSError, AttributeError):
         return None
     return _declared(sgemm, ctypes.c_int, ctypes.c_float)
+
+
+@cache
+def general_function() -> tuple[int, bool] | None:
+    """Address of the cblas_sgemm that makes our float32 products, and whether its dimensions have 64 bits; None when
+    there is none that we know.
+    """
+    gemm = mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
+    if gemm is None:
+        return None
+    return ctypes.cast(gemm, ctypes.c_void_p).value, gemm.argtypes[3] is ctypes.c_int64
+
+
+def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | None:
+    """What a call of that function needs: its address and width, then of each matrix PLAIN or TRANSPOSED and how far
+    apart columns or rows lie; None where it does not fit.
+    """
+    function = general_function()
+    places = [_storage(matrix, np.dtype(np.float32)) for matrix in (a, b, out)]
+    if function is None or None in places or places[2][0] != PLAIN:
+        return None
+    return (*function, *places)
 
 
 @cache

@@ -146,7 +146,8 @@ class Engine:
         else:
             together = self._forward_alone(program)
         if together:
-            shared = [name for name in together if name not in program.after] if program.after else together
+            whole = together is program.together
+            shared = program.shared if whole else [name for name in together if name not in program.after]
             if self._executor is None:
                 with self._products():
                     self._each_worker(program, partial(self._forward_part, program, shared))
@@ -170,8 +171,11 @@ class Engine:
     def _forward_part(self, program: Program, names: list[str], index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
-        for name in names:
-            worker.forward[name].run(run, worker.inputs)
+        if names is program.shared and run.sequences is None:
+            worker.forward_pass.run(run, worker.inputs)
+        else:
+            for name in names:
+                worker.forward[name].run(run, worker.inputs)
 
     def _forward_branches(self, program: Program, names: list[str], executor: Executor) -> None:
         """Algorithm 2.3."""
@@ -181,7 +185,12 @@ class Engine:
             Schedule(names, operands, lambda name: steps[name].run(self._run, self._inputs), executor).run()
 
     def _run_of(self, worker: Worker) -> Run:
-        return replace(self._run, first_column=worker.columns.start) if worker.columns.start else self._run
+        if not worker.columns.start:
+            return self._run
+        if worker.told is None or worker.told[0] is not self._run:
+            worker.told = self._run, replace(self._run, first_column=worker.columns.start)
+        worker.told[1].sequences = self._run.sequences
+        return worker.told[1]
 
     def _each_worker(self, program: Program, work: Callable[[int], None]) -> None:
         if program.split:
@@ -212,10 +221,11 @@ class Engine:
     def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int]) -> None:
         if not 0 <= dropout_rate < 1:
             raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
-        run = Run(self.backend, training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed))
-        if (run.training, run.dropout_rate, run.seed) != (self._run.training, self._run.dropout_rate, self._run.seed):
+        told = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
+        if told != (self._run.training, self._run.dropout_rate, self._run.seed):
             self._time[RUN] = self._clock
-        self._run = run
+            self._run = Run(self.backend, *told)
+        self._run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:
         """Take up how the columns hold sequences: with a layout, or after one, nothing computed before holds."""
@@ -333,8 +343,11 @@ class Engine:
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
-        for bound in worker.backward:
-            bound.run(run, worker.inputs)
+        if run.sequences is None:
+            worker.backward_pass.run(run, worker.inputs)
+        else:
+            for bound in worker.backward:
+                bound.run(run, worker.inputs)
 
     # ---- results
 

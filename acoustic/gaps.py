@@ -39,6 +39,9 @@ class Ungapped(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return self.node.splits_frames(*shapes)
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return self.node.repeats_calls(*shapes)  # passes with sequences are not repeated
+
     def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
         """Indices of the columns with a frame; None when all have one."""
         gaps = run.sequences.gaps if run.sequences is not None else None

@@ -75,7 +75,7 @@ class Into:
             return
         buffer = self.scratch(*target.shape)
         write(buffer)
-        self.xp.add(target, buffer, out=target)
+        self.backend.kernels.accumulate(target, buffer)
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
         """Add the matrix product a b, or this worker's columns of it."""
@@ -134,9 +134,9 @@ class Into:
         if target is None:
             return
         if not self.take_fresh(k):
-            self.xp.add(target, grad, out=target)
+            self.backend.kernels.accumulate(target, grad)
         elif target is not grad:
-            self.xp.copyto(target, grad)
+            self.backend.kernels.copy(grad, target)
 
     def add_reduced(self, k: int, grad: Any) -> None:
         """Add a matrix of the value's shape to an operand that was broadcast to it.

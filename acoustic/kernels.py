@@ -13,6 +13,7 @@ import numpy as np
 from acoustic import _kernels
 from acoustic.array_kernels import ArrayKernels
 from acoustic.image_kernels import CompiledImageKernels
+from acoustic.playback import current
 from acoustic.team import Team
 from acoustic.word_kernels import CompiledWordKernels
 
@@ -57,7 +58,11 @@ def columns(*matrices: Any) -> list[Any]:
 
 def copied(x: Any, out: Any) -> Any:
     """out, holding x: kernels work in place."""
-    if out is not x:
+    if out is x:
+        return out
+    if (recording := current()) is not None:
+        recording.call("copy", flat(x), flat(out))
+    else:
         np.copyto(out, x)
     return out
 
@@ -69,29 +74,83 @@ class CompiledKernels(CompiledImageKernels, CompiledWordKernels, ArrayKernels):
         super().__init__(np)
         self.team = team
 
+    def copy(self, x: Any, out: Any) -> None:
+        copied(x, out)
+
+    def accumulate(self, total: Any, x: Any) -> None:
+        if (recording := current()) is not None:
+            recording.call("add", flat(total), flat(x))
+        else:
+            np.add(total, x, out=total)
+
+    def add(self, x: Any, y: Any, out: Any) -> None:
+        if current() is None:
+            np.add(x, y, out=out)
+        elif out is y:
+            self.accumulate(y, x)
+        else:
+            self.accumulate(copied(x, out), y)
+
+    def scale(self, x: Any, factor: Any, out: Any) -> None:
+        if current() is None:
+            np.multiply(x, factor, out=out)
+        else:
+            self._do("scale", flat(copied(x, out)), flat(factor))
+
+    def add_column(self, x: Any, column: Any, out: Any) -> None:
+        if current() is None:
+            np.add(x, column, out=out)
+        else:
+            self._do("add_column", frames(copied(x, out)), flat(column))
+
+    def normalise(self, x: Any, mean: Any, factor: Any, out: Any) -> None:
+        if current() is None:
+            super().normalise(x, mean, factor, out)
+        else:
+            self._do("normalise", frames(copied(x, out)), flat(mean), flat(factor))
+
     def sigmoid(self, x: Any, out: Any) -> None:
-        _kernels.sigmoid(flat(copied(x, out)))
+        self._do("sigmoid", flat(copied(x, out)))
 
     def tanh(self, x: Any, out: Any) -> None:
-        _kernels.tanh(flat(copied(x, out)))
+        self._do("tanh", flat(copied(x, out)))
+
+    def relu(self, x: Any, out: Any) -> None:
+        if current() is None:
+            super().relu(x, out)
+        else:
+            self._do("relu", flat(copied(x, out)))
 
     def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        _kernels.sigmoid_gradient(flat(copied(grad, out)), flat(value))
+        self._do("sigmoid_gradient", flat(copied(grad, out)), flat(value))
 
     def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        _kernels.tanh_gradient(flat(copied(grad, out)), flat(value))
+        self._do("tanh_gradient", flat(copied(grad, out)), flat(value))
+
+    def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        if current() is None:
+            super().relu_gradient(grad, value, out)
+        else:
+            self._do("relu_gradient", flat(copied(grad, out)), flat(value))
 
     def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
-        getattr(_kernels, f"bias_{kind}")(frames(x), flat(bias))
+        self._do(f"bias_{kind}", frames(x), flat(bias))
 
     def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
         if bias_grad is None:
             getattr(self, f"{kind}_gradient")(grad, value, grad)
         else:
-            getattr(_kernels, f"bias_{kind}_gradient")(frames(grad), frames(value), flat(bias_grad))
+            self._do(f"bias_{kind}_gradient", frames(grad), frames(value), flat(bias_grad))
 
     def sum_columns(self, x: Any, out: Any) -> None:
-        _kernels.sum_frames(frames(x), flat(out))
+        self._do("sum_frames", frames(x), flat(out))
+
+    def _do(self, name: str, *arrays: Any) -> None:
+        """Call a loop, and write the call down where the thread's calls are."""
+        if (recording := current()) is not None:
+            recording.call(name, *arrays)
+        else:
+            getattr(_kernels, name)(*arrays)
 
     def moments(self, x: Any) -> tuple[Any, Any]:
         mean, variance = np.empty(x.shape[0]), np.empty(x.shape[0])
@@ -110,19 +169,26 @@ class CompiledKernels(CompiledImageKernels, CompiledWordKernels, ArrayKernels):
         _kernels.centred_gradient(frames(copied(grad, out)), frames(x), *columns(centre, factor, shift, slope))
 
     def softmax(self, x: Any, out: Any) -> None:
-        _kernels.softmax(frames(copied(x, out)))
+        self._do("softmax", frames(copied(x, out)))
 
     def log_softmax(self, x: Any, out: Any) -> None:
-        _kernels.log_softmax(frames(copied(x, out)))
+        self._do("log_softmax", frames(copied(x, out)))
 
     def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
         if error is None:
-            out[0, 0] = _kernels.cross_entropy_softmax(frames(labels), frames(z))
+            self._sum_into(out, "cross_entropy_softmax", frames(labels), frames(z))
         else:
-            out[0, 0] = _kernels.cross_entropy_softmax_error(frames(labels), frames(z), frames(error))
+            self._sum_into(out, "cross_entropy_softmax_error", frames(labels), frames(z), frames(error))
 
     def count_errors(self, labels: Any, z: Any, out: Any) -> None:
-        out[0, 0] = _kernels.count_errors(frames(labels), frames(z))
+        self._sum_into(out, "count_errors", frames(labels), frames(z))
+
+    def _sum_into(self, out: Any, name: str, *arrays: Any) -> None:
+        """The same for a loop that answers a number, which goes to out (1, 1)."""
+        if (recording := current()) is not None:
+            recording.call(name, *arrays, flat(out))
+        else:
+            out[0, 0] = getattr(_kernels, name)(*arrays)
 
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
         low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)

@@ -250,6 +250,13 @@ class Node:
         """The same question in evaluation: whether a minibatch can be cut anywhere, and the values stay the same."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        """Whether forward and backward compute by products and `run.kernels` alone, and alike in every pass.
+
+        Such steps can be written down and repeated without Python, see acoustic/playback.py.  shapes: of the operands.
+        """
+        return False
+
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         """Fill `out` with the value; nodes with a workspace get it as `work` (None when no gradient will follow)."""
         raise NotImplementedError

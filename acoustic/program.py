@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from acoustic import playback
 from acoustic.backend import Backend
 from acoustic.gradients import Into
 from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
 from acoustic.node import VALUE, WORK, Node, Run, Shape
+from acoustic.playback import Playback
 from acoustic.team import share_of
 
 RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
@@ -46,6 +48,11 @@ class Operands:
         for position, node in self.leaves:
             self.arrays[position] = inputs[node.name] if node.is_input else node.value
         return self.arrays
+
+    def forget(self) -> None:
+        """Let go of the leaves."""
+        for position, _ in self.leaves:
+            self.arrays[position] = None
 
 
 @dataclass
@@ -85,6 +92,9 @@ class Worker:
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
     deferred: list[tuple[BackwardStep, BoundBackward]] = field(default_factory=list)
+    forward_pass: Playback | None = None
+    backward_pass: Playback | None = None
+    told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
@@ -110,12 +120,14 @@ class Program:
         self.together = [node.name for node in layout.forward if not self._is_alone(node)]
         after = {node.name: node for node in layout.forward if self._is_after(node)}
         self.after = {name: self._bind_forward(node, None) for name, node in after.items()}
+        shared = [node for node in layout.forward if not self._is_alone(node) and node.name not in after]
+        self.shared = [node.name for node in shared]
         for worker in self.workers:
-            shared = [node for node in layout.forward if not self._is_alone(node) and node.name not in after]
             worker.forward = {node.name: self._bind_forward(node, worker) for node in shared}
         self.statistics = self._statistics()
         self.steps = layout.backward
         self._bind_all_backward()
+        self._bind_passes()
         self._order = {node.name: position for position, node in enumerate(layout.forward)}
         placed = sorted(self.slab_of.items(), key=lambda item: layout.start[item[0]])
         self.owners_after_forward = {slab: key for key, slab in placed if key[0] != "gradient"}
@@ -223,6 +235,19 @@ class Program:
                 self.backend.xp.copyto(total, parts[0])
                 for part in parts[1:]:
                     self.backend.xp.add(total, part, out=total)
+
+    def _bind_passes(self) -> None:
+        """All steps of a worker as one, made without Python as far as possible."""
+        possible = self.split and playback.is_possible(self.backend)  # one worker's products are shared out
+        told = {id(into) for _, _, steps in self.lone_products for into in steps}  # in every pass, where to add up
+
+        def repeats(step: ForwardStep | BoundBackward) -> bool:
+            shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
+            return possible and id(getattr(step, "into", None)) not in told and step.node.repeats_calls(*shapes)
+
+        for worker in self.workers:
+            worker.forward_pass = Playback(list(worker.forward.values()), repeats)
+            worker.backward_pass = Playback(worker.backward, repeats)
 
     # ---- backward
 

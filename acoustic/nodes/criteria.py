@@ -110,6 +110,9 @@ class CrossEntropyWithSoftmax(CriterionNode):
     def work_shape(self, labels: Shape, z: Shape) -> Shape:
         return z
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return self.operands[0].is_input  # no gradient of the labels
+
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
         if (numbers := one_number(labels)) is not None:
             run.kernels.cross_entropy_numbers(numbers, z, out, work)
@@ -122,7 +125,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
             run.xp.multiply(out, -grad, out=out)
 
         into.add(0, write_labels)
-        into.add(1, lambda out: run.xp.multiply(work, grad, out=out))
+        into.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """ln softmax(z) = z - ln s; so -sum of dlabels (z - ln s) + labels (dz - ds / s)."""
@@ -187,6 +190,9 @@ class ErrorPrediction(CriterionNode):
 
     operand_names = ("labels", "z")
     takes_indicators = (0,)
+
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
         if (numbers := one_number(labels)) is not None:

@@ -50,6 +50,9 @@ class Sigmoid(ElementwiseNode):
     onnx_operator = "Sigmoid"
     backward_reads = ((VALUE,),)
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
+
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.sigmoid(x, out)
 
@@ -68,6 +71,9 @@ class Tanh(ElementwiseNode):
     onnx_operator = "Tanh"
     backward_reads = ((VALUE,),)
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
+
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.tanh(x, out)
 
@@ -85,6 +91,9 @@ class RectifiedLinear(ElementwiseNode):
 
     onnx_operator = "Relu"
     backward_reads = ((VALUE,),)
+
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         run.kernels.relu(x, out)

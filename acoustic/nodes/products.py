@@ -35,6 +35,9 @@ class Times(Node):
             raise self.shape_error((a, b), "columns of A = rows of B")
         return Shape(a.rows, b.cols)
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
+
     def forward(self, run: Run, a: Any, b: Any, *, out: Any) -> None:
         if isinstance(b, Indicators):
             multiply_indicators(run, a, b, out)

@@ -73,9 +73,11 @@ class NormalisationNode(Node):
 class PerDimMeanVarNormalization(NormalisationNode):
     """V = (X - mean) * invStdDev, the columns (rows, 1) repeated; dJ/dX = G * invStdDev.  [eq. 2.161]"""
 
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return self.operands[0].is_input  # its gradient is not asked for
+
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
-        run.xp.subtract(x, mean, out=out)
-        run.xp.multiply(out, inv_std, out=out)
+        run.kernels.normalise(x, mean, inv_std, out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         into.add(0, lambda out: run.xp.multiply(grad, inputs[2], out=out))

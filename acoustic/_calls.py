@@ -1,0 +1,195 @@
+"""Calls of compiled loops and products by address, one after the other, from numbers in a table; see playback.py.
+
+A row of the table: the address of a function below, then what it takes: of an array its address and shape, of a product
+what cblas_sgemm takes.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, cfunc, float32, int32, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from acoustic import _kernels
+from acoustic._gemm import call, call_wide
+
+WIDTH = 16
+PLACE = types.CPointer(types.int64)
+SIGNATURE = types.void(PLACE)
+
+
+@intrinsic
+def pointer(typing_context, address):
+    """A number as an address."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), codegen
+
+
+@intrinsic
+def invoke(typing_context, function, arguments):
+    """Call the function at an address with the address of its arguments."""
+
+    def codegen(context, builder, signature, values):
+        place = ir.IntType(64).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [place])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), [builder.inttoptr(values[1], place)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@njit(cache=True, nogil=True)
+def play(table):
+    """Make the calls of a table (calls, WIDTH) int64 in C order."""
+    start = table.ctypes.data
+    for k in range(table.shape[0]):
+        invoke(table[k, 0], start + 8 * (k * WIDTH + 1))
+
+
+@njit(inline="always")
+def vector(p, k):
+    return carray(pointer(p[k]), (p[k + 1],), float32)
+
+
+@njit(inline="always")
+def matrix(p, k):
+    return carray(pointer(p[k]), (p[k + 1], p[k + 2]), float32)
+
+
+@njit(inline="always")
+def real(bits):
+    return np.int32(bits).view(np.float32)
+
+
+def product(p):
+    """scale a b + keep c; p: function, first, second, m, n, k, a, lda, b, ldb, c, ldc, scale, keep."""
+    call(
+        p[0], int32(p[1]), int32(p[2]), int32(p[3]), int32(p[4]), int32(p[5]),
+        real(p[12]), p[6], int32(p[7]), p[8], int32(p[9]), real(p[13]), p[10], int32(p[11]),
+    )  # fmt: skip
+
+
+def wide_product(p):
+    """The same for a function whose dimensions have 64 bits."""
+    call_wide(
+        p[0], int32(p[1]), int32(p[2]), p[3], p[4], p[5],
+        real(p[12]), p[6], p[7], p[8], p[9], real(p[13]), p[10], p[11],
+    )  # fmt: skip
+
+
+def copy(p):
+    x, out = vector(p, 0), vector(p, 2)
+    for i in range(out.shape[0]):
+        out[i] = x[i]
+
+
+def add(p):
+    """total += x."""
+    total, x = vector(p, 0), vector(p, 2)
+    for i in range(total.shape[0]):
+        total[i] += x[i]
+
+
+def scale(p):
+    """x *= the one element of factor."""
+    _kernels.scale(vector(p, 0), vector(p, 2))
+
+
+def add_column(p):
+    _kernels.add_column(matrix(p, 0), vector(p, 3))
+
+
+def normalise(p):
+    _kernels.normalise(matrix(p, 0), vector(p, 3), vector(p, 5))
+
+
+def sigmoid(p):
+    _kernels.sigmoid(vector(p, 0))
+
+
+def tanh(p):
+    _kernels.tanh(vector(p, 0))
+
+
+def relu(p):
+    _kernels.relu(vector(p, 0))
+
+
+def relu_gradient(p):
+    _kernels.relu_gradient(vector(p, 0), vector(p, 2))
+
+
+def sigmoid_gradient(p):
+    _kernels.sigmoid_gradient(vector(p, 0), vector(p, 2))
+
+
+def tanh_gradient(p):
+    _kernels.tanh_gradient(vector(p, 0), vector(p, 2))
+
+
+def bias_sigmoid(p):
+    _kernels.bias_sigmoid(matrix(p, 0), vector(p, 3))
+
+
+def bias_tanh(p):
+    _kernels.bias_tanh(matrix(p, 0), vector(p, 3))
+
+
+def bias_relu(p):
+    _kernels.bias_relu(matrix(p, 0), vector(p, 3))
+
+
+def bias_sigmoid_gradient(p):
+    _kernels.bias_sigmoid_gradient(matrix(p, 0), matrix(p, 3), vector(p, 6))
+
+
+def bias_tanh_gradient(p):
+    _kernels.bias_tanh_gradient(matrix(p, 0), matrix(p, 3), vector(p, 6))
+
+
+def bias_relu_gradient(p):
+    _kernels.bias_relu_gradient(matrix(p, 0), matrix(p, 3), vector(p, 6))
+
+
+def sum_frames(p):
+    _kernels.sum_frames(matrix(p, 0), vector(p, 3))
+
+
+def softmax(p):
+    _kernels.softmax(matrix(p, 0))
+
+
+def log_softmax(p):
+    _kernels.log_softmax(matrix(p, 0))
+
+
+def cross_entropy_softmax(p):
+    vector(p, 6)[0] = _kernels.cross_entropy_softmax(matrix(p, 0), matrix(p, 3))
+
+
+def cross_entropy_softmax_error(p):
+    vector(p, 9)[0] = _kernels.cross_entropy_softmax_error(matrix(p, 0), matrix(p, 3), matrix(p, 6))
+
+
+def count_errors(p):
+    vector(p, 6)[0] = _kernels.count_errors(matrix(p, 0), matrix(p, 3))
+
+
+FUNCTIONS = (
+    *(product, wide_product, copy, add, scale, add_column, normalise, sum_frames),
+    *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
+    *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
+    *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
+)
+BY_NAME = {function.__name__: function for function in FUNCTIONS}
+_compiled = {}
+
+
+def address_of(name):
+    """Where the compiled form of a function above lies; compiled when it is first asked for."""
+    if name not in _compiled:
+        _compiled[name] = cfunc(SIGNATURE, cache=True, fastmath=_kernels.LOOSE, error_model="numpy")(BY_NAME[name])
+    return _compiled[name].address

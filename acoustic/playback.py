@@ -1,0 +1,166 @@
+"""Passes that are written down while Python makes them, and then repeated without it, as CUDA graphs are.
+
+A minibatch of 256 frames takes each of two threads some ten products and as many elementwise loops.  Between two of
+them Python needs a few microseconds, but only one thread may run Python, and one that has to wait for the other sleeps,
+for longer than that takes.  What the steps of a program call does not depend on the minibatch, only where its inputs
+lie: so the calls, with the addresses of what they read and write, are kept in a table, and from the second pass on one
+compiled loop makes them.  The first pass makes them in the same way, one by one, so that every pass gives the same
+numbers to the last bit.
+
+Steps take part whose node says so (Node.repeats_calls): those that do all they do by `run.kernels` and products.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from acoustic import blas
+from acoustic.node import Run
+
+
+def current() -> "Recording | None":
+    """What the calling thread's calls are written into, if anything."""
+    return getattr(blas.recordings, "now", None)
+
+
+class Recording:
+    """The calls that its thread makes while the recording is open, made and written down.
+
+    inputs: name -> matrix of what is fed, which lies elsewhere in the next pass.
+    is_complete: everything could be written down.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        from acoustic import _calls  # numba: only a job that computes loads it
+
+        self._calls = _calls
+        self._rows: list[np.ndarray] = []
+        self._table: Any = None
+        self._inputs = [(name, address_of(matrix), matrix.nbytes) for name, matrix in inputs.items()]
+        self._moving: list[tuple[int, int, str, int]] = []  # row, column of an address in an input, and how far inside
+        self._keep_alive: list[Any] = []
+        self.is_complete = True
+
+    def __enter__(self) -> "Recording":
+        blas.recordings.now = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        blas.recordings.now = None
+        self._table = np.concatenate(self._rows) if self._rows else np.zeros((0, self._calls.WIDTH), np.int64)
+
+    def call(self, name: str, *arrays: Any) -> None:
+        """Call a loop of _calls.py with arrays in C order."""
+        words: list[int] = []
+        for array in arrays:
+            words += [self._place(array, len(words)), *array.shape]
+        self._make(name, words)
+
+    def product(self, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
+        """out = scale a b + keep out; False, having done nothing, when the product cannot be made here."""
+        found = blas.general_product(a, b, out)
+        if found is None:
+            self.is_complete = False
+            return False
+        address, wide, (first, lda), (second, ldb), (_, ldc) = found
+        places = [self._place(matrix, 6 + 2 * k) for k, matrix in enumerate((a, b, out))]
+        bits = np.array([scale, keep], np.float32).view(np.int32).tolist()
+        words = [address, first, second, *out.shape, a.shape[1]]
+        words += [places[0], lda, places[1], ldb, places[2], ldc, *bits]
+        self._make("wide_product" if wide else "product", words)
+        return True
+
+    def _place(self, array: Any, position: int) -> int:
+        """Its address, the argument at a position of the call that is being made."""
+        address = address_of(array)
+        for name, start, size in self._inputs:
+            if start <= address < start + size:
+                self._moving.append((len(self._rows), position + 1, name, address - start))
+                return address
+        self._keep_alive.append(array)
+        return address
+
+    def _make(self, name: str, words: list[int]) -> None:
+        row = np.zeros((1, self._calls.WIDTH), np.int64)
+        row[0, : len(words) + 1] = self._calls.address_of(name), *words
+        self._calls.play(row)
+        self._rows.append(row)
+
+    def play(self, inputs: Mapping[str, Any]) -> None:
+        """Make all calls again, with other matrices of the same shapes fed."""
+        for row, column, name, offset in self._moving:
+            self._table[row, column] = address_of(inputs[name]) + offset
+        self._calls.play(self._table)
+
+
+class Playback:
+    """A worker's steps of one pass, forward or backward; those that stand together and can be repeated are.
+
+    steps: those of program.py; repeats(step): whether a step takes part.
+    """
+
+    def __init__(self, steps: Sequence[Any], repeats: Callable[[Any], bool]) -> None:
+        groups = groupby(steps, repeats)
+        self.parts = [Repeated(list(part)) if takes_part else Plain(list(part)) for takes_part, part in groups]
+
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        """Make the pass; run: what the steps are told, inputs: the worker's columns of what is fed."""
+        for part in self.parts:
+            part.run(run, inputs)
+
+
+class Plain:
+    """Steps that Python makes every time."""
+
+    def __init__(self, steps: Sequence[Any]) -> None:
+        self.steps = steps
+
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        for step in self.steps:
+            step.run(run, inputs)
+
+
+class Repeated(Plain):
+    """Steps that Python makes once, and again when a stored matrix has made room for another one."""
+
+    def __init__(self, steps: Sequence[Any]) -> None:
+        super().__init__(steps)
+        leaves = {leaf.name: leaf for step in steps for _, leaf in step.operands.leaves if not leaf.is_input}
+        self._stored = list(leaves.values())
+        self._values: list[Any] = []  # of these when the recording was made
+        self._recording: Recording | None = None
+        self._is_possible = True
+
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        if self._recording is not None and all(node.value is value for node, value in zip(self._stored, self._values)):
+            self._recording.play(inputs)
+        elif self._is_possible:
+            self._record(run, inputs)
+        else:
+            super().run(run, inputs)
+
+    def _record(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        self._recording, self._values = None, [node.value for node in self._stored]
+        with Recording(inputs) as recording:
+            super().run(run, inputs)
+        for step in self.steps:
+            step.operands.forget()  # a minibatch that nobody reads any more
+        if recording.is_complete:
+            self._recording = recording
+        else:
+            self._is_possible = False
+
+
+def address_of(array: Any) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def is_possible(backend: Any) -> bool:
+    """Whether passes of networks there can be repeated: float32, on the CPU, compiled."""
+    if backend.xp is not np or backend.dtype is not np.float32 or blas.general_function() is None:
+        return False
+    from numba import config
+
+    return not config.DISABLE_JIT
