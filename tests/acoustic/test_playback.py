@@ -163,7 +163,7 @@ class Step:
         self.work(inputs)
 
 
-@pytest.mark.parametrize("scale, keep", [(1.0, 0.0), (-0.25, 1.0), (2.0, 0.5)])
+@pytest.mark.parametrize(("scale", "keep"), [(1.0, 0.0), (-0.25, 1.0), (2.0, 0.5)])
 @pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1)])
 def test_products_follow_what_is_fed(shape, scale, keep):
     m, k, n = shape
