@@ -1,0 +1,115 @@
+"""N-best lists of a recogniser that is simulated, to rescore without sound.
+
+Each word is heard as itself or as one that looks like it; what was heard is scored with noise, and a beam search with
+the n-gram takes the best sentences, as a decoder's would be.  Words are taken for each other where few letters are
+different: forms of one stem above all, whose choice a better language model knows.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.mlf import Label, write_mlf
+from readers.nbest import Hypothesis, write_nbest
+from recipes.language_model.results import read_sentences
+
+NUM_HYPOTHESES = 50
+BEAM = 150  # hypotheses kept after each word
+NUM_ALIKE = 4  # words that a word is taken for, besides itself
+MOST_EDITS = 3
+EDIT_COST = 1.0  # -ln likelihood of a letter heard wrong
+NOISE = 1.6  # standard deviation of a word's score
+KEY = 2  # letters at the beginning, or the end, that words taken for each other share
+
+Progress = Callable[..., None]
+
+
+def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: int, progress: Progress) -> None:
+    """out/NAME.nbest and out/NAME.mlf, the true words, of the first `count` sentences of NAME.txt."""
+    sentences = read_sentences(text)[:count]
+    alike = Alike([word for word in model.vocabulary if word not in (SENTENCE_START, SENTENCE_END)])
+    rng = Random(f"{text.name} {seed}")
+    lists = {}
+    for number, sentence in enumerate(sentences, 1):
+        heard = [hear(alike.of(word), rng) for word in sentence]
+        lists[f"{text.stem}{number:04}"] = recognise(heard, model)
+        progress(number, len(sentences))
+    write_nbest(out / f"{text.stem}.nbest", lists)
+    true = ((f"*/{name}.lab", [Label(None, None, word) for word in words]) for name, words in zip(lists, sentences))
+    write_mlf(out / f"{text.stem}.mlf", true)
+
+
+class Alike:
+    """Which words of a vocabulary a word may be taken for."""
+
+    def __init__(self, vocabulary: Sequence[str], unknown: str = "<unk>"):
+        self._place, self._unknown = {word: place for place, word in enumerate(vocabulary)}, unknown
+        self._by_key: dict[str, list[str]] = defaultdict(list)
+        for word in vocabulary:
+            for key in _keys(word):
+                self._by_key[key].append(word)
+        self._found: dict[str, list[tuple[str, int]]] = {}
+
+    def of(self, word: str) -> list[tuple[str, int]]:
+        """(word, letters that are different): itself, if it is in the vocabulary, then the NUM_ALIKE nearest, of equals
+        the earliest of the vocabulary; the unknown word where there is none.
+        """
+        if word not in self._found:
+            others = {other for key in _keys(word) for other in self._by_key.get(key, []) if other != word}
+            near = [(other, edits(word, other, MOST_EDITS)) for other in others]
+            near = [pair for pair in near if pair[1] <= MOST_EDITS]
+            nearest = sorted(near, key=lambda pair: (pair[1], self._place[pair[0]]))[:NUM_ALIKE]
+            itself = [(word, 0)] if word in self._place else []
+            self._found[word] = [*itself, *nearest] or [(self._unknown, 0)]
+        return self._found[word]
+
+
+def _keys(word: str) -> set[str]:
+    """Marks of punctuation have none: they are not heard wrong."""
+    return {f"{word[:KEY]}*", f"*{word[-KEY:]}"} if word.isalnum() else set()
+
+
+def edits(first: str, second: str, most: int) -> int:
+    """The letters to insert, delete or replace; most + 1 where there are more."""
+    if abs(len(first) - len(second)) > most:
+        return most + 1
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(second, 1):
+            before, row[j] = row[j], min(before + (a != b), row[j] + 1, row[j - 1] + 1)
+        if min(row) > most:
+            return most + 1
+    return row[-1]
+
+
+def hear(alike: Sequence[tuple[str, int]], rng: Random) -> list[tuple[str, float]]:
+    """(word, ln likelihood) of each that a word may be, which `Alike.of` gives."""
+    return [(word, rng.gauss(-EDIT_COST * different, NOISE)) for word, different in alike]
+
+
+def recognise(heard: Sequence[Sequence[tuple[str, float]]], model: LanguageModel) -> list[Hypothesis]:
+    """The best sentences under sound and n-gram, best first."""
+    kept = [Partial((), model.start_state, 0.0, 0.0)]
+    for words in heard:
+        longer = [partial.follow(word, acoustic, model) for partial in kept for word, acoustic in words]
+        kept = sorted(longer, key=lambda one: -one.total)[:BEAM]
+    ended = [partial.follow(SENTENCE_END, 0.0, model) for partial in kept]
+    best = sorted(ended, key=lambda one: -one.total)[:NUM_HYPOTHESES]
+    return [Hypothesis(one.words[:-1], one.acoustic, one.lm) for one in best]
+
+
+class Partial:
+    """A sentence so far: words, state of the n-gram, ln likelihood of the sound and of the words."""
+
+    __slots__ = ("acoustic", "lm", "state", "total", "words")
+
+    def __init__(self, words: tuple[str, ...], state: int, acoustic: float, lm: float):
+        self.words, self.state, self.acoustic, self.lm = words, state, acoustic, lm
+        self.total = acoustic + lm
+
+    def follow(self, word: str, acoustic: float, model: LanguageModel) -> "Partial":
+        cost, state = model.step(self.state, model.word_id(word))
+        return Partial((*self.words, word), state, self.acoustic + acoustic, self.lm - cost)

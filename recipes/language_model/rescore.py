@@ -1,0 +1,58 @@
+"""Word error rates of n-best lists, before and after a network has scored them anew."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from acoustic.word_scorer import WordScorer
+from decoder.language_model import LanguageModel
+from decoder.rescoring import RescoringOptions, best_words, rescore, sentence_logs
+from decoder.scoring import Score, score
+from readers.arpa import read_arpa
+from readers.mlf import read_mlf
+from readers.nbest import Lists, read_nbest
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the network against the n-gram, word by word
+
+
+def first_score(nbest: Path, references: Path) -> Score:
+    """Of each list's first hypothesis."""
+    return score_lists(read_nbest(nbest), references)
+
+
+def oracle_score(nbest: Path, references: Path) -> Score:
+    """Of each list's hypothesis with the fewest errors: what no choice can go below."""
+    true = read_words(references)
+    lists = read_nbest(nbest)
+    best = {
+        name: min((one.words for one in lists[name]), key=lambda words: _errors(true[name], words)) for name in lists
+    }
+    return score({name: true[name] for name in best}, best).total
+
+
+def trials(scorer: WordScorer, ngram: Path, nbest: Path, references: Path) -> Iterator[tuple[float, Score]]:
+    """(weight, score of the lists rescored with it) for each of WEIGHTS."""
+    lists = read_nbest(nbest)
+    sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
+    new = dict(zip(sentences, scorer.score(sentences)))
+    old = dict(zip(sentences, sentence_logs(LanguageModel.from_arpa(read_arpa(ngram)), sentences)))
+    for weight in WEIGHTS:
+        yield weight, score_lists(rescore(lists, new, RescoringOptions(weight), old), references)
+
+
+def score_lists(lists: Lists, references: Path) -> Score:
+    true = read_words(references)
+    return score({name: true[name] for name in lists}, best_words(lists)).total
+
+
+def score_files(references: Path, hypotheses: Path) -> Score:
+    """Of an MLF of words against one of the true words."""
+    return score(read_words(references), read_words(hypotheses)).total
+
+
+def read_words(path: Path) -> dict[str, list[str]]:
+    """utterance -> words of an MLF."""
+    return {name: [label.name for label in labels] for name, labels in read_mlf(path).items()}
+
+
+def _errors(true: list[str], words: tuple[str, ...]) -> int:
+    return score({"": true}, {"": words}).total.num_errors

@@ -1,0 +1,148 @@
+"""Perplexities of an n-gram and of networks on the same sentences, alone and mixed, as a table and as a picture."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.training.log import read_history
+from acoustic.word_scorer import WordScorer
+from decoder.language_model import LanguageModel
+from decoder.rescoring import mix_logs, sentence_logs
+from readers.arpa import read_arpa
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.text import read_lines
+
+SETS = ("dev", "test")
+WEIGHTS = tuple(k / 10 for k in range(11))  # of a network against the n-gram
+NGRAM = "trigram"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One model, or a mixture: its perplexity on both sets; weight: of the network, chosen on dev, None where alone."""
+
+    name: str
+    dev: float
+    test: float
+    weight: float | None = None
+
+
+@dataclass(frozen=True)
+class Perplexities:
+    """num_predicted: words and sentence ends of both sets that every model predicted; num_unknown: of them <unk>."""
+
+    models: list[Measured]
+    num_predicted: dict[str, int]
+    num_unknown: dict[str, int]
+
+    def of(self, name: str) -> Measured:
+        return next(one for one in self.models if one.name == name)
+
+    def write(self, path: Path) -> None:
+        with atomic_write(path, "w") as file:
+            json.dump(asdict(self), file, indent=1)
+            file.write("\n")
+
+    @classmethod
+    def read(cls, path: Path) -> "Perplexities":
+        found = json.loads("\n".join(read_lines(path)))
+        return cls([Measured(**one) for one in found["models"]], found["num_predicted"], found["num_unknown"])
+
+    def table(self) -> list[str]:
+        lines = [f"{'perplexity':<24}{'dev':>10}{'test':>10}"]
+        for one in self.models:
+            share = f" ({one.weight:g})" if one.weight is not None else ""
+            lines.append(f"{one.name + share:<24}{one.dev:>10.2f}{one.test:>10.2f}")
+        counts = ", ".join(f"{name} {self.num_predicted[name]} ({self.num_unknown[name]} <unk>)" for name in SETS)
+        return [*lines, f"words and sentence ends: {counts}"]
+
+
+def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perplexities:
+    """Of the n-gram, of each network, and of each mixed with the n-gram by the weight that is best on dev.
+
+    text: the folder of dev.txt and test.txt.  Raises FormatError when the models do not take the same words for <unk>:
+    their perplexities would not be of the same thing.
+    """
+    model = LanguageModel.from_arpa(read_arpa(ngram))
+    sentences = {name: read_sentences(text / f"{name}.txt") for name in SETS}
+    known = set(model.vocabulary)
+    for name, scorer in scorers.items():
+        odd = next(
+            (w for s in sentences.values() for one in s for w in one if (w in known) != scorer.is_known(w)), None
+        )
+        if odd is not None:
+            raise FormatError(f"{ngram}: {odd!r} is a word of one of it and {name}; expected one vocabulary for both")
+    logs = {NGRAM: {part: np.concatenate(sentence_logs(model, sentences[part])) for part in SETS}}
+    logs |= {
+        name: {part: np.concatenate(scorer.score(sentences[part])) for part in SETS} for name, scorer in scorers.items()
+    }
+    models = [Measured(name, *(perplexity_of(parts[part]) for part in SETS)) for name, parts in logs.items()]
+    for name in scorers:
+        mixed = {w: {part: mix_logs(logs[name][part], logs[NGRAM][part], w) for part in SETS} for w in WEIGHTS}
+        best = min(WEIGHTS, key=lambda weight: perplexity_of(mixed[weight]["dev"]))
+        models.append(Measured(f"{name} + {NGRAM}", *(perplexity_of(mixed[best][part]) for part in SETS), best))
+    unknown = {part: sum(word not in known for one in sentences[part] for word in one) for part in SETS}
+    return Perplexities(models, {part: len(logs[NGRAM][part]) for part in SETS}, unknown)
+
+
+def perplexity_of(logs: np.ndarray) -> float:
+    """exp of the mean of - ln P."""
+    return math.exp(-float(logs.mean()))
+
+
+def read_sentences(path: Path) -> list[list[str]]:
+    return [line.split() for line in read_lines(path) if line.strip()]
+
+
+def epochs_of(model: Path) -> list[dict[str, float]]:
+    """Per epoch of a training: epoch, train and dev perplexity, learning rate, words per second."""
+    rows = []
+    for row in read_history(Path(f"{model}.history.jsonl")):
+        figures = {part: math.exp(min(next(iter(row[part].values())), 700)) for part in ("training", "validation")}
+        speed = row["samples"] / row["seconds"] if row["seconds"] else math.nan
+        rows.append(
+            {"epoch": row["epoch"], "train": figures["training"], "dev": figures["validation"], "words/s": speed,
+             "rate": row["learning_rate_per_sample"]}
+        )  # fmt: skip
+    return rows
+
+
+def history_lines(model: Path) -> list[str]:
+    """A line an epoch, with its perplexities."""
+    return [
+        f"epoch {row['epoch']}: perplexity {row['train']:.2f} (training), {row['dev']:.2f} (dev); "
+        f"learning rate {row['rate']:g}; {row['words/s']:.0f} words/s"
+        for row in epochs_of(model)
+    ]
+
+
+def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Path) -> None:
+    """A PNG: dev perplexity after each epoch of every network, dashed that of training, and the n-gram's."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for number, (name, model) in enumerate(models.items()):
+        rows = epochs_of(model)
+        epochs = [row["epoch"] for row in rows]
+        axes.plot(epochs, [row["dev"] for row in rows], color=f"C{number}", marker=".", label=f"{name}, dev")
+        axes.plot(epochs, [row["train"] for row in rows], color=f"C{number}", ls="--", lw=1, label=f"{name}, training")
+    level = found.of(NGRAM).dev
+    axes.axhline(level, color="black", linewidth=1, label=f"Kneser-Ney {NGRAM}, dev")
+    # The first epochs of a large text can be far above what matters.
+    lowest, highest = axes.get_ylim()
+    axes.set_ylim(lowest, min(highest, 3 * level))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("perplexity")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)

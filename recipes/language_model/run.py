@@ -1,0 +1,200 @@
+"""Language models: a Kneser-Ney trigram, and the book's class-based RNN and LSTM (7.2, 7.3), which also rescore.
+
+worked example:
+  argonaut recipe language_model --out exp/lm --size demo        a generated text
+  argonaut recipe language_model --text novel.txt --out exp/lm   a text of yours, a sentence a line
+ends with the perplexities of all of them on the test set and with the word error rates before and after rescoring.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from readers.errors import ConfigError
+from readers.files import atomic_write
+from recipes.language_model.generate import SIZES
+from recipes.stages import Stage, command, run_stages
+
+CONFIG = Path(__file__).parent / "config"
+MODELS = ("rnn", "lstm")
+TITLES = {"rnn": "simple recurrent layer", "lstm": "LSTM"}
+UNKNOWN, MARK = "<unk>", "</s>"
+# What sizes other than the book's (full) set otherwise; the smaller the text, the fewer words and the fewer epochs.
+SETTINGS = {
+    "tiny": {"VocabSize": 500, "NbrClass": 20, "HiddenSize": 30, "MaxEpochs": 3},
+    "demo": {"VocabSize": 5000, "NbrClass": 50, "HiddenSize": 100, "MaxEpochs": 5},
+    "full": {"VocabSize": 10000, "NbrClass": 50, "HiddenSize": 200, "MaxEpochs": 40},
+}
+NUM_LISTS = {"tiny": 20, "demo": 200, "full": 400}  # utterances of each set that are recognised and rescored
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--text", type=Path, metavar="FILE", help="a text, a sentence a line; its parts are kept apart")
+    parser.add_argument("--size", choices=tuple(SIZES), default="full", help="of text and networks (default full)")
+    parser.add_argument(
+        "--model", dest="models", choices=MODELS, action="append", metavar="NAME",
+        help="rnn or lstm (repeat; default both)",
+    )  # fmt: skip
+    parser.add_argument("--epochs", type=int, metavar="N", help="at most (default: 40, as in the book; fewer for demo)")
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="over the configuration, such as HiddenSize=300 or Train=[SGD=[learningRatesPerSample=0.05]] (repeat)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.data and arguments.text:
+        raise ConfigError(f"command line: --data {arguments.data} and --text {arguments.text}; expected one of them")
+    if arguments.epochs is not None and arguments.epochs < 1:
+        raise ConfigError(f"command line: --epochs {arguments.epochs}; expected at least 1")
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.out: Path = arguments.out
+        self.source: Path | None = arguments.text or arguments.data
+        self.size, self.seed = arguments.size, arguments.seed
+        self.models = [name for name in MODELS if not arguments.models or name in arguments.models]
+        self.overrides: list[str] = arguments.overrides
+        self.epochs: int = arguments.epochs or SETTINGS[self.size]["MaxEpochs"]
+        self.text, self.words = self.out / "text", self.out / "words"
+        self.ngram, self.vocabulary = self.out / "ngram.arpa", self.words / "vocabulary"
+        self.figures = self.out / "perplexities.json"
+        self.rescored = self.out / "rescoring.json"
+        self.picture = self.out / "pictures" / "perplexities.png"
+
+    def settings(self) -> dict:
+        return {"source": str(self.source) if self.source else None, "size": self.size, "seed": self.seed}
+
+    def stages(self) -> list[Stage]:
+        training = {"epochs": self.epochs, "overrides": self.overrides}
+        trained = tuple(f"train-{name}" for name in self.models)
+        return [
+            Stage("text", "a generated text" if self.source is None else f"the text of {self.source}", self.make_text),
+            Stage("words", "vocabulary and word classes", self.make_words, settings={"overrides": self.overrides}),
+            Stage("ngram", "a Kneser-Ney trigram", self.estimate, ("text", "words")),
+            *(
+                Stage(
+                    f"train-{name}", f"the class-based network, {TITLES[name]}", lambda name=name: self.train(name),
+                    ("text", "words"), training, self.out / name,
+                )
+                for name in self.models
+            ),
+            Stage("perplexity", "of all models on development and test set", self.measure, ("ngram", *trained)),
+            Stage("nbest", "lists of hypotheses of a simulated recogniser", self.recognise, ("ngram",)),
+            Stage("rescore", "word error rate before and after", self.rescore, ("nbest", *trained)),
+        ]  # fmt: skip
+
+    def make_text(self) -> None:
+        from recipes.cli.console import progress_display
+        from recipes.language_model.generate import write_texts
+        from recipes.language_model.texts import split_text, take_texts
+
+        if self.source is None:
+            with progress_display("text", "words") as progress:
+                write_texts(self.text, self.size, self.seed, progress)
+        elif self.source.is_dir():
+            take_texts(self.source, self.text)
+        else:
+            split_text(self.source, self.text)
+
+    def make_words(self) -> int:
+        status = self.cntk("rnn", "Words", "Words=[makeMode=false]")
+        self.write_word_list()
+        return status
+
+    def write_word_list(self) -> None:
+        """The words that the n-gram is to know: the networks' without the marks that it has of its own."""
+        from readers.vocabulary import read_vocabulary
+
+        words = [word.word for word in read_vocabulary(self.vocabulary) if word.word not in (MARK, UNKNOWN)]
+        with atomic_write(self.words / "words.list", "w") as file:
+            file.writelines(f"{word}\n" for word in words)
+
+    def estimate(self) -> int:
+        return command(
+            "lm", "estimate", "--text", self.text / "train.txt", "--order", 3, "--method", "kn",
+            "--vocabulary", self.words / "words.list", "--unk", UNKNOWN, "-o", self.ngram,
+        )  # fmt: skip
+
+    def train(self, name: str) -> int:
+        from readers.vocabulary import read_vocabulary
+        from recipes.language_model.results import history_lines
+
+        words = read_vocabulary(self.vocabulary)  # a small text has fewer than were asked for
+        status = self.cntk(name, "Train:Test", f"VocabSize={len(words)}")
+        print("\n".join(history_lines(self.model(name))), flush=True)
+        return status
+
+    def cntk(self, name: str, commands: str, *more: str) -> int:
+        files = "+".join(str(CONFIG / f"{part}lm.cntk") for part in dict.fromkeys(("rnn", name)))
+        chosen = SETTINGS[self.size] | {"MaxEpochs": self.epochs}
+        return command(
+            "cntk", f"configFile={files}", f"DataDir={self.text}", f"ExpDir={self.out}", f"command={commands}",
+            f"randomSeed={self.seed}", *(f"{key}={value}" for key, value in chosen.items()), *self.overrides, *more,
+        )  # fmt: skip
+
+    def model(self, name: str) -> Path:
+        return self.out / name / "model"
+
+    def measure(self) -> None:
+        from recipes.language_model.results import draw_perplexities, measure
+
+        found = measure(self.ngram, self.scorers(), self.text)
+        found.write(self.figures)
+        print("\n".join(found.table()), flush=True)
+        draw_perplexities({name: self.model(name) for name in self.models}, found, self.picture)
+
+    def scorers(self):
+        """name -> what gives ln P of words."""
+        from acoustic.word_scorer import WordScorer
+        from readers.vocabulary import read_vocabulary
+
+        words = read_vocabulary(self.vocabulary)
+        return {name: WordScorer(self.model(name), words, UNKNOWN) for name in self.models}
+
+    def recognise(self) -> None:
+        from decoder.language_model import LanguageModel
+        from readers.arpa import read_arpa
+        from recipes.cli.console import progress_display
+        from recipes.language_model.hypotheses import write_lists
+
+        model = LanguageModel.from_arpa(read_arpa(self.ngram))
+        for name in ("dev", "test"):
+            with progress_display("recognise", "utterances") as progress:
+                write_lists(
+                    self.text / f"{name}.txt", model, self.out / "nbest", NUM_LISTS[self.size], self.seed, progress
+                )
+
+    def rescore(self) -> None:
+        from recipes.language_model.rescore import first_score, oracle_score, score_files, trials
+
+        nbest = self.out / "nbest"
+        files = {part: (nbest / f"{part}.nbest", nbest / f"{part}.mlf") for part in ("dev", "test")}
+        rates = {"trigram": first_score(*files["test"]).word_error_rate}
+        for name, scorer in self.scorers().items():
+            found = dict(trials(scorer, self.ngram, *files["dev"]))
+            weight = min(found, key=lambda weight: found[weight].num_errors)
+            shown = ", ".join(f"{rate.word_error_rate:.1f}% at {weight:g}" for weight, rate in found.items())
+            print(f"{name}, dev WER by its weight: {shown}", flush=True)
+            chosen = nbest / f"test.{name}.mlf"
+            command(
+                "lm", "rescore", "--nbest", files["test"][0], "--model", self.model(name), "--words", self.vocabulary,
+                "--lm", self.ngram, "--weight", weight, "--mlf", chosen,
+            )  # fmt: skip
+            rates[f"{name} ({weight:g})"] = score_files(files["test"][1], chosen).word_error_rate
+        rates["oracle"] = oracle_score(*files["test"]).word_error_rate
+        with atomic_write(self.rescored, "w") as file:
+            json.dump(rates, file, indent=1)
+
+    def closing(self) -> None:
+        from recipes.language_model.results import Perplexities
+
+        print("\n".join(Perplexities.read(self.figures).table()))
+        print(f"picture: {self.picture}")
+        rates = json.loads(self.rescored.read_text())
+        print("WER", ", ".join(f"{name} {rate:.1f}%" for name, rate in rates.items()))

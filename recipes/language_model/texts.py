@@ -1,0 +1,60 @@
+"""Texts of a user: one to be parted into training, development and test sentences, or a folder of three."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from readers.errors import ConfigError, FormatError
+from readers.files import atomic_write
+from readers.text import read_lines
+
+SETS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}  # and what names of files hold
+MARKS = ("<s>", "</s>")
+PART = 20  # of so many sentences one is for development and one for testing
+BLOCK = 10  # sentences of a text that stay together: neighbours speak of the same
+FEWEST = 3 * PART
+
+
+def split_text(source: Path, out: Path) -> None:
+    """out/train.txt, dev.txt, test.txt: of every PART blocks of BLOCK sentences the last two are dev and test.
+
+    Raises FormatError for a text of less than a few sentences.
+    """
+    sentences = read_sentences(source)
+    if len(sentences) < FEWEST:
+        raise FormatError(f"{source}: {len(sentences)} sentences; expected at least {FEWEST}, one a line")
+    block = min(BLOCK, len(sentences) // FEWEST)
+    parts: dict[str, list[str]] = {name: [] for name in SETS}
+    for number, sentence in enumerate(sentences):
+        place = number // block % PART
+        parts["test" if place == PART - 1 else "dev" if place == PART - 2 else "train"].append(sentence)
+    _write(out, parts)
+
+
+def take_texts(folder: Path, out: Path) -> None:
+    """The same from files whose names say train, dev or valid, and test, such as ptb.train.txt.
+
+    Raises ConfigError where there is not one of each.
+    """
+    parts = {}
+    for name, words in SETS.items():
+        files = [path for path in sorted(folder.glob("*.txt")) if any(word in path.name.lower() for word in words)]
+        if len(files) != 1:
+            found = ", ".join(path.name for path in files) or "none"
+            expected = " or ".join(words)
+            raise ConfigError(f"{folder}: {found}; expected one text *.txt with {expected} in its name")
+        parts[name] = read_sentences(files[0])
+        if not parts[name]:
+            raise FormatError(f"{files[0]}: no sentences; expected one a line")
+    _write(out, parts)
+
+
+def read_sentences(path: Path) -> list[str]:
+    """Lines with words, words by one blank, without sentence marks."""
+    lines = ([word for word in line.split() if word not in MARKS] for line in read_lines(path))
+    return [" ".join(words) for words in lines if words]
+
+
+def _write(out: Path, parts: dict[str, Sequence[str]]) -> None:
+    for name, sentences in parts.items():
+        with atomic_write(out / f"{name}.txt", "w") as file:
+            file.writelines(f"{sentence}\n" for sentence in sentences)
