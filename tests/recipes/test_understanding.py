@@ -177,7 +177,7 @@ def test_names_of_networks(text, names):
 
 
 def test_an_unknown_network_is_refused():
-    with pytest.raises(ConfigError, match="--networks gru; expected all, or some of lstm,blstm"):
+    with pytest.raises(ConfigError, match="--networks gru; expected all, or some of lstm,window,blstm"):
         parse_networks("lstm,gru")
 
 
