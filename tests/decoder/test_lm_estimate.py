@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from decoder.language_model import LanguageModel
+from decoder.language_model import LanguageModel, perplexity
 from decoder.lm_estimate import FALLBACK_DISCOUNTS, discounts, estimate
 from readers.arpa import read_arpa, write_arpa
 from readers.errors import GraphError
@@ -97,6 +97,31 @@ def test_discounts_by_hand_and_where_counts_of_counts_are_missing():
     assert discounts(np.array([1, 1, 2])) == pytest.approx((0.5, 0.5, 0.5))
     # n3 so large that D2 would be negative: 2 - 3 * 0.5 * 8 / 2
     assert discounts(np.array([1, 1, 1, 1, 2, 2] + [3] * 8 + [4])) == pytest.approx((0.5, 0.5, 2.75))
+
+
+def test_kneser_ney_bigram_and_perplexity_with_an_unknown_word_by_hand():
+    """c and zebra are <unk>, an event like others; so is the end of a sentence."""
+    text = [["a", "b"], ["a", "c"], ["a", "b"]]
+    model = LanguageModel.from_arpa(estimate(text, 2, "kn", ["a", "b"], "<unk>"))
+    # different words before a, b, <unk>, </s>: 1, 1, 1, 2 of 5; n1 = 3, n2 = 1: Y = 3/5, all discounts
+    left = 4 * 0.6 / 5
+    word, end = (1 - 0.6) / 5 + left / 4, (2 - 0.6) / 5 + left / 4
+    # <s> a 3, a b 2, a <unk> 1, b </s> 2, <unk> </s> 1; n1 = n2 = 2, n3 = 1: D1 = Y = 1/3, D2 = 2 - 3 Y n3 / n2
+    d1, d2, d3 = 1 / 3, 2 - 1 / 2, 1 / 3
+    expected = {
+        ("<s>", "a"): (3 - d3) / 3 + d3 / 3 * word,
+        ("a", "b"): (2 - d2) / 3 + (d2 + d1) / 3 * word,
+        ("a", "c"): (1 - d1) / 3 + (d2 + d1) / 3 * word,
+        ("b", "</s>"): (2 - d2) / 2 + d2 / 2 * end,
+        ("c", "</s>"): (1 - d1) / 1 + d1 * end,
+    }
+    for (before, following), probability in expected.items():
+        state = model.start_state if before == "<s>" else model.step(0, model.word_id(before))[1]
+        assert np.exp(-model.step(state, model.word_id(following))[0]) == pytest.approx(probability)
+    found = perplexity(model, [["a", "zebra"]])
+    product = expected["<s>", "a"] * expected["a", "c"] * expected["c", "</s>"]
+    assert found.perplexity == pytest.approx(product ** (-1 / 3))
+    assert (found.num_predicted, found.num_as_unknown) == (3, 1)
 
 
 def test_sentences_shorter_than_the_order_leave_its_section_empty():
