@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from acoustic.actions import make_action
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import READER_BLOCKS, Action, Machine
 from acoustic.network import Network
 from acoustic.order import forward_order
 from acoustic.training.evaluation import check_inputs
@@ -20,10 +20,10 @@ from readers.data_check import ReaderFigures, Seen, check_reader
 from readers.errors import ArgonautError
 from readers.files import require_writable
 from readers.minibatch import open_writer
+from readers.pair_reader import ENCODER
 
 Progress = Callable[..., None]
 MAX_WEIGHTS = 8  # that are shown
-READER_BLOCKS = ("reader", "cvReader")
 
 
 @dataclass
@@ -86,8 +86,8 @@ class Validation:
                 self.findings.add(message)
             figures.network = self._network(action)
         write = action is not None and "writer" in action.blocks
-        for block in READER_BLOCKS if action is None else action.blocks:
-            if block in READER_BLOCKS and self.config.block(command).is_block(block):
+        for block in READER_BLOCKS if action is None else action.data_blocks():
+            if self.config.block(command).is_block(block):
                 reader = self._reader(command, block, write)
                 if reader is not None:
                     figures.readers[block] = reader
@@ -140,16 +140,27 @@ class Validation:
         network = figures.network
         try:
             roots = action.roots(network)
-            inputs = [node.name for node in forward_order([network[name] for name in roots]) if node.is_input]
+            order = forward_order([network[name] for name in roots])
+            order += forward_order([node.operands[0] for node in order if node.is_socket])
+            inputs = [node.name for node in order if node.is_input]
         except ArgonautError as fault:
             self.findings.add(fault)
             return
         for title, reader in figures.readers.items():
+            prefix = ENCODER if title.startswith("encoder") else ""
             for name in inputs:
+                if title not in READER_BLOCKS and name.startswith(ENCODER) != bool(prefix):
+                    continue  # of the other half of a pair
                 if name not in reader.streams and self._is_broken(command, title, name):
                     continue  # its own fault is known
+                given = SimpleNamespace(
+                    dims=lambda reader=reader, prefix=prefix: {
+                        prefix + one: dim for one, dim in reader.streams.items()
+                    },
+                    places=lambda reader=reader, prefix=prefix: {prefix + one: at for one, at in reader.where.items()},
+                )
                 with self.findings.catch():
-                    check_inputs(SimpleNamespace(inputs=[name], network=network), reader, f"{command}.{title}")
+                    check_inputs(SimpleNamespace(inputs=[name], network=network), given, f"{command}.{title}")
         if "writer" in action.blocks and self.config.block(command).is_block("writer"):
             self._check_writer(command, network, roots, figures.readers.get("reader"))
 

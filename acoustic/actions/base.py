@@ -18,6 +18,8 @@ from readers.config_values import nearest
 from readers.minibatch import Reader, open_reader, reader_class
 from readers.report import RunReport
 
+READER_BLOCKS = ("reader", "cvReader")
+
 Log = Callable[[str], None]
 Progress = Callable[..., None]
 
@@ -56,6 +58,10 @@ class Action:
     def network(self) -> Network:
         """The network that the action works on; no data are touched.  Raises ArgonautError and OSError."""
         return load_model(self.model_path, self.machine.precision, self.machine.device)
+
+    def data_blocks(self) -> list[str]:
+        """Names of the blocks that say what data it reads, whether the command has them or not."""
+        return [name for name in self.blocks if name in READER_BLOCKS]
 
     def makes(self) -> list[Path]:
         """The model files that it leaves behind, which those that come after it need not find there beforehand."""

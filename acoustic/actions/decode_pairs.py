@@ -56,6 +56,9 @@ class TestEncoderDecoder(Action):
                 "for the outputs, or targets to compare them with"
             )
 
+    def data_blocks(self) -> list[str]:
+        return [*PAIRS["reader"]] if self.has_targets else [PAIRS["reader"][0]]
+
     def roots(self, network: Network) -> list[str]:
         names = self.names or network.outputs
         if len(names) != 1:

@@ -41,6 +41,9 @@ class TrainEncoderDecoder(Train):
             )
         return network
 
+    def data_blocks(self) -> list[str]:
+        return [half for halves in PAIRS.values() for half in halves]
+
     def _reader_blocks(self, config: Config) -> list[str]:
         return pair_blocks(config)
 

@@ -1,0 +1,1 @@
+"""Strings of digits and their reversals, learned by an encoder and a decoder."""

@@ -1,0 +1,78 @@
+"""The text of the recipe: strings of digits and their reversals, or pairs that a user has.
+
+A directory of pairs holds train, dev and test, each as two files, NAME.source and NAME.target: a sequence a line,
+tokens between blanks, line n of one belonging to line n of the other.  For grapheme-to-phoneme conversion the source
+has letters, the target phones.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.files import atomic_write
+from readers.text import read_lines
+
+PARTS = ("train", "dev", "test")
+SIDES = ("source", "target")
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
+LENGTHS = range(1, 9)
+MOST = 10000  # strings of one length
+HELD_OUT = 0.1  # of the strings of a length, for dev and for test each
+MOST_HELD_OUT = 125  # of a length
+
+Pair = tuple[list[str], list[str]]
+
+
+def reversals(seed: int) -> dict[str, list[Pair]]:
+    """Of every length the strings, all of them or MOST at random, parted so that none is in two parts."""
+    rng = np.random.default_rng(seed)
+    parts: dict[str, list[Pair]] = {part: [] for part in PARTS}
+    for length in LENGTHS:
+        count = min(10**length, MOST)
+        numbers = rng.choice(10**length, count, replace=False) if length < 7 else _distinct(rng, 10**length, count)
+        held_out = min(max(1, int(HELD_OUT * count)), MOST_HELD_OUT)
+        for position, number in enumerate(numbers):
+            part = "test" if position < held_out else "dev" if position < 2 * held_out else "train"
+            digits = list(f"{number:0{length}d}")
+            parts[part].append((digits, digits[::-1]))
+    for pairs in parts.values():
+        rng.shuffle(pairs)
+    return parts
+
+
+def _distinct(rng: np.random.Generator, below: int, count: int) -> np.ndarray:
+    """count different numbers, without a list of all of them."""
+    numbers = np.unique(rng.integers(0, below, 2 * count))
+    return rng.permutation(numbers)[:count]
+
+
+def read_pairs(directory: Path) -> dict[str, list[Pair]]:
+    """The pairs of a directory; a pair with an empty side is left out.  Raises FormatError and OSError."""
+    parts = {}
+    for part in PARTS:
+        texts = [[line.split() for line in read_lines(directory / f"{part}.{side}")] for side in SIDES]
+        if len(texts[0]) != len(texts[1]):
+            raise FormatError(
+                f"{directory / part}.target: {len(texts[1])} lines; expected {len(texts[0])}, as {part}.source has"
+            )
+        parts[part] = [(source, target) for source, target in zip(*texts) if source and target]
+        if not parts[part]:
+            raise FormatError(f"{directory / part}.source: no sequence; expected at least one")
+    return parts
+
+
+def write_pairs(parts: dict[str, list[Pair]], out: Path) -> None:
+    """NAME.source and NAME.target for each part, and the words of both sides, source.words and target.words."""
+    out.mkdir(parents=True, exist_ok=True)
+    for k, side in enumerate(SIDES):
+        for part, pairs in parts.items():
+            _write(out / f"{part}.{side}", (" ".join(pair[k]) for pair in pairs))
+        words = {word for pair in parts["train"] for word in pair[k]} - {BEGIN, END, UNKNOWN}
+        _write(out / f"{side}.words", [BEGIN, END, UNKNOWN, *sorted(words)])
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)

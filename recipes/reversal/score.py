@@ -1,0 +1,51 @@
+"""How many sequences were transduced without a fault, by length, and how many tokens are wrong."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acoustic.actions.decode_pairs import edit_distance
+from readers.errors import FormatError
+from readers.text import read_lines
+
+
+@dataclass
+class Score:
+    """tokens: of the targets; errors: the fewest edits; sequences, exact: how many, by the length of the source."""
+
+    tokens: int = 0
+    errors: int = 0
+    sequences: Counter = field(default_factory=Counter)
+    exact: Counter = field(default_factory=Counter)
+
+    def add(self, source: list[str], target: list[str], output: list[str]) -> None:
+        self.tokens += len(target)
+        self.errors += edit_distance(output, target)
+        self.sequences[len(source)] += 1
+        self.exact[len(source)] += output == target
+
+    def lines(self) -> Iterator[str]:
+        """`length 3: 99 of 100`, then the whole; percentages are rounded down, so that 100 is all of them."""
+        for length in sorted(self.sequences):
+            yield f"length {length}: {self.exact[length]} of {self.sequences[length]}"
+        total, exact = self.sequences.total(), self.exact.total()
+        wrong = 100 * self.errors / max(self.tokens, 1)
+        yield (
+            f"exact {1000 * exact // total / 10:.1f}% (test, {total} sequences, {self.tokens} tokens, {wrong:.1f}% of "
+            "them wrong)"
+        )
+
+
+def score(source: Path, target: Path, output: Path) -> Score:
+    """Compare outputs with targets, line by line.  Raises FormatError for files of other numbers of lines."""
+    texts = [[line.split() for line in read_lines(path)] for path in (source, target, output)]
+    if len({len(text) for text in texts}) != 1 or not texts[0]:
+        raise FormatError(
+            f"{output}: {len(texts[2])} lines, for {len(texts[0])} sources and {len(texts[1])} targets; expected "
+            "as many"
+        )
+    result = Score()
+    for lines in zip(*texts):
+        result.add(*lines)
+    return result
