@@ -1,7 +1,8 @@
 """Writing a trained network as an ONNX model, for onnxruntime and whatever else reads it.
 
 Inputs and outputs are (frames, rows), a frame a row, any number of them: the transposes of the network's matrices.
-Dropout is off; statistics and parameters are constants.  Node types say themselves what they are in ONNX.
+Dropout is off; statistics and parameters are constants.  Node types say themselves what they are in ONNX; for loops see
+onnx_loops.  A recurrent network takes the rows of a call as one sequence.
 """
 
 import importlib.util
@@ -9,8 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acoustic.network import Network
+from acoustic.node import Node
 from acoustic.onnx_graph import OnnxGraph
-from acoustic.order import forward_order
+from acoustic.onnx_loops import loop_to_onnx
+from acoustic.order import components, computed_operands, is_loop, loop_order
 from readers.errors import ModelError
 from readers.files import atomic_write
 
@@ -30,23 +33,31 @@ def to_onnx(network: Network, outputs: Sequence[str]):
     names = list(dict.fromkeys(outputs))
     graph = OnnxGraph(network.backend.dtype)
     tensors: dict[str, str] = {}
-    for node in forward_order([network[name] for name in names]):
-        if node.is_input:
-            tensor = graph.input(node.name, network.shapes[node.name].rows)
-        elif node.is_stored:
-            if node.value is None:
-                raise ModelError(f"{node.where}: not computed; expected a trained model")
-            tensor = graph.constant(network.backend.to_host(node.value).T, node.name)
+    found = components([network[name] for name in names])
+    for component in found:
+        if is_loop(component):
+            inside = {node.name for node in component}
+            users = (node for other in found if other is not component for node in other)
+            wanted = inside & {*names, *(operand.name for node in users for operand in computed_operands(node))}
+            made = loop_to_onnx(graph, network, loop_order(component), tensors, wanted)
         else:
-            # A delay may stand before its operand; it has no form in ONNX and says so.
-            below = () if node.delay else node.operands
-            tensor = node.to_onnx(graph, *[tensors[operand.name] for operand in below])
-        tensors[node.name] = tensor
-        graph.shapes[tensor] = network.shapes[node.name]
+            made = {component[0].name: _tensor(graph, network, component[0], tensors)}
+        tensors |= made
+        graph.shapes |= {tensor: network.shapes[name] for name, tensor in made.items()}
     for name in names:
         is_leaf = network[name].is_leaf  # its tensor has the name already
         graph.output(tensors[name], f"{name}/output" if is_leaf else name, network.shapes[name])
     return graph.model("network", {"layout": "frames, rows", "outputs": " ".join(names)})
+
+
+def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, str]) -> str:
+    if node.is_input:
+        return graph.input(node.name, network.shapes[node.name].rows)
+    if node.is_stored:
+        if node.value is None:
+            raise ModelError(f"{node.where}: not computed; expected a trained model")
+        return graph.constant(network.backend.to_host(node.value).T, node.name)
+    return node.to_onnx(graph, *[tensors[operand.name] for operand in node.operands])
 
 
 def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:

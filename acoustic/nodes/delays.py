@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from acoustic.node import Node, Option, Run, Shape, register_node
 from acoustic.sequences import Sequences
 from readers.errors import ModelError
@@ -81,6 +83,15 @@ class DelayNode(Node):
         if count:
             run.xp.multiply(moved[:, taken], usable[:, given], out=out[:, given])
         return out
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        """Outside a loop: the rows of one sequence, shifted; what is shifted in is the default."""
+        (x,) = inputs
+        steps, rows = abs(self.delay), self.settings["rows"]
+        default = graph.constant(np.full((steps, rows), self.settings["defaultHiddenActivity"]))
+        if self.delay > 0:
+            return graph.rows(graph.add("Concat", default, x, axis=0), 0, -steps)
+        return graph.rows(graph.add("Concat", x, default, axis=0), steps, None)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         sequences = self.sequences(run)

@@ -41,6 +41,9 @@ class TimeReverse(LinearNode):
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
         out.T[...] = x.T[self._columns(run)]
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        return graph.rows(inputs[0], -1, None, -1)
+
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         columns = self._columns(run)
 

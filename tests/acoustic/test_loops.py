@@ -10,7 +10,6 @@ from acoustic.gradient_check import GradientChecker
 from acoustic.model_file import load_model, save_model
 from acoustic.ndl.evaluate import Scope
 from acoustic.network import Network
-from acoustic.onnx_export import to_onnx
 from acoustic.order import forward_order
 from readers.config_syntax import Source
 from readers.errors import ModelError, ShapeError
@@ -459,13 +458,10 @@ def test_loops_that_cannot_be_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["simple", "two delays"])
-def test_what_cannot_do_sequences_refuses_them_by_name(kind):
+def test_forward_mode_wants_sequences(kind):
     network, (matrices, _) = build(kind), whole((4,), *data((4,)))
     with pytest.raises(ModelError, match=r"PastValue\): frames on their own; expected whole sequences"):
         jacobian_vector_product(network, ["J"], matrices, {})
-    pytest.importorskip("onnx")
-    with pytest.raises(ModelError, match=r"PastValue\): has no form in ONNX"):
-        to_onnx(network, ["z"])
 
 
 def test_a_network_with_loops_can_be_edited():

@@ -83,7 +83,8 @@ def test_types_without_a_form_are_few_and_refused_by_name():
     }
     assert without <= CRITERIA | {
         *("SumElements", "MatrixL1Reg", "MatrixL2Reg", "CosDistance", "CosDistanceWithNegativeSamples"),
-        *("GMMLogLikelihood", "KhatriRaoProduct", "LookupTable", "PastValue", "FutureValue"),
+        *("GMMLogLikelihood", "KhatriRaoProduct", "LookupTable", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
+        *("CRF", "SequenceDecoder"),
     }
     network = Network()
     network.add("InputValue", "x", rows=3)
