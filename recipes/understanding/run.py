@@ -32,12 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="all, or some of " + ", ".join(f"{name} ({text})" for name, text in NETWORKS.items()) + "; default lstm",
     )  # fmt: skip
     parser.add_argument(
+        "--rare", type=int, metavar="N", default=5,
+        help="words that the training has less often stand for those that it has not (default 5; 1: none does)",
+    )  # fmt: skip
+    parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="over the configuration, such as SGD=[maxEpochs=20] (repeat)",
     )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.rare < 1:
+        raise ConfigError(f"command line: --rare {arguments.rare}; expected at least 1")
     recipe = Recipe(arguments)
     return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
@@ -58,13 +64,14 @@ class Recipe:
         self.corpus: Path | None = arguments.data
         self.out: Path = arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.rare = arguments.rare
         self.networks = parse_networks(arguments.networks)
         self.data = self.out / "data"
         if self.corpus is not None:
             self.parts  # noqa: B018  (a fault of the corpus is told before anything is written)
 
     def settings(self) -> dict:
-        return {"data": str(self.corpus or ""), "seed": self.seed, "overrides": self.overrides}
+        return {"data": str(self.corpus or ""), "seed": self.seed, "rare": self.rare, "overrides": self.overrides}
 
     def stages(self) -> list[Stage]:
         stages = [Stage("data", "queries, words and labels", self.write_data)]
@@ -91,7 +98,7 @@ class Recipe:
     def write_data(self) -> None:
         from recipes.understanding.tables import sizes, write_tables
 
-        write_tables(self.data, self.parts)
+        write_tables(self.data, self.parts, self.rare)
         counts = ", ".join(f"{part} {len(queries)}" for part, queries in self.parts.items())
         print(f"queries: {counts}; {sizes(self.data)['input']} words, {sizes(self.data)['output']} labels", flush=True)
 

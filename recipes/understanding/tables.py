@@ -13,16 +13,18 @@ from recipes.understanding.corpus import BEGIN, END
 from recipes.understanding.grammar import Tagged
 
 UNKNOWN = "<unk>"
-FEW = 5  # a word that the training has less often stands for all words that it has not: it becomes UNKNOWN
 
 
 def query_file(directory: Path, part: str) -> Path:
     return directory / f"{part}.IOB"
 
 
-def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: int = FEW) -> None:
+def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: int) -> None:
     """PART.IOB, input.txt (words), inputmap.txt (every word of the training, and what stands for it), output.txt
-    (the labels of all parts: the reader takes no other)."""
+    (the labels of all parts: the reader takes no other).
+
+    A word that the training has less than `few` times stands for all that it has not: it becomes UNKNOWN.
+    """
     for part, queries in parts.items():
         with atomic_write(query_file(directory, part), "w") as file:
             for query in queries:

@@ -234,6 +234,11 @@ def test_recipe_takes_a_users_queries(small, tmp_path, capsys):
     assert read_queries(query_file(tmp_path / "exp" / "data", "test")) == made["test"]
 
 
+def test_rare_is_a_count(tmp_path, capsys):
+    assert main(["recipe", "understanding", "--rare", "0", "--out", str(tmp_path / "exp")]) == 2
+    assert "--rare 0; expected at least 1" in capsys.readouterr().err
+
+
 def test_a_corpus_that_is_not_there_is_told_before_anything_is_written(tmp_path, capsys):
     assert main(["recipe", "understanding", "--data", str(tmp_path / "gone"), "--out", str(tmp_path / "exp")]) == 2
     assert "gone: no such directory" in capsys.readouterr().err
