@@ -18,6 +18,7 @@ import numpy as np
 
 from readers.att import EPSILON, Acceptor
 from readers.errors import GraphError
+from readers.htk_trees import split_triphone
 
 EPSILON_NAMES = (EPSILON, "<epsilon>", "0")
 _STATE_NAME = re.compile(r"(.+?)(?:_s(\d+)(?:_.*)?|\[(\d+)\])")
@@ -327,11 +328,13 @@ def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarr
 
 
 def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
-    """(models, state_model (H,), state_index (H,)) of the HMM states."""
+    """(models, state_model (H,), state_index (H,)) of the HMM states; a triphone's model is its phone."""
     place: dict[str, tuple[str, int]] = {}
-    for model, names in (state_map or {}).items():
+    # A state tied into several models belongs to the longest and then the first: to sil, not to sp.
+    for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
+        phone = split_triphone(model)[1]
         for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
-            place.setdefault(name, (model, index))  # a state tied into several models belongs to the first
+            place.setdefault(name, (phone, index))
     pairs = [place.get(name) or model_of_state(name) for name in states]
     models = list(dict.fromkeys(model for model, _ in pairs))
     number = {model: i for i, model in enumerate(models)}

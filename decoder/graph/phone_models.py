@@ -8,9 +8,10 @@ tied          `[sp_s2] [sil_s3]`                   states with a senone's scores
 The tables are written to one directory; a state map and a transitions file made by other means serve as well.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from readers import hmm_tables
@@ -66,6 +67,25 @@ class PhoneModels:
         plain = tuple((place, place + 1, 0.0) for place in range(len(self.states[model]) + 1))
         return self.topology.get(model, plain)
 
+    def with_transitions(self, table: Mapping[str, tuple[float, float]]) -> "PhoneModels":
+        """The same models with other transitions; those of its senone for a state that the table lacks."""
+        pairs = {state: table.get(state) or table.get(senone) for state, senone in self.senones.items()}
+        return replace(self, transitions={state: pair for state, pair in pairs.items() if pair})
+
+    def score_rows(self, outputs: Sequence[str]) -> dict[str, int]:
+        """State -> the network output that scores it, given the senone of each output.
+
+        Raises GraphError naming senones without an output (the first ten).
+        """
+        row = {senone: i for i, senone in enumerate(outputs)}
+        lacking = list(dict.fromkeys(senone for senone in self.senones.values() if senone not in row))
+        if lacking:
+            more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+            raise GraphError(
+                f"state list: no output for {', '.join(lacking[:10])}{more}; expected every state of the HMM set"
+            )
+        return {state: row[senone] for state, senone in self.senones.items()}
+
     def save(self, directory: str | Path) -> None:
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
@@ -119,11 +139,21 @@ def distil(
         models.add(logical, physical)  # a senone's transitions are those of sil, not of sp
     if trees is not None:
         phones = list(dict.fromkeys(contexts))
-        for phone in dict.fromkeys(phone for phone, _ in trees.trees):
-            for left in phones:
-                for right in phones:
-                    models.add(f"{left}-{phone}+{right}", None)
+        for phone, left, right in itertools.product(trees.num_states, phones, phones):
+            models.add(f"{left}-{phone}+{right}", None)
     return models.result(log)
+
+
+def from_trees(trees: DecisionTrees, state_map: Mapping[str, Sequence[str]], contexts: Iterable[str]) -> PhoneModels:
+    """Models without a donor: those of a state map, and every triphone of the contexts by the trees."""
+    states = {model: tuple(names) for model, names in state_map.items()}
+    phones = list(dict.fromkeys(contexts))
+    for phone in trees.num_states:
+        for left, right in itertools.product(phones, phones):
+            name = f"{left}-{phone}+{right}"
+            if name not in states:
+                states[name] = trees.synthesise(name)
+    return PhoneModels(states)
 
 
 class _Distiller:

@@ -1,6 +1,6 @@
-"""Build a decoding graph of context-independent phones from dictionary, HMM states and language model.
+"""Build a decoding graph from dictionary, HMM states and language model: of single phones, or of cross-word triphones.
 
-worked example: with AN4's state list, alignments and dictionary
+worked example: single phones, with AN4's state list, alignments and dictionary
   argonaut graph --state-list ci_states.list --alignment train.ci_states.mlf \\
                  --dict an4.dict --lm an4.lm --out exp/graph
 prints the size after each step and writes to exp/graph
@@ -10,11 +10,17 @@ prints the size after each step and writes to exp/graph
   state_map, transitions, cntkmap
   outputs        only if the dictionary has output symbols: word and what is printed for it
   report         sizes, and the words left out
-`argon -precompile true -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg`
+`argon -precompile -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg`
 compiles the text again, after it was changed by hand.
 
 A phone loop (each phone its own word, for TIMIT): leave --dict away and name the silence:
   argonaut graph --states state_map --transitions transitions --lm phones.arpa --silence h# --out exp/graph
+
+Triphones, from an HTK donor: stage one distils it into the tables of --hmms, stage two builds the graph
+  argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \\
+                 --dict words.dict --lm words.arpa --state-list senones.list --out exp/graph
+Without --lm only stage one is run; with --hmms and no --mmf only stage two. --states with the names of triphones
+(l-c+r) stands in for a donor.
 """
 
 import argparse
@@ -33,8 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--transitions", metavar="FILE", help="lines [state] ln_self ln_forward")
     files.add_argument("--alignment", metavar="MLF", help="state alignments to estimate the transitions from instead")
     files.add_argument("--dict", metavar="FILE", help="HTK dictionary (default: a loop over all phones)")
-    files.add_argument("--lm", metavar="FILE", required=True, help="ARPA language model, plain or .gz")
-    files.add_argument("--out", metavar="DIR", required=True, help="directory for the results")
+    files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
+    files.add_argument("--out", metavar="DIR", help="directory for the results")
+    donor = parser.add_argument_group("triphones: an HTK donor, or what was distilled from one")
+    donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
+    donor.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the donor's own models)")
+    donor.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST: models for unseen triphones")
+    donor.add_argument("--hmms", metavar="DIR", help="the distilled donor: written with --mmf, else read")
     graph = parser.add_argument_group("graph")
     graph.add_argument("--silence", metavar="PHONE", help="silence model (default: that of the dictionary's <s>)")
     between = graph.add_mutually_exclusive_group()
@@ -51,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="left-to-right",
         help="any-order: silence's states may follow each other in any order, as HTK's silence with its skips allows",
     )
+    graph.add_argument("--short-pause", metavar="NAME", help="short-pause model of triphones (default: sp, if there)")
     graph.add_argument(
         "--pron-scale", type=float, default=1.0, metavar="X", help="weight of pronunciation probabilities"
     )
@@ -58,24 +70,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from decoder.graph import GraphOptions, build_monophone_graph, state_map_of
-    from readers import hmm_tables
+    from readers.files import require_writable
+
+    donated = bool(arguments.mmf or arguments.hmms or arguments.trees)
+    if not donated and not arguments.states and not arguments.state_list:
+        raise ConfigError("command line: neither --states nor --state-list, --mmf or --hmms; expected one of them")
+    only_donor = bool(arguments.mmf and arguments.hmms and not arguments.lm)
+    for name in ("lm", "out"):
+        if not only_donor and not getattr(arguments, name):
+            raise ConfigError(
+                f"command line: no --{name}; expected it" + (" (or --hmms without --lm)" if arguments.mmf else "")
+            )
+    if not only_donor:
+        require_writable(Path(arguments.out) / "graph.dg")
+    if arguments.mmf and arguments.hmms:
+        require_writable(Path(arguments.hmms) / "state_map")
+    models = phone_models(arguments)
+    if arguments.mmf and arguments.hmms:
+        models.save(arguments.hmms)
+    if donated:
+        print(
+            f"models: {len(models.states)} logical, {len(set(models.states.values()))} different, "
+            f"{len(set(models.senones.values()))} senones",
+            flush=True,
+        )
+    if only_donor:
+        print(f"distilled: {arguments.hmms}")
+        return 0
+    return build(arguments, models, donated)
+
+
+def build(arguments: argparse.Namespace, models, donated: bool) -> int:
+    """Stage two."""
+    from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
     from readers.arpa import read_arpa
     from readers.dictionary import read_dictionary
-    from readers.files import require_writable
     from readers.frame_labels import read_state_list
 
-    if not arguments.states and not arguments.state_list:
-        raise ConfigError("command line: neither --states nor --state-list; expected one of them")
-    require_writable(Path(arguments.out) / "graph.dg")
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
-    state_map = hmm_tables.read_state_map(arguments.states) if arguments.states else state_map_of(state_list)
-    transitions = read_or_estimate_transitions(arguments, state_map)
+    cntkmap = models.score_rows(state_list) if donated and state_list else None
+    if state_list and cntkmap is None:
+        cntkmap = {state: i for i, state in enumerate(state_list)}
     options = GraphOptions(
         silence=arguments.silence,
         optional_silence=arguments.optional_silence,
         silence_probability=arguments.sil_prob,
         silence_topology=arguments.sil_topology,
+        short_pause=arguments.short_pause,
         pronunciation_scale=arguments.pron_scale,
         drop_missing=arguments.drop_missing,
     )
@@ -86,12 +127,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     print(f"reading {arguments.lm}", flush=True)
     arpa = read_arpa(arguments.lm)
+    donor = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
-        graph = build_monophone_graph(state_map, transitions, dictionary, arpa, options, progress)
+        if donated or has_context(models):
+            if dictionary is None:
+                raise GraphError("no --dict; expected the dictionary of a triphone graph")
+            graph = build_triphone_graph(models, dictionary, arpa, options, progress)
+        else:
+            graph = build_monophone_graph(models.states, models.transitions, dictionary, arpa, options, progress)
     except GraphError as fault:  # about what some of these files have in common
-        files = (arguments.states or arguments.state_list, arguments.dict, arguments.lm)
-        raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault
-    report = write_graph(Path(arguments.out), graph, state_map, transitions, state_list)
+        raise GraphError(f"{' + '.join(filter(None, (donor, arguments.dict, arguments.lm)))}: {fault}") from fault
+    report = write_graph(Path(arguments.out), graph, models, cntkmap)
     for word, reason in graph.dropped[: None if arguments.verbose else 5]:
         print(f"left out: {word}: {reason}")
     print(f"graph: {arguments.out}: {graph.acceptor.num_states} states, {graph.acceptor.num_arcs} arcs")
@@ -99,7 +145,54 @@ def run(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
-def read_or_estimate_transitions(arguments: argparse.Namespace, state_map) -> dict[str, tuple[float, float]]:
+def phone_models(arguments: argparse.Namespace):
+    """Stage one, or what stands in for it."""
+    from decoder.graph import PhoneModels, distil, from_trees, state_map_of
+    from readers.frame_labels import read_state_list
+    from readers.hmm_tables import read_state_map
+    from readers.htk_mmf import read_hmm_list, read_mmf
+    from readers.htk_trees import read_trees
+
+    trees = read_trees(arguments.trees) if arguments.trees else None
+    if arguments.mmf:
+        donor = read_mmf(arguments.mmf)
+        names = read_hmm_list(arguments.hmm_list) if arguments.hmm_list else None
+        try:
+            models = distil(donor, names, trees, contexts(arguments, trees), print)
+        except GraphError as fault:
+            files = (*arguments.mmf, arguments.hmm_list, arguments.trees)
+            raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault
+    elif arguments.trees:
+        if not arguments.states:
+            raise ConfigError("command line: --trees without --mmf or --states; expected one, for silence's states")
+        models = from_trees(trees, read_state_map(arguments.states), contexts(arguments, trees))
+    elif arguments.hmms:
+        models = PhoneModels.load(arguments.hmms)
+    elif arguments.states:
+        models = PhoneModels(read_state_map(arguments.states))
+    else:
+        models = PhoneModels({m: tuple(s) for m, s in state_map_of(read_state_list(arguments.state_list)).items()})
+    wanted = not (arguments.mmf or arguments.hmms or arguments.trees)
+    if arguments.transitions or arguments.alignment or wanted:
+        models = models.with_transitions(read_or_estimate_transitions(arguments, models))
+    return models
+
+
+def contexts(arguments: argparse.Namespace, trees) -> list[str]:
+    """Phones that triphones made by the trees have as neighbours: the dictionary's, else all that have trees."""
+    from decoder.graph.triphone import SHORT_PAUSE
+    from readers.dictionary import read_dictionary
+
+    if trees is None:
+        return []
+    phones = [phone for phone, _ in trees.trees]
+    if arguments.dict:
+        phones = [phone for entry in read_dictionary(arguments.dict) for phone in entry.phones]
+    no_context = arguments.short_pause or SHORT_PAUSE
+    return [phone for phone in dict.fromkeys([*phones, arguments.silence or "sil"]) if phone != no_context]
+
+
+def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[str, tuple[float, float]]:
     from decoder.transitions import estimate_transitions
     from readers.hmm_tables import read_transitions
     from readers.mlf import read_mlf
@@ -108,14 +201,14 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, state_map) -> di
         raise ConfigError("command line: expected either --transitions or --alignment")
     if arguments.transitions:
         return read_transitions(arguments.transitions)
-    states = list(dict.fromkeys(state for names in state_map.values() for state in names))
-    estimate = estimate_transitions(read_mlf(arguments.alignment), states)
+    senones = list(dict.fromkeys(models.senones.values()))
+    estimate = estimate_transitions(read_mlf(arguments.alignment), senones)
     if arguments.verbose and estimate.unseen:
         print(f"{arguments.alignment}: no frames of {', '.join(estimate.unseen)}; they stay with probability 0.5")
     return estimate.transitions
 
 
-def write_graph(out: Path, graph, state_map, transitions, state_list) -> RunReport:
+def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None) -> RunReport:
     """Write all files of the directory; the graph comes last, so that it is never there without its tables."""
     from decoder.image import precompile
     from decoder.image_file import save_graph
@@ -127,14 +220,17 @@ def write_graph(out: Path, graph, state_map, transitions, state_list) -> RunRepo
     for word, reason in graph.dropped:
         report.skip(word, reason)
     image = precompile(
-        graph.acceptor, transitions, graph.lookahead, state_map, graph.outputs, where=str(out / "graph.fsa.gz")
+        graph.acceptor,
+        models.transitions,
+        graph.lookahead,
+        models.states,
+        graph.outputs,
+        where=str(out / "graph.fsa.gz"),
     )
-    out.mkdir(parents=True, exist_ok=True)
-    hmm_tables.write_state_map(out / "state_map", state_map)
-    hmm_tables.write_transitions(out / "transitions", transitions)
+    models.save(out)
     hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
-    if state_list is not None:
-        hmm_tables.write_cntkmap(out / "cntkmap", {state: i for i, state in enumerate(state_list)})
+    if cntkmap is not None:
+        hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
     if graph.outputs:
         with atomic_write(out / "outputs", "w") as file:
             file.writelines(f"{word} [{output}]\n" for word, output in graph.outputs.items())
