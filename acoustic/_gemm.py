@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112
+COLUMN_MAJOR, PLAIN, TRANSPOSED, PACKED = 102, 111, 112, 151
 CHOICE, REAL, PLACE = types.int32, types.float32, types.uint64
 
 
@@ -34,6 +34,24 @@ def caller(number, width):
 
 
 call, call_wide = caller(types.int32, 32), caller(types.int64, 64)
+
+
+@intrinsic
+def call_packed(typing_context, address, m, n, k, a, b, ldb, keep, c, ldc):
+    """MKL's cblas_sgemm_compute at an address, column-major, of a packed first operand; see packing.py."""
+    number = types.int32
+    signature = types.void(PLACE, number, number, number, PLACE, PLACE, number, REAL, PLACE, number)
+
+    def codegen(context, builder, signature, arguments):
+        size, place, real = ir.IntType(32), ir.IntType(64), ir.FloatType()
+        address, m, n, k, a, b, ldb, keep, c, ldc = arguments
+        kinds = [size, size, size, size, size, size, place, size, place, size, real, place, size]
+        function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
+        constants = [ir.Constant(size, one) for one in (COLUMN_MAJOR, PACKED, PLAIN)]
+        builder.call(function, [*constants, m, n, k, a, m, b, ldb, keep, c, ldc])
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -1,91 +1,233 @@
-"""The elementwise nodes of one step of a loop in one compiled pass; see fused_loop.py.
+"""The steps of a loop in compiled code, without the interpreter in between; see loop_plan.py and fused_loop.py.
 
-values and gradients (columns, rows of all nodes) float32 in C order: a column holds what all nodes of the loop have for
-one frame.  operations (n, 7): what to do, the first row of the result, of both operands, how many rows, and what to do
-with the gradient of either operand: SKIP, ADD, WRITE.  constants: columns one after the other.
+values and gradients (columns, rows) float32 in C order: a column holds what all nodes of the loop have for one frame,
+column t * S + s step t of slot s.  constants: operands without frames, one after the other.  Of a pass:
+
+    segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
+    products (n, 8)    where the matrix lies, whether it is packed, its columns' distance, rows and columns, the first
+                       row of the operand and of the result, and whether to add to what is there
+    operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
+                       backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
+    delays (n, 5)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), and where
+                       in `before` the values of the steps before the first one are
+    functions (3)      addresses of sgemm, 0 or 1 for 64-bit dimensions, and address of sgemm for packed matrices
 """
 
-from numba import float32
+import numpy as np
+from numba import float32, njit
 
-from acoustic._kernels import ONE, TWO, exp32, loop
+from acoustic._gemm import PLAIN, call, call_packed, call_wide
+from acoustic._kernels import ONE, TWO, exp32, inline, loop
 
-PLUS, MINUS, TIMES, SIGMOID, TANH, RELU, NEGATE, PLUS_COLUMN, TIMES_COLUMN = range(9)
+COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
 SKIP, ADD, WRITE = range(3)
+PRODUCTS, OPERATIONS = range(2)
 ZERO = float32(0)
 SQUARE = 32
+NUMBER_BYTES = 4
+
+compiled = njit(cache=True, nogil=True)
+
+
+@inline
+def add(out, x, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] += x[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = x[i]
+
+
+@inline
+def subtract(out, x, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] -= x[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = -x[i]
+
+
+@inline
+def add_product(out, x, y, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] += x[i] * y[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = x[i] * y[i]
 
 
 @loop
-def forward(values, constants, operations, first, last):
+def operate(values, constants, operations, first, last):
+    """Operations on some columns."""
     for column in range(first, last):
+        frame = values[column]
         for k in range(operations.shape[0]):
-            code, rows = operations[k, 0], operations[k, 4]
-            out = values[column, operations[k, 1] : operations[k, 1] + rows]
-            x = values[column, operations[k, 2] : operations[k, 2] + rows]
-            if code >= PLUS_COLUMN:
-                y = constants[operations[k, 3] : operations[k, 3] + rows]
-            else:
-                y = values[column, operations[k, 3] : operations[k, 3] + rows]
-            if code in (PLUS, PLUS_COLUMN):
-                for i in range(rows):
-                    out[i] = x[i] + y[i]
+            code, rows, keep = operations[k, 0], operations[k, 4], operations[k, 5]
+            out = frame[operations[k, 1] : operations[k, 1] + rows]
+            source = constants if code == COLUMN else frame
+            x = source[operations[k, 2] : operations[k, 2] + rows]
+            if code in (COPY, COLUMN):
+                add(out, x, keep)
             elif code in (TIMES, TIMES_COLUMN):
-                for i in range(rows):
-                    out[i] = x[i] * y[i]
-            elif code == SIGMOID:
-                for i in range(rows):
-                    out[i] = ONE / (ONE + exp32(-x[i]))
-            elif code == TANH:
-                for i in range(rows):
-                    out[i] = TWO / (ONE + exp32(-TWO * x[i])) - ONE
-            elif code == RELU:
-                for i in range(rows):
-                    out[i] = ZERO if x[i] < ZERO else x[i]  # NaN stays NaN
-            elif code == MINUS:
-                for i in range(rows):
-                    out[i] = x[i] - y[i]
+                source = constants if code == TIMES_COLUMN else frame
+                add_product(out, x, source[operations[k, 3] : operations[k, 3] + rows], keep)
+            elif code == NEGATE:
+                subtract(out, x, keep)
             else:
-                for i in range(rows):
-                    out[i] = -x[i]
-
-
-@loop
-def backward(gradients, values, constants, operations, first, last):
-    for column in range(first, last):
-        for k in range(operations.shape[0]):
-            code, rows = operations[k, 0], operations[k, 4]
-            grad = gradients[column, operations[k, 1] : operations[k, 1] + rows]
-            value = values[column, operations[k, 1] : operations[k, 1] + rows]
-            for side in range(2):
-                what = operations[k, 5 + side]
-                if what == SKIP:
-                    continue
-                out = gradients[column, operations[k, 2 + side] : operations[k, 2 + side] + rows]
-                if code == TIMES_COLUMN:
-                    other = constants[operations[k, 3] : operations[k, 3] + rows]
-                else:
-                    other = values[column, operations[k, 3 - side] : operations[k, 3 - side] + rows]
-                if what == WRITE:
+                if operations[k, 1] != operations[k, 2]:
+                    out[:] = x
+                if code == SIGMOID:
                     for i in range(rows):
-                        out[i] = ZERO
-                if code in (PLUS, PLUS_COLUMN) or (code == MINUS and side == 0):
-                    for i in range(rows):
-                        out[i] += grad[i]
-                elif code in (TIMES, TIMES_COLUMN):
-                    for i in range(rows):
-                        out[i] += grad[i] * other[i]
-                elif code == SIGMOID:
-                    for i in range(rows):
-                        out[i] += grad[i] * (value[i] * (ONE - value[i]))
+                        out[i] = ONE / (ONE + exp32(-out[i]))
                 elif code == TANH:
                     for i in range(rows):
-                        out[i] += grad[i] * (ONE - value[i] * value[i])
-                elif code == RELU:
-                    for i in range(rows):
-                        out[i] += grad[i] if value[i] > ZERO else ZERO
+                        out[i] = TWO / (ONE + exp32(-TWO * out[i])) - ONE
                 else:
                     for i in range(rows):
-                        out[i] -= grad[i]
+                        out[i] = ZERO if out[i] < ZERO else out[i]  # NaN stays NaN
+
+
+@inline
+def activation_gradient(code, out, grad, value, keep):
+    """out (+)= grad f'(.) by the value; out may be grad."""
+    if code == SIGMOID:
+        if keep:
+            for i in range(out.shape[0]):
+                out[i] += grad[i] * (value[i] * (ONE - value[i]))
+        else:
+            for i in range(out.shape[0]):
+                out[i] = grad[i] * (value[i] * (ONE - value[i]))
+    elif code == TANH:
+        if keep:
+            for i in range(out.shape[0]):
+                out[i] += grad[i] * (ONE - value[i] * value[i])
+        else:
+            for i in range(out.shape[0]):
+                out[i] = grad[i] * (ONE - value[i] * value[i])
+    elif keep:
+        for i in range(out.shape[0]):
+            out[i] += grad[i] if value[i] > ZERO else ZERO
+    else:
+        for i in range(out.shape[0]):
+            out[i] = grad[i] if value[i] > ZERO else ZERO
+
+
+@loop
+def operate_backward(gradients, values, constants, sums, operations, first, last):
+    """Gradients of some columns; sums: those of the constants, which are added to."""
+    for column in range(first, last):
+        frame, grads = values[column], gradients[column]
+        for k in range(operations.shape[0]):
+            code, rows = operations[k, 0], operations[k, 4]
+            grad = grads[operations[k, 1] : operations[k, 1] + rows]
+            a, b = operations[k, 2], operations[k, 3]
+            if code == COLUMN:
+                add(sums[a : a + rows], grad, True)
+                continue
+            if code == TIMES_COLUMN:
+                add_product(sums[b : b + rows], grad, frame[a : a + rows], True)
+            elif code == TIMES and operations[k, 6] != SKIP:
+                add_product(grads[b : b + rows], grad, frame[a : a + rows], operations[k, 6] == ADD)
+            if operations[k, 5] == SKIP:
+                continue
+            out, keep = grads[a : a + rows], operations[k, 5] == ADD
+            if code == COPY:
+                add(out, grad, keep)
+            elif code == NEGATE:
+                subtract(out, grad, keep)
+            elif code == TIMES:
+                add_product(out, grad, frame[b : b + rows], keep)
+            elif code == TIMES_COLUMN:
+                add_product(out, grad, constants[b : b + rows], keep)
+            elif a == operations[k, 1]:
+                activation_gradient(code, grad, grad, frame[a : a + rows], False)
+            else:
+                activation_gradient(code, out, grad, frame[operations[k, 1] : operations[k, 1] + rows], keep)
+
+
+@loop
+def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
+    """Fill the values of the delays of one step; usable (delays, T, S): where there is one."""
+    for k in range(delays.shape[0]):
+        source, row, rows, delay, start = delays[k]
+        past = step - delay
+        for slot in range(first, last):
+            out = values[step * slots + slot, row : row + rows]
+            if not usable[k, step, slot]:
+                out[:] = defaults[k]
+            elif past >= 0:
+                out[:] = values[past * slots + slot, source : source + rows]
+            else:
+                there = start + (step * slots + slot) * rows
+                out[:] = before[there : there + rows]
+
+
+@loop
+def add_delayed(gradients, delays, usable, step, slots, first, last):
+    """Add the gradients of the delays of one step to those of the steps where their values came from."""
+    for k in range(delays.shape[0]):
+        source, row, rows, delay, _ = delays[k]
+        past = step - delay
+        for slot in range(first, last):
+            if past >= 0 and usable[k, step, slot]:
+                grad = gradients[step * slots + slot, row : row + rows]
+                add(gradients[past * slots + slot, source : source + rows], grad, True)
+
+
+@compiled
+def multiply(functions, product, matrix, first, last):
+    """One product of a step, from rows of some columns to other rows of them."""
+    address, packed, distance, m, k, row, out, keep = product
+    width = matrix.shape[1]
+    start = matrix.ctypes.data + NUMBER_BYTES * width * first
+    b, c = np.uint64(start + NUMBER_BYTES * row), np.uint64(start + NUMBER_BYTES * out)
+    a, n, add = np.uint64(address), last - first, float32(keep)
+    if packed:
+        call_packed(np.uint64(functions[2]), m, n, k, a, b, width, add, c, width)
+    elif functions[1]:
+        call_wide(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
+    else:
+        call(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
+
+
+@compiled
+def forward(
+    functions, values, constants, segments, products, operations, delays, defaults, usable, before, slots, first, last
+):
+    """All steps of some slots: with delays[0] ahead in time the last step first."""
+    steps = values.shape[0] // slots
+    for count in range(steps):
+        step = count if delays[0, 3] > 0 else steps - 1 - count
+        read_delays(values, before, delays, defaults, usable, step, slots, first, last)
+        left, right = step * slots + first, step * slots + last
+        for k in range(segments.shape[0]):
+            if segments[k, 0] == OPERATIONS:
+                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
+                continue
+            for position in range(segments[k, 1], segments[k, 2]):
+                multiply(functions, products[position], values, left, right)
+
+
+@compiled
+def backward(
+    functions, gradients, values, constants, sums, segments, products, operations, delays, usable, slots, first, last
+):
+    """The gradients inside of all steps of some slots, in the opposite order."""
+    steps = values.shape[0] // slots
+    for count in range(steps):
+        step = steps - 1 - count if delays[0, 3] > 0 else count
+        left, right = step * slots + first, step * slots + last
+        for k in range(segments.shape[0]):
+            if segments[k, 0] == OPERATIONS:
+                part = operations[segments[k, 1] : segments[k, 2]]
+                operate_backward(gradients, values, constants, sums, part, left, right)
+                continue
+            for position in range(segments[k, 1], segments[k, 2]):
+                multiply(functions, products[position], gradients, left, right)
+        add_delayed(gradients, delays, usable, step, slots, first, last)
 
 
 @loop

@@ -161,7 +161,7 @@ def mkl_multiply() -> Callable[..., bool] | None:
         return partial(_by_library, sgemm)
     from acoustic import _gemm
 
-    address = ctypes.cast(sgemm, ctypes.c_void_p).value
+    address = address_of(sgemm)
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
@@ -173,8 +173,8 @@ def mkl_multiply() -> Callable[..., bool] | None:
 
 
 @cache
-def mkl_sgemm() -> Callable[..., None] | None:
-    """MKL's cblas_sgemm, on the calling thread alone; None when MKL is not installed or not wanted."""
+def mkl_library() -> Any:
+    """MKL, which computes on the calling thread alone; None when it is not installed or not wanted."""
     if os.environ.get("ARGONAUT_BLAS", "").lower() == "numpy":
         return None
     try:
@@ -184,10 +184,17 @@ def mkl_sgemm() -> Callable[..., None] | None:
             return None
         library = ctypes.CDLL(str(path))
         library.MKL_Set_Threading_Layer(SEQUENTIAL)
-        sgemm = library.cblas_sgemm
+        _ = library.cblas_sgemm
     except (importlib.metadata.PackageNotFoundError, OSError, AttributeError):
         return None
-    return _declared(sgemm, ctypes.c_int, ctypes.c_float)
+    return library
+
+
+@cache
+def mkl_sgemm() -> Callable[..., None] | None:
+    """MKL's cblas_sgemm; None without MKL."""
+    library = mkl_library()
+    return None if library is None else _declared(library.cblas_sgemm, ctypes.c_int, ctypes.c_float)
 
 
 @cache
@@ -198,7 +205,12 @@ def general_function() -> tuple[int, bool] | None:
     gemm = mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
     if gemm is None:
         return None
-    return ctypes.cast(gemm, ctypes.c_void_p).value, gemm.argtypes[3] is ctypes.c_int64
+    return address_of(gemm), gemm.argtypes[3] is ctypes.c_int64
+
+
+def address_of(function: Any) -> int:
+    """Where a function of a library lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | None:

@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 
+from acoustic.backend import Backend
 from acoustic.fusion import fuse
 from acoustic.gaps import Ungapped
 from acoustic.layout import Graph
 from acoustic.loops import Loop, LoopOutput
 from acoustic.network import Network
 from acoustic.node import Node, Shape
+from acoustic.nodes.products import Times
+from acoustic.nodes.sums import Plus
 from acoustic.order import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
 from acoustic.sockets import Socket
+
+# Rows: such an input may name words, whose product touches few columns of a parameter and stays by itself.
+WORDS_FROM = 2048
 
 
 def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
@@ -18,7 +24,7 @@ def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if fusion else {}
     replaced |= _ungapped(order, shapes)
-    replaced |= _loop_outputs(roots, order, shapes, fusion)
+    replaced |= _loop_outputs(roots, order, shapes, network.backend if fusion else None)
     replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.is_socket}
 
     def operands(node: Node) -> tuple[Node, ...]:
@@ -47,16 +53,59 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
 
 
 def _loop_outputs(
-    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], fusion: bool
+    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], compiled: Backend | None
 ) -> dict[str, Node]:
     """By name, in place of each node of a loop what outside stands for it."""
     replaced: dict[str, Node] = {}
-    if any(node.delay for node in order):
-        for component in components(roots):
-            if is_loop(component):
-                loop = Loop(loop_order(component), shapes, fusion)
-                replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
+    if not any(node.delay for node in order):
+        return replaced
+    users: dict[str, set[str]] = {node.name: set() for node in order}
+    for node in order:
+        for operand in computed_operands(node):
+            users[operand.name].add(node.name)
+    asked = {root.name for root in roots}
+    for component in components(roots):
+        if not is_loop(component):
+            continue
+        members, inside = loop_order(component), {node.name for node in component}
+        visible = {name for name in inside if name in asked or users[name] - inside}
+        loop = None
+        if compiled is not None:
+            taken_in = _made_for(inside, order, users, asked, shapes)
+            # Delays first, then what they do not need, which may be made of all steps at once.
+            count = sum(node.delay != 0 for node in members)
+            loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, compiled)
+        if loop is None or loop.fused is None:
+            loop = Loop(members, shapes, visible)
+        replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
     return replaced
+
+
+def _made_for(
+    inside: set[str], order: Sequence[Node], users: dict[str, set[str]], asked: set[str], shapes: dict[str, Shape]
+) -> list[Node]:
+    """Products of what comes from outside, and sums of them, that the loop of these nodes alone needs.
+
+    Operands come first.  The compiled form of a loop makes them where it adds something to them.
+    """
+    candidates: dict[str, Node] = {}
+    for node in order:
+        adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
+        if node.name not in inside and (adds_up or _is_product_from_outside(node, shapes)):
+            candidates[node.name] = node
+    found: set[str] = set()
+    for name in reversed(candidates):  # users come first
+        if name not in asked and users[name] <= inside | found:
+            found.add(name)
+    return [node for name, node in candidates.items() if name in found]
+
+
+def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
+    if type(node) is not Times:
+        return False
+    parameter, operand = node.operands
+    words = operand.is_input and shapes[operand.name].rows >= WORDS_FROM
+    return not shapes[parameter.name].has_frames and shapes[operand.name].cols is None and not words
 
 
 def indicator_inputs(graph: Graph) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The steps of a loop: their columns, the threads that take some slots through them, and delays from step to step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from acoustic.blas import products_by, sharing_team
@@ -11,46 +12,55 @@ from acoustic.team import share_of
 MIN_SLOTS = 4  # of a thread: with fewer its products are too thin
 
 
-def steps_of(sequences: Sequences, share: slice | None = None) -> list[slice]:
-    """The columns of each step, or of some slots in each."""
+def steps_of(sequences: Sequences) -> list[slice]:
+    """The columns of each step."""
     slots = sequences.num_slots
-    first, last = (share.start, share.stop) if share is not None else (0, slots)
-    return [slice(t * slots + first, t * slots + last) for t in range(sequences.num_steps)]
+    return [slice(t * slots, (t + 1) * slots) for t in range(sequences.num_steps)]
+
+
+def num_workers() -> int:
+    """How many threads share products."""
+    team = sharing_team()
+    return team.size if team is not None else 1
 
 
 def shares_of(sequences: Sequences) -> list[slice]:
-    """The slots, shared out among the threads that share products."""
-    team, slots = sharing_team(), sequences.num_slots
-    workers = max(1, min(team.size, slots // MIN_SLOTS)) if team is not None else 1
+    """The slots, shared out among the threads that share products, or fewer of them."""
+    slots = sequences.num_slots
+    workers = max(1, min(num_workers(), slots // MIN_SLOTS))
     return [share_of(worker, workers, slots) for worker in range(workers)]
 
 
-def by_all(work: Callable[[int], None], count: int) -> None:
-    """Call work(0) to work(count - 1), in as many threads of the team that shares products."""
+def in_phases(phases: Sequence[Callable[[int], None]], count: int) -> None:
+    """Call every phase with 0 to count - 1, in as many threads of the team that shares products.
+
+    No thread begins a phase before all have ended the one before it.
+    """
     team = sharing_team()
     if team is None:
-        work(0)
+        for phase in phases:
+            phase(0)
         return
 
-    def alone(worker: int) -> None:
+    def alone(phase: Callable[[int], None], worker: int) -> None:
         with products_by(None):
-            work(worker)
+            phase(worker)
 
-    team.run(alone, count)
+    team.run_phases([partial(alone, phase) for phase in phases], count)
 
 
 class DelayReader:
-    """A delay inside a loop during one pass, in some of the slots.
+    """A delay inside a loop during one pass, node by node.
 
-    source, member: what it delays and itself, with `value` and `gradient` of all steps; slots: a part of them.
+    source, member: what it delays and itself, with `value` and `gradient` of all steps.
     """
 
-    def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run, slots: slice) -> None:
+    def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run) -> None:
         self.xp, self.sequences, self.member, self.node = run.xp, sequences, member, member.node
         self.source = source
         self.delay = member.node.delay
-        self.columns = steps_of(sequences, slots)
-        self.usable = sequences.usable(self.delay)[:, slots]
+        self.columns = steps_of(sequences)
+        self.usable = sequences.usable(self.delay)
         self.all, self.any = (flags.tolist() for flags in (self.usable.all(axis=1), self.usable.any(axis=1)))
         self.default = member.node.settings["defaultHiddenActivity"]
         rows = member.shape.rows

@@ -6,18 +6,15 @@ Backward goes through the steps in reverse, but only for gradients inside; those
 that comes from outside follow afterwards, from all steps in one batch.  Nodes do not know that they are in a loop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from acoustic.fused_loop import FusedLoop, fused_loop
+from acoustic.backend import Backend
+from acoustic.fused_loop import fused_loop
 from acoustic.gradients import Into
-from acoustic.loop_steps import DelayReader, by_all, shares_of, steps_of
+from acoustic.loop_steps import DelayReader, steps_of
 from acoustic.node import Node, Run, Shape
-from acoustic.nodes.products import Times
-from acoustic.nodes.sums import Plus
 from acoustic.sequences import Sequences
 from readers.errors import ModelError
 
@@ -41,13 +38,20 @@ class Member:
 class Loop(Node):
     """A strongly connected component of a network, in place of its nodes; its own value means nothing.
 
-    members: in the order of one step, delays first; shapes: of all nodes; fusion: see acoustic.fused_loop.  Raises
-    ModelError for a node that does not take the frames one by one.
+    members: in the order of one step, delays first; shapes: of all nodes; visible: names of those whose values are
+    wanted outside.  compiled: for which backend in compiled form, where there is one (see acoustic.fused_loop); None:
+    node by node.  Raises ModelError for a node that does not take the frames one by one.
     """
 
     type_name = "Loop"
 
-    def __init__(self, members: Sequence[Node], shapes: dict[str, Shape], fusion: bool = True) -> None:
+    def __init__(
+        self,
+        members: Sequence[Node],
+        shapes: dict[str, Shape],
+        visible: Collection[str],
+        compiled: Backend | None = None,
+    ) -> None:
         self.inside = {node.name: k for k, node in enumerate(members)}
         outside = {one.name: one for node in members for one in node.operands if one.name not in self.inside}
         position = {name: k for k, name in enumerate(outside)}
@@ -67,7 +71,8 @@ class Loop(Node):
         self._reads = self._outside_reads()
         places = [member.operands for member in self.members]
         below = [shapes[name] for name in outside]
-        self.fused = fused_loop(members, [member.shape for member in self.members], places, below) if fusion else None
+        seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
+        self.fused = fused_loop(compiled, members, own, places, below, seen) if compiled is not None else None
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -115,13 +120,11 @@ class Loop(Node):
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         sequences = self._sequences(run)
         self._received.clear()
-        self._allocate(run, sequences)
-        fused = self._fused_for(run)
-        if fused is not None:
-            fused.take(inputs)
-        if fused is not None:
-            self._forward_fused(run, sequences, fused)
+        if self.fused is not None:
+            versions = [node.stamp if node.is_stored else None for node in self.operands]
+            self.fused.forward(run, inputs, versions, sequences)
             return
+        self._allocate(run, sequences)
         bound = self._bound_forward(inputs, sequences)
         readers = self._readers(run, sequences)
         for t in self._time(sequences):
@@ -133,39 +136,12 @@ class Loop(Node):
         for reader in readers:
             reader.hold()
 
-    def _readers(self, run: Run, sequences: Sequences, slots: slice | None = None) -> list["DelayReader"]:
-        return [
-            DelayReader(
-                self.members[member.operands[0][1]], member, sequences, run, slots or slice(0, sequences.num_slots)
-            )
-            for member in self.delays
-        ]
+    def value_of(self, position: int) -> Any:
+        """The value of a node of all steps."""
+        return self.members[position].value if self.fused is None else self.fused.value(position)
 
-    def _forward_fused(self, run: Run, sequences: Sequences, fused: FusedLoop) -> None:
-        """Every thread takes some of the slots through all steps."""
-        shares = shares_of(sequences)
-        arrays = [member.value for member in self.members]
-        if self._forward is None or not self._forward.fits(arrays, sequences, shares=shares):
-            steps = [fused.forward_steps(steps_of(sequences, slots)) for slots in shares]
-            self._forward = _Bound(arrays, sequences.num_slots, frozenset(), steps, shares)
-        readers = [self._readers(run, sequences, slots) for slots in shares]
-        bound, time = self._forward, self._time(sequences)
-
-        def part(worker: int) -> None:
-            steps = bound.steps[worker]
-            for t in time:
-                for reader in readers[worker]:
-                    reader.read(t)
-                for function, arguments in steps[t]:
-                    function(*arguments)
-
-        by_all(part, len(shares))
-        for reader in readers[0]:
-            reader.hold()
-
-    def _fused_for(self, run: Run) -> FusedLoop | None:
-        """The fused form, where it can be computed."""
-        return self.fused if run.xp is np and run.backend.dtype is np.float32 else None
+    def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
+        return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
 
     def _sequences(self, run: Run) -> Sequences:
         return self.delays[0].node.sequences(run)
@@ -180,13 +156,6 @@ class Loop(Node):
     def _allocate(self, run: Run, sequences: Sequences) -> None:
         """Matrices for so many columns; they stay until the number changes."""
         columns = sequences.num_steps * sequences.num_slots
-        fused = self._fused_for(run)
-        if fused is not None:
-            if fused.allocate(run.backend, columns, run.training):
-                for position, member in enumerate(self.members):
-                    member.value = fused.block(fused.values, position)
-                    member.gradient = None if fused.gradients is None else fused.block(fused.gradients, position)
-            return
         for member in self.members:
             if member.value is None or member.value.shape[1] != columns:
                 member.value = run.backend.empty(member.shape.rows, columns)
@@ -225,51 +194,31 @@ class Loop(Node):
     def receive(self, name: str, gradient: Any) -> None:
         """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
         position = self.inside[name]
-        member = self.members[position]
-        member.gradient[...] = gradient
+        mine = self.members[position].gradient if self.fused is None else self.fused.gradient(position)
+        mine[...] = gradient
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
         sequences = self._sequences(run)
+        if self.fused is not None:
+            self.fused.backward(run, inputs, sequences, self._received, into)
+            self._received.clear()
+            return
         delayed = {member.operands[0][1] for member in self.delays}
         for position in delayed - self._received:
             self.members[position].gradient.fill(0)
-        fused = self._fused_for(run)
-        if fused is not None:
-            self._backward_fused(run, sequences, fused, delayed)
-        else:
-            bound = self._bound_backward(inputs, sequences, delayed, into)
-            readers = self._readers(run, sequences)
-            for t in reversed(self._time(sequences)):
-                now = self._run_of(run, t, sequences)
-                for backward, gradient, operands, mine, inner, work in bound.steps[t]:
-                    inner.reset()
-                    backward(now, gradient, operands, mine, inner, **work)
-                for reader in readers:
-                    reader.add_gradient(t)
+        bound = self._bound_backward(inputs, sequences, delayed, into)
+        readers = self._readers(run, sequences)
+        for t in reversed(self._time(sequences)):
+            now = self._run_of(run, t, sequences)
+            for backward, gradient, operands, mine, inner, work in bound.steps[t]:
+                inner.reset()
+                backward(now, gradient, operands, mine, inner, **work)
+            for reader in readers:
+                reader.add_gradient(t)
         for member in self.computed:
-            self._backward_outside(run, member, inputs, into, fused is not None)
+            self._backward_outside(run, member, inputs, into)
         self._received.clear()
-
-    def _backward_fused(self, run: Run, sequences: Sequences, fused: FusedLoop, delayed: set[int]) -> None:
-        shares, received = shares_of(sequences), frozenset(self._received)
-        arrays = [matrix for member in self.members for matrix in (member.value, member.gradient)]
-        if self._backward is None or not self._backward.fits(arrays, sequences, received, shares):
-            steps = [fused.backward_steps(steps_of(sequences, slots), delayed | received) for slots in shares]
-            self._backward = _Bound(arrays, sequences.num_slots, received, steps, shares)
-        readers = [self._readers(run, sequences, slots) for slots in shares]
-        bound, time = self._backward, self._time(sequences)[::-1]
-        fused.turn()
-
-        def part(worker: int) -> None:
-            steps = bound.steps[worker]
-            for t in time:
-                for function, arguments in steps[t]:
-                    function(*arguments)
-                for reader in readers[worker]:
-                    reader.add_gradient(t)
-
-        by_all(part, len(shares))
 
     def _bound_backward(self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into) -> "_Bound":
         """Per step what gives the gradients inside: a node after its users, delays left out."""
@@ -303,7 +252,7 @@ class Loop(Node):
     def _rows(self, member: Member, into: Into) -> list[int]:
         return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
 
-    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into, fused: bool) -> None:
+    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into) -> None:
         """A node's share of the gradients of what comes from outside, from all steps at once."""
         targets = [None if inside else into.targets[at] for inside, at in member.operands]
         if all(target is None for target in targets):
@@ -315,34 +264,21 @@ class Loop(Node):
             fresh.append(taken.get(at, False) if target is not None else False)
         inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
         work = {} if member.work is None else {"work": member.work}
-        operands, gradient, value = self._operands(member, inputs, None), member.gradient, member.value
-        copied = all(target is None or target.shape == gradient.shape for target in targets)
-        if fused and not (type(member.node) is Times or (type(member.node) is Plus and copied)):
-            # Rows of a larger matrix, which kernels do not take.
-            operands = [None if one is None else run.xp.asfortranarray(one) for one in operands]
-            gradient, value = run.xp.asfortranarray(gradient), run.xp.asfortranarray(value)
-        member.node.backward(run, gradient, operands, value, inner, **work)
+        operands = self._operands(member, inputs, None)
+        member.node.backward(run, member.gradient, operands, member.value, inner, **work)
 
 
 @dataclass
 class _Bound:
-    """The calls of each step, of every share of the slots where they are shared out, for certain arrays."""
+    """The calls of each step, for certain arrays."""
 
     arrays: list[Any]
     num_slots: int
     received: frozenset[int]
     steps: list[Any]
-    shares: Sequence[slice] = ()
 
-    def fits(
-        self,
-        arrays: Sequence[Any],
-        sequences: Sequences,
-        received: frozenset[int] = frozenset(),
-        shares: Sequence[slice] = (),
-    ) -> bool:
-        mine, asked = (self.num_slots, self.received, self.shares), (sequences.num_slots, received, shares)
-        same = mine == asked and len(arrays) == len(self.arrays)
+    def fits(self, arrays: Sequence[Any], sequences: Sequences, received: frozenset[int] = frozenset()) -> bool:
+        same = (self.num_slots, self.received) == (sequences.num_slots, received) and len(arrays) == len(self.arrays)
         return same and all(one is other for one, other in zip(arrays, self.arrays))
 
 
@@ -355,13 +291,13 @@ class LoopOutput(Node):
 
     def __init__(self, loop: Loop, name: str) -> None:
         super().__init__(name, [loop])
-        self.member = loop.members[loop.inside[name]]
+        self.position = loop.inside[name]
 
     def infer_shape(self, loop: Shape) -> Shape:
-        return Shape(self.member.shape.rows, loop.cols)
+        return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        run.xp.copyto(out, self.member.value)
+        run.xp.copyto(out, self.operands[0].value_of(self.position))
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
         self.operands[0].receive(self.name, grad)

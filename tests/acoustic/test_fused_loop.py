@@ -1,9 +1,11 @@
 """Loops in their compiled form, single precision, against the same loops node by node in double precision."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
-from acoustic import _loop_kernels
+from acoustic import blas, fused_loop, packing
 from acoustic.blas import _multiply
 from acoustic.engine import Engine
 from acoustic.loops import Loop
@@ -122,59 +124,28 @@ def test_threads_that_share_the_sequences_change_nothing_but_rounding(lengths):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_products_of_one_operand_are_one():
-    compiled, network = recurrent("float", "Tanh", ("h",))
-    results(compiled, network)
-    names = list(loop_of(compiled).inside)
-    groups = [segment for segment in loop_of(compiled).fused.segments if hasattr(segment, "parameters")]
-    assert [{names[k] for k in group.members} for group in groups] == [{"r1", "r3"}, {"r2"}]
-    assert groups[0].stacked.shape == (2 * SIZE, SIZE)
+@pytest.mark.parametrize("library", ["no MKL", "no packing"])
+def test_other_libraries_give_the_same(monkeypatch, library):
+    """OpenBLAS with 64-bit dimensions where numpy's wheels have it, and products of transposed copies."""
+    expected = results(*recurrent("float", "DiagTimes", ("P", "h")))
+    monkeypatch.setattr(packing, "_calls", lambda: None)
+    if library == "no MKL":
+        sgemm = blas._numpys_gemm(np.dtype(np.float32))
+        address = blas.address_of(sgemm), sgemm.argtypes[3] is ctypes.c_int64
+        monkeypatch.setattr(fused_loop, "general_function", lambda: address)
+    compiled, network = recurrent("float", "DiagTimes", ("P", "h"))
+    for one, other in zip(results(compiled, network), expected):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def plain(function):
-    return getattr(function, "py_func", function)
-
-
-def test_kernels_are_their_plain_python():
-    rng, rows = np.random.default_rng(2), 3
-    codes = range(9)
-    operations = np.array([[code, (2 + code) * rows, 0, rows if code < 7 else 0, rows, 2, 1] for code in codes])
-    for k in (3, 4, 5, 6, 7, 8):
-        operations[k, 6] = 0
-    operations[7:, 3] = (0, rows)
-    values = rng.standard_normal((5, 11 * rows)).astype(np.float32)
-    constants = rng.standard_normal(2 * rows).astype(np.float32)
-    gradients = rng.standard_normal(values.shape).astype(np.float32)
-    found = []
-    for choose in (plain, lambda kernel: kernel):
-        mine, grads = values.copy(), gradients.copy()
-        choose(_loop_kernels.forward)(mine, constants, operations, 1, 4)
-        choose(_loop_kernels.backward)(grads, mine, constants, operations[::-1].copy(), 1, 4)
-        found.append((mine, grads))
-    for one, other in zip(*found):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    mine, grads = found[1]
-    for matrix, before in ((mine, values), (grads, gradients)):
-        np.testing.assert_array_equal(matrix[[0, 4]], before[[0, 4]])
-    x, y = values[1, :rows], values[1, rows : 2 * rows]
-    expected = [x + y, x - y, x * y, 1 / (1 + np.exp(-x)), np.tanh(x), np.maximum(x, 0), -x]
-    expected += [x + constants[:rows], x * constants[rows:]]
-    np.testing.assert_allclose(mine[1, 2 * rows :], np.concatenate(expected), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("choose", [plain, lambda kernel: kernel])
-def test_turning(choose):
-    matrix = np.random.default_rng(0).standard_normal((70, 33)).astype(np.float32)
-    out = np.empty((33, 70), np.float32)
-    choose(_loop_kernels.turn)(matrix, out)
-    np.testing.assert_array_equal(out, matrix.T)
-
-
-def test_not_a_number_shows():
-    values = np.full((1, 20), np.nan, np.float32)
-    operations = np.array([[code, 2 + 2 * code, 0, 0, 2, 0, 0] for code in range(9)])
-    _loop_kernels.forward(values, np.zeros(2, np.float32), operations, 0, 1)
-    assert np.isnan(values).all()
+def test_nothing_compiled_and_no_known_library_go_node_by_node(monkeypatch):
+    monkeypatch.setattr(fused_loop, "_compiles", lambda: False)
+    engine, network = recurrent("float", "Tanh", ("h",))
+    assert loop_of(engine).fused is None
+    assert len(results(engine, network)) > 2
+    monkeypatch.undo()
+    monkeypatch.setattr(fused_loop, "general_function", lambda: None)
+    assert loop_of(recurrent("float", "Tanh", ("h",))[0]).fused is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
