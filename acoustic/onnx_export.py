@@ -57,7 +57,7 @@ def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, s
         if node.value is None:
             raise ModelError(f"{node.where}: not computed; expected a trained model")
         return graph.constant(network.backend.to_host(node.value).T, node.name)
-    return node.to_onnx(graph, *[tensors[operand.name] for operand in node.operands])
+    return node.to_onnx(graph, *[tensors[operand.name] for operand in computed_operands(node)])
 
 
 def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:

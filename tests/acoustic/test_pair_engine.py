@@ -7,6 +7,7 @@ from acoustic.engine import Engine
 from acoustic.gradient_check import check_gradients
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
+from acoustic.onnx_export import to_onnx
 from acoustic.pair_engine import PairEngine, make_engine
 from readers.errors import ModelError, ShapeError
 from readers.sequence_pairs import PairLayout
@@ -238,3 +239,9 @@ def test_an_operand_without_frames_is_refused():
     network = build()
     with pytest.raises(ShapeError, match="expected a node with one column per frame"):
         network.add("PairNetwork", "p", "P")
+
+
+def test_a_pair_has_no_form_in_onnx():
+    pytest.importorskip("onnx")
+    with pytest.raises(ModelError, match=r"node 'begin' \(PairNetwork\): has no form in ONNX"):
+        to_onnx(build(), ["z"])
