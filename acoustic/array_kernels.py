@@ -8,13 +8,14 @@ import math
 from typing import Any
 
 from acoustic.array_image_kernels import ArrayImageKernels
+from acoustic.array_sequence_kernels import ArraySequenceKernels
 from acoustic.array_word_kernels import ArrayWordKernels
 
 LOG_FLOOR = 1e-37  # below this the logarithm is the constant LOG_OF_FLOOR
 LOG_OF_FLOOR = -85.1
 
 
-class ArrayKernels(ArrayImageKernels, ArrayWordKernels):
+class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels):
     """Elementwise operations on arrays of the module `xp` (numpy or cupy)."""
 
     def __init__(self, xp: Any) -> None:

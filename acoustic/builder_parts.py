@@ -38,7 +38,7 @@ OTHER_CRITERIA = {  # and what they are for
     "classcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
     "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
     "sequencewithsoftmax": "is not built",
-    "crf": "is not built",
+    "crf": "is for rnnType CRF",
 }
 # Read for every kind of network.
 COMMON_KEYS = (

@@ -14,6 +14,7 @@ from acoustic import _kernels
 from acoustic.array_kernels import ArrayKernels
 from acoustic.image_kernels import CompiledImageKernels
 from acoustic.playback import current
+from acoustic.sequence_kernels import CompiledSequenceKernels
 from acoustic.team import Team
 from acoustic.word_kernels import CompiledWordKernels
 
@@ -67,7 +68,7 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-class CompiledKernels(CompiledImageKernels, CompiledWordKernels, ArrayKernels):
+class CompiledKernels(CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, ArrayKernels):
     """The operations of ArrayKernels, which says what each does; team: threads that share long updates."""
 
     def __init__(self, team: Team | None = None) -> None:

@@ -103,7 +103,7 @@ class Node:
     takes_indicators: ClassVar[tuple[int, ...]] = ()
     # Operands without frames whose gradient may be given for some columns alone: see Into.add_columns.
     touches_columns: ClassVar[tuple[int, ...]] = ()
-    skips_gaps: ClassVar[bool] = False  # a sum over frames that leaves columns without a frame out by itself
+    skips_gaps: ClassVar[bool] = False  # leaves columns without a frame out by itself
     is_input: ClassVar[bool] = False  # fed by the caller, one column per frame
     is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
     is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known

@@ -17,6 +17,7 @@ from acoustic.builder_parts import (
     add_scaled_likelihood,
     read_options,
 )
+from acoustic.crf_builder import CRF_KEYS, crf_options
 from acoustic.language_model_builder import (
     CLASS_LM_KEYS,
     CLASS_LSTM_KEYS,
@@ -63,12 +64,12 @@ KINDS: dict[str, NetworkKind] = {
     "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
     "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
+    "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
 KINDS_NOT_BUILT = {  # names of the tool, and what they are
     "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
     "CLSTM": "LSTMs with a second input",
-    "CRF": "sequence training",
     "DEEPRNN": "networks of 2015",
     "UNIDIRECTIONALLSTM": "networks of 2015",
     "BIDIRECTIONALLSTM": "networks of 2015; BLSTM of NDL is one",

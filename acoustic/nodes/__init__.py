@@ -16,6 +16,7 @@ from acoustic.nodes import mixtures  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip
 from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
+from acoustic.nodes import crf  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip
 from acoustic.nodes import pooling  # noqa: F401  isort: skip
@@ -28,7 +29,7 @@ from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 # Names that descriptions may use and that are refused by name, and what each is for.
 NOT_BUILT = (
     dict.fromkeys(("StrideTimes", "LSTM"), "recurrent networks")
-    | dict.fromkeys(("CRF", "SequenceWithSoftmax", "SEWithSM"), "sequence training")
+    | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
     | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
     | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")

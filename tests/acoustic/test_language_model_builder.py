@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM and LBLM: the tool's names, gradients, options and faults."""
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, LBLM and CRF: the tool's names, gradients, options and faults."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from tests.acoustic.recurrent import randomise
 CLASS_LM = "rnnType=CLASSLM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"
 CLASS_LSTM = "rnnType=CLASSLSTM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nvocabSize=9\nnbrClass=3"
 CLASS_LSTM_OF_WORDS = "rnnType=CLASSLSTM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"  # book 7.3
+FIELD = "rnnType=CRF\nlayerSizes=9:4:5:9\nlookupTableOrder=1"
 LOG_BILINEAR = "rnnType=LBLM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nmaOrder=2\nrecurrentLayer=2"
 
 
@@ -73,6 +74,16 @@ def test_log_bilinear_has_the_tools_names():
     assert network.outputs == ["outputs"]
 
 
+def test_conditional_random_field():
+    network = build(f"{FIELD}\nevalCriterion=classificationError")
+    assert {"E0", "WXO0", "WHC0", "TimesBeforeSoftMax2", "TransProb2"} <= set(shapes(network))
+    assert (network["TransProb2"].value == 1 / 9).all()
+    assert (network.criteria, network.outputs) == (["CRFTrainCriterion"], ["outputs"])
+    assert network.evaluations == ["EvalClassificationError"]
+    assert [operand.name for operand in network["EvalClassificationError"].operands] == ["labels", "outputs"]
+    assert build(FIELD).evaluations == ["CRFTrainCriterion"]
+
+
 def test_log_bilinear_is_its_formula():
     network = randomise(build(LOG_BILINEAR))
     p = {name: network[name].value for name in shapes(network)}
@@ -121,6 +132,8 @@ def test_node_type_is_the_nonlinearity_as_in_the_book():
         (CLASS_LM.replace("9:5:9", "9:9").replace("recurrentLayer=1", ""), "9:9; expected a hidden layer at least"),
         (f"{LOG_BILINEAR}\nnbrClass=3", r"B\.nbrClass has no meaning for rnnType LBLM; expected rnnType CLASSLM"),
         (LOG_BILINEAR.replace("maOrder=2", "maOrder=-1"), r"B\.maOrder: -1; expected 0 or more"),
+        (f"{FIELD}\nneedPrior=true", r"B\.needPrior: true; expected false: a conditional random field has no prior"),
+        (f"{FIELD}\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of CRF"),
         ("rnnType=NPLM\nlayerSizes=9:5:9", "neural probabilistic language models, not built"),
         ("rnnType=NCELSTM\nlayerSizes=9:5:9", "noise-contrastive estimation, not built"),
         ("rnnType=CLSTM\nlayerSizes=9:5:9", "LSTMs with a second input, not built"),

@@ -1,0 +1,123 @@
+"""Operations on paths through sequences, in terms of `xp`: the plain twins of the compiled ones, step by step.
+
+h (labels, N): scores of every label in every column, a (labels, labels): of going from one label (row) to another.
+A path through a sequence scores the sum of both along it.  Source: CNTK book 2.4.3, CRF.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which columns are steps of which sequence: (steps, slots) bool each, on the host; column t * slots + s.
+
+    starts, ends: the first and last step of what a minibatch has of a sequence; frames: there is a step at all.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    frames: np.ndarray
+
+    @classmethod
+    def of_columns(cls, count: int) -> "Marks":
+        """All columns are one sequence."""
+        starts, ends, frames = np.zeros((count, 1), bool), np.zeros((count, 1), bool), np.ones((count, 1), bool)
+        starts[0] = ends[-1] = True
+        return cls(starts, ends, frames)
+
+    @classmethod
+    def of_layout(cls, layout: Any) -> "Marks":
+        """Of a SequenceLayout; what goes on in another minibatch ends here, and begins there anew."""
+        frames = ~layout.gaps
+        starts, ends = layout.starts.copy(), layout.ends.copy()
+        starts[0] |= frames[0]
+        ends[-1] |= frames[-1]
+        return cls(starts, ends, frames)
+
+
+class ArraySequenceKernels:
+    """Mixed into the kernels of a backend; xp: its array module."""
+
+    xp: Any
+
+    def crf_loss(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
+        """out (1, 1) = the sum over the sequences of log of the sum of exp(score) of all paths, less the labels' score.
+
+        labels (N,): the rows of the right path.
+        """
+        alpha = self._alphas(marks, h, a)
+        ends = self.xp.asarray(marks.ends.reshape(-1).nonzero()[0])
+        out[...] = self._log_sum(alpha[:, ends], 0).sum() - self._score(marks, labels, h, a)
+
+    def crf_gradient(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
+        """The gradients of crf_loss: probabilities of labels, and of pairs of them, less what the right path has."""
+        xp, slots = self.xp, marks.starts.shape[1]
+        alpha = self._alphas(marks, h, a)
+        grad_h.fill(0)
+        grad_a.fill(0)
+        beta = xp.zeros((h.shape[0], slots), h.dtype)
+        for t in reversed(range(len(marks.starts))):
+            here = slice(t * slots, (t + 1) * slots)
+            ends, inner = (xp.asarray(one[t]) for one in (marks.ends, marks.frames & ~marks.starts))
+            beta = xp.where(ends, 0, beta)
+            path = alpha[:, here] + beta
+            grad_h[:, here] = xp.exp(path - self._log_sum(path, 0)) * xp.asarray(marks.frames[t])
+            if inner.any():
+                before = alpha[:, (t - 1) * slots : t * slots]
+                pairs = before[:, None, :] + a[:, :, None] + (h[:, here] + beta)[None, :, :]
+                share = xp.exp(pairs - self._log_sum(path, 0)) * inner
+                grad_a += share.sum(axis=2)
+                beta = self._log_sum(a[:, :, None] + (h[:, here] + beta)[None, :, :], 1)
+        columns, steps = (xp.asarray(one) for one in _right(marks))
+        grad_h[xp.asarray(labels)[columns], columns] -= 1
+        xp.add.at(grad_a, (xp.asarray(labels)[steps - slots], xp.asarray(labels)[steps]), -1)
+
+    def viterbi(self, marks: Marks, h: Any, a: Any, out: Any) -> None:
+        """out (labels, N) = 1 in the rows of the best path of each sequence; of equal ones that of the first labels."""
+        xp, slots = self.xp, marks.starts.shape[1]
+        out.fill(0)
+        best, sources = xp.zeros((h.shape[0], slots), h.dtype), []
+        tops = []
+        for t in range(len(marks.starts)):
+            scores = best[:, None, :] + a[:, :, None]
+            starts = xp.asarray(marks.starts[t])
+            sources.append(scores.argmax(axis=0))
+            best = h[:, t * slots : (t + 1) * slots] + xp.where(starts, 0, scores.max(axis=0))
+            tops.append(best.argmax(axis=0))
+        label = xp.zeros(slots, int)
+        lanes = xp.arange(slots)
+        for t in reversed(range(len(marks.starts))):
+            label = xp.where(xp.asarray(marks.ends[t]), tops[t], label)
+            frames = xp.asarray(marks.frames[t].nonzero()[0])
+            out[label[frames], t * slots + frames] = 1
+            label = sources[t][label, lanes]
+
+    def _alphas(self, marks: Marks, h: Any, a: Any) -> Any:
+        """(labels, N): log of the sum of exp(score) of all paths from the start of a sequence to a label here."""
+        xp, slots = self.xp, marks.starts.shape[1]
+        alpha = xp.zeros_like(h)
+        for t in range(len(marks.starts)):
+            here = slice(t * slots, (t + 1) * slots)
+            alpha[:, here] = h[:, here]
+            inner = xp.asarray(marks.frames[t] & ~marks.starts[t])
+            if inner.any():
+                before = alpha[:, (t - 1) * slots : t * slots]
+                alpha[:, here] += xp.where(inner, self._log_sum(before[:, None, :] + a[:, :, None], 0), 0)
+        return alpha
+
+    def _log_sum(self, x: Any, axis: int) -> Any:
+        top = x.max(axis=axis, keepdims=True)
+        return self.xp.squeeze(top, axis) + self.xp.log(self.xp.exp(x - top).sum(axis=axis))
+
+    def _score(self, marks: Marks, labels: np.ndarray, h: Any, a: Any) -> Any:
+        columns, steps = (self.xp.asarray(one) for one in _right(marks))
+        path, slots = self.xp.asarray(labels), marks.starts.shape[1]
+        return h[path[columns], columns].sum() + a[path[steps - slots], path[steps]].sum()
+
+
+def _right(marks: Marks) -> tuple[np.ndarray, np.ndarray]:
+    """The columns with a frame, and those of them that follow another."""
+    return marks.frames.reshape(-1).nonzero()[0], (marks.frames & ~marks.starts).reshape(-1).nonzero()[0]
