@@ -70,6 +70,7 @@ class FrameReader(Reader):
         if self.options.truncated:
             self.parallel = self.options.parallel
         self.ahead = self.options.ahead
+        self.cuts = self.options.truncated and (not write or self.ahead > 0)  # written are whole utterances
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:

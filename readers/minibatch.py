@@ -86,7 +86,8 @@ class Reader(ABC):
     not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
     whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of them; parallel: for
     each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow;
-    ahead: the frames that follow each piece of a sequence as context.
+    cuts: it gives pieces of sequences, one minibatch going on where another ended; ahead: the frames that follow each
+    piece as context.
     """
 
     unit: ClassVar[str] = "records"
@@ -95,6 +96,7 @@ class Reader(ABC):
     partial: bool = True
     in_sequence: bool = False
     parallel: Schedule = Schedule((1,))
+    cuts: bool = False
     ahead: int = 0
 
     def __init__(self) -> None:

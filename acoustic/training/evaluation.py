@@ -39,7 +39,8 @@ def scalar(engine: Engine, name: str) -> float:
 
 def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     """Raise ShapeError unless the reader's streams feed every input of the engine, ModelError for a network that looks
-    at other frames of a sequence, when the reader says (`in_sequence`) that it gives frames on their own.
+    at other frames of a sequence, when the reader says (`in_sequence`) that it gives frames on their own, and for one
+    that needs whole sequences when it says (`cuts`) that it gives pieces.
 
     title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
     begins with the stream's place in the configuration.
@@ -49,6 +50,12 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
         raise ModelError(
             f"{delays[0].where}: {title} gives frames on their own; expected sequences, "
             "for HTKMLFReader by frameMode=false"
+        )
+    whole = [node for node in delays if node.along_sequences]
+    if whole and getattr(reader, "cuts", False):
+        raise ModelError(
+            f"{whole[0].where}: {title} gives pieces of sequences; expected whole ones, "
+            "for HTKMLFReader by truncated=false"
         )
     dims = reader.dims()
     places = reader.places() if hasattr(reader, "places") else {}
@@ -62,6 +69,17 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
             raise ShapeError(
                 f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
+
+
+def future_warnings(network: Network, reader: Any, title: str = "reader") -> list[str]:
+    """What to tell the user of a network that looks ahead where the reader cuts sequences."""
+    future = [node for node in network.delays() if node.delay < 0]
+    if not future or not getattr(reader, "cuts", False) or reader.ahead:
+        return []
+    return [
+        f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames shows "
+        "it what follows, truncated=false whole utterances"
+    ]
 
 
 def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:

@@ -156,6 +156,27 @@ def test_networks_that_look_back_want_sequences(blocks):
         check_inputs(Engine(network, ["ce"]), reader, "cvReader")
 
 
+def test_networks_that_want_whole_sequences_or_what_follows_say_so(blocks):
+    network = recurrent()
+    network.add("TimeReverse", "back", "h")
+    with reader_of(blocks, WHOLE) as reader:
+        check_inputs(Engine(network, ["ce"]), reader)
+    for mode in (CUT, CHUNKS):
+        with (
+            reader_of(blocks, mode) as reader,
+            pytest.raises(ModelError, match=r"back.*: reader gives pieces of sequences; expected whole ones"),
+        ):
+            check_inputs(Engine(network, ["ce"]), reader)
+    network = recurrent()
+    network.add("FutureValue", "next", "h", rows=12)
+    for mode, count in ((WHOLE, 0), (CUT, 1), (CHUNKS, 0)):
+        lines = []
+        with reader_of(blocks, mode) as reader:
+            train(network, reader, options(1), log=lines.append)
+        warnings = [line for line in lines if "next" in line and "lookAheadFrames" in line]
+        assert len(warnings) == count
+
+
 def test_whole_utterances_are_written(blocks, tmp_path):
     network = recurrent(5)
     save_model(network, tmp_path / "model")
