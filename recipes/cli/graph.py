@@ -230,6 +230,9 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None) -> Run
     models.save(out)
     hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
     if cntkmap is not None:
+        if models.transitions is None:  # then the graph knows of no states but its own
+            known = set(image.states)
+            cntkmap = {state: row for state, row in cntkmap.items() if state in known}
         hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
     if graph.outputs:
         with atomic_write(out / "outputs", "w") as file:

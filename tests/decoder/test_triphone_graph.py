@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from decoder.graph import GraphOptions, PhoneModels, build_triphone_graph
+from decoder.image import precompile
+from decoder.language_model import LanguageModel
+from decoder.lm_estimate import estimate
+from decoder.search import Decoder, SearchOptions
 from readers.dictionary import Pronunciation
+from readers.errors import GraphError
+from tests.decoder.graphs import make_arpa, random_orders
 from tests.decoder.test_graph import completions, floor_cost, grid, num_classes, unigrams
 
 MARKS = ("<s>", "</s>")
@@ -94,8 +100,11 @@ def joints(models, options, limit):
     return [*found, ("", (), grid(other + passing))]
 
 
-def twin_paths(models, dictionary, probabilities, options, max_words, max_labels):
-    """label sequence -> least cost, of every <s> up to max_words words </s> that has at most max_labels labels."""
+def twin_paths(models, dictionary, lm_cost, options, max_words, max_labels):
+    """label sequence -> least cost, of every <s> up to max_words words </s> that has at most max_labels labels.
+
+    lm_cost(words): of a sentence, </s> included.
+    """
     entries = [entry for entry in dictionary if entry.word not in MARKS]
     between = joints(models, options, max_labels)
     starts, ends = (sorted(walks(models, "sil", max_labels, mark), key=lambda w: len(w[0])) for mark in MARKS)
@@ -106,8 +115,8 @@ def twin_paths(models, dictionary, probabilities, options, max_words, max_labels
             for gaps in itertools.product(between, repeat=max(0, count - 1)):
                 if shortest + sum(len(gap[1]) for gap in gaps) > max_labels:
                     continue
-                middle, cost = spelled(models, said, gaps, probabilities, options)
-                cost += sum(gap[2] for gap in gaps) + floor_cost(-0.5)
+                middle, cost = spelled(models, said, gaps, options)
+                cost += sum(gap[2] for gap in gaps) + lm_cost([entry.word for entry in said])
                 for first, more in starts:
                     for last, still in ends:
                         if len(first) + len(middle) + len(last) > max_labels:
@@ -117,7 +126,7 @@ def twin_paths(models, dictionary, probabilities, options, max_words, max_labels
     return paths
 
 
-def spelled(models, said, gaps, probabilities, options):
+def spelled(models, said, gaps, options):
     """Labels and cost of some words with what stands between them; contexts by looking at the whole sentence."""
     phones = ["sil"]
     for i, entry in enumerate(said):
@@ -137,18 +146,51 @@ def spelled(models, said, gaps, probabilities, options):
             labels += states
             at += 1
         probability = 1.0 if entry.probability is None else entry.probability
-        cost += floor_cost(probabilities[entry.word]) + grid(-options.pronunciation_scale * math.log(probability))
+        cost += grid(-options.pronunciation_scale * math.log(probability))
     return labels, cost
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_paths_equal_those_spelled_out_from_the_definitions(seed):
     models, dictionary, probabilities, options = random_task(seed)
-    graph = build_triphone_graph(models, dictionary, unigrams(probabilities), options)
+    vocabulary, orders = random_orders(np.random.default_rng(seed), list(probabilities), 1 + seed % 3)
+    arpa = make_arpa(vocabulary, orders)
+    graph = build_triphone_graph(models, dictionary, arpa, options)
     max_labels = 12 if "sil" in models.topology else 60  # with jumps silence has no longest path
-    expected = twin_paths(models, dictionary, probabilities, options, 2, max_labels)
+    expected = twin_paths(models, dictionary, lambda words: arpa_cost(orders, words), options, 2, max_labels)
     assert len(expected) > 1
-    assert least_paths(graph.acceptor, 2, max_labels) == expected
+    assert with_lm(least_paths(graph.acceptor, 2, max_labels), graph, LanguageModel.from_arpa(arpa)) == {
+        labels: pytest.approx(cost, abs=1e-4) for labels, cost in expected.items()
+    }
+
+
+def with_lm(paths, graph, lm):
+    """The look-ahead taken back at each word and the language model's own cost put in its place, as the search does."""
+    total = {}
+    for labels, cost in paths.items():
+        state = lm.start_state
+        for word in (label for label in labels if label in graph.lookahead and label != "<s>"):
+            step, state = lm.step(state, lm.word_id(word))
+            cost += step - graph.lookahead[word]
+            assert step >= graph.lookahead[word]
+        total[labels] = cost
+    return total
+
+
+def arpa_cost(orders, words):
+    """-ln P of a sentence by the rule of the ARPA format."""
+
+    def log10(history, word):
+        if (*history, word) in orders[len(history)]:
+            return orders[len(history)][*history, word][0]
+        backoff = orders[len(history) - 1][history][1] if history in orders[len(history) - 1] else 0.0
+        return backoff + log10(history[1:], word)
+
+    sentence = ["<s>", *words, "</s>"]
+    longest = len(orders) - 1
+    return -math.log(10) * sum(
+        log10(tuple(sentence[max(0, i - longest) : i]), sentence[i]) for i in range(1, len(sentence))
+    )
 
 
 def least_paths(acceptor, max_words, max_labels):
@@ -181,3 +223,140 @@ def test_graph_is_deterministic_minimal_pushed_and_without_epsilons(seed):
     final = dict(zip(acceptor.final.tolist(), acceptor.final_cost.tolist()))
     assert completions(arcs, final, acceptor.num_states)[1:] == [0.0] * (acceptor.num_states - 1)
     assert num_classes(arcs, final, acceptor.num_states) == acceptor.num_states
+
+
+STATES = {
+    f"{left}-{c}+{right}": (f"{c}_s2", f"{c}_s3")
+    for c in "ab"
+    for left in ("a", "b", "sil")
+    for right in ("a", "b", "sil")
+}
+SILENCE = {"sil": ("sil_s2", "sil_s3", "sil_s4"), "sp": ("sil_s3",)}
+MARK_ENTRIES = [Pronunciation("<s>", "", None, ("sil",)), Pronunciation("</s>", "", None, ("sil",))]
+
+
+def build(entries, probabilities=None, states=None, topology=None, **options):
+    words = [Pronunciation(word, None, None, tuple(phones.split())) for word, phones in entries]
+    probabilities = probabilities or {word: -1.0 for word, _ in entries}
+    models = PhoneModels({**STATES, **SILENCE, **(states or {})}, None, topology or {})
+    return build_triphone_graph(models, [*MARK_ENTRIES, *words], unigrams(probabilities), GraphOptions(**options))
+
+
+def words_of(graph, count=1):
+    paths = least_paths(graph.acceptor, count, 40)
+    return {tuple(label for label in labels if label[0] != "[" and label not in MARKS) for labels in paths}
+
+
+def test_label_stands_before_the_last_phone_and_in_a_word_of_one_phone_before_its_last_state():
+    paths = least_paths(build([("X", "a b"), ("Y", "a")], optional_silence=False).acceptor, 1, 40)
+    begin, end = ("[sil_s2]", "[sil_s3]", "<s>", "[sil_s4]"), ("[sil_s2]", "[sil_s3]", "</s>", "[sil_s4]")
+    assert (*begin, "[a_s2]", "[a_s3]", "X", "[b_s2]", "[b_s3]", *end) in paths
+    assert (*begin, "[a_s2]", "Y", "[a_s3]", *end) in paths
+    assert len(paths) == 3
+
+
+def test_homophones_differ_by_their_own_arcs_only():
+    graph = build([("X", "a b"), ("Y", "a b")], {"X": -0.5, "Y": -1.0}, optional_silence=False)
+    labels = [graph.acceptor.symbols[i] for i in graph.acceptor.label]
+    x, y = (graph.acceptor.cost[[label == word for label in labels]] for word in "XY")
+    assert len(x) == len(y)
+    assert set(y - x) == {floor_cost(-1.0) - floor_cost(-0.5)}
+
+
+def test_silences_at_the_ends_of_pronunciations_are_taken_off():
+    plain = build([("X", "a b")])
+    marked = build([("X", "a b sp"), ("X", "a b sil")])
+    assert least_paths(marked.acceptor, 2, 40) == least_paths(plain.acceptor, 2, 40)
+
+
+def test_word_that_is_silence_keeps_it():
+    assert ("Q",) in words_of(build([("X", "a b"), ("Q", "sil")]))
+
+
+def test_phone_without_context_is_the_same_everywhere():
+    contexts = {f"{left}-{c}+{right}": (f"{c}_s2", f"{c}_s3") for c in "ab" for left in "abn" for right in "abn"}
+    contexts |= {f"{left}-{c}+{right}": (f"{c}_s2",) for c in "ab" for left, right in (("n", "sil"), ("sil", "n"))}
+    graph = build([("X", "a n b"), ("N", "n")], states={"n": ("n_s2", "n_s3"), **contexts})
+    assert words_of(graph, 2) == {(), ("X",), ("N",), ("X", "X"), ("X", "N"), ("N", "X"), ("N", "N")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"entries": [("X", "a q")]}, "phones without a model: 'q' of X; expected phones of the HMM set"),
+        ({"entries": [("X", "a sp b")]}, "word 'X': short pause 'sp' as phone 2; expected it after the last phone"),
+        (
+            {"entries": [("X", "a n")], "states": {"n": ("n_s2",)}},
+            "no model for 2 triphones: .*-a[+]n.*; expected every triphone",
+        ),
+        ({"entries": [("X", "a")], "silence": "pau"}, "dictionary entry '<s>': sil; expected silence 'pau'"),
+        ({"entries": [("X", "a")], "short_pause": "tick"}, "short pause: no model 'tick' in the HMM set"),
+        (
+            {"entries": [("X", "a")], "topology": {"sil": ((0, 1, -1.0), (0, 4, -1.0), (1, 4, 0.0))}},
+            "silence: model 'sil' can be passed without a frame",
+        ),
+        (
+            {"entries": [("X", "a"), ("Q", "sil")], "topology": {"sil": ((0, 1, 0.0), (1, 4, 0.0))}},
+            "model 'sil' in a word can be walked otherwise than left to right",
+        ),
+        ({"entries": [("X", "a"), ("Z", "b")], "probabilities": {"X": -1.0}}, "not in the language model: Z"),
+    ],
+)
+def test_what_no_graph_can_hold_is_named(arguments, message):
+    with pytest.raises(GraphError, match=message):
+        build(**arguments)
+
+
+def test_words_missing_from_the_language_model_can_be_left_out():
+    graph = build([("X", "a"), ("Z", "b")], {"X": -1.0}, drop_missing=True)
+    assert graph.dropped == [("Z", "not in the language model")]
+    assert words_of(graph) == {(), ("X",)}
+
+
+def test_silence_must_have_a_model():
+    with pytest.raises(GraphError, match="silence: no model 'sil' in the HMM set"):
+        build_triphone_graph(PhoneModels(STATES), MARK_ENTRIES, unigrams({}), GraphOptions())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_states_of_a_sentence_decode_to_its_words(seed):
+    """Every triphone has states of its own, words are told apart across their ends, silences stand between some."""
+    rng = np.random.default_rng(seed)
+    phones = {"ONE": "w ah n", "TWO": "t uw", "A": "ah", "OH": "ow", "NO": "n ow", "WON": "w ah n", "AN": "ah n"}
+    names = sorted({p for text in phones.values() for p in text.split()})
+    states = {
+        f"{left}-{c}+{right}": tuple(f"{c}_s{k}_{left}_{right}" for k in (2, 3, 4))
+        for c in names
+        for left in (*names, "sil")
+        for right in (*names, "sil")
+    }
+    models = PhoneModels({**states, **SILENCE})
+    dictionary = [*MARK_ENTRIES, *(Pronunciation(w, None, None, tuple(p.split())) for w, p in phones.items())]
+    arpa = estimate([["ONE", "TWO", "A"], ["NO", "AN", "OH"], ["TWO", "ONE", "NO"]], 2, "kn", list(phones))
+    graph = build_triphone_graph(models, dictionary, arpa, GraphOptions())
+    senones = list(dict.fromkeys(models.senones.values()))
+    image = precompile(graph.acceptor, None, graph.lookahead, models.states)
+    decoder = Decoder(
+        image,
+        LanguageModel.from_arpa(arpa),
+        SearchOptions(acweight=1.0, beam=80.0, word_end_beam_frac=1.0, sil_cost=0.0),
+        {state: senones.index(state) for state in image.states},
+    )
+    words = [str(w) for w in rng.choice([w for w in phones if w != "WON"], size=4)]  # WON sounds like ONE
+    said, row = ["sil"], []
+    gaps = [["", "sp", "sil"][rng.integers(3)] for _ in words[1:]] + [""]
+    for word, gap in zip(words, gaps):
+        said += [*phones[word].split(), *([gap] if gap else [])]
+    said.append("sil")
+    heard = [p for p in said if p != "sp"]
+    at = 0
+    for phone in said:
+        here = models.states.get(phone) or models.states[f"{heard[at - 1]}-{phone}+{heard[at + 1]}"]
+        row += [senones.index(state) for state in here for _ in range(rng.integers(1, 4))]
+        at += phone != "sp"
+    scores = np.full((len(senones), len(row)), -8.0, dtype=np.float32, order="F")
+    scores[row, np.arange(len(row))] = 0.0
+    result = decoder.decode(scores)
+    assert result.text == words
+    ends = [word.end for word in result.words]
+    assert ends == sorted(ends)

@@ -96,6 +96,7 @@ def test_trees_and_a_state_map_stand_in_for_the_donor(task):
     write_state_map("map", {"sil": ("sil_s2", "sil_s3"), "sp": ("sil_s3",)})
     assert main(["graph", "--trees", "trees", "--states", "map", *BUILD, "--out", "graph"]) == 0
     assert not (task / "graph" / "transitions").exists()
+    assert set(read_cntkmap("graph/cntkmap")) == set(load_graph("graph/graph.dg").states)
     triphones = {f"{a}-{c}+{b}" for a, b in itertools.product(("sil", "a", "b"), repeat=2) for c in "ab"}
     assert set(read_state_map("graph/state_map")) == {"sil", "sp"} | triphones
 
