@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 
+from acoustic.engine import Engine
+from acoustic.loops import Loop
 from acoustic.ndl.evaluate import Scope
 from acoustic.ndl.macros import shipped_macros
 from acoustic.network import Network
 from readers.config_syntax import Source
 from readers.errors import ConfigError
+from readers.packing import pack_truncated
 from tests.acoustic.recurrent import (
     check_numerically,
     check_parallel_is_the_sum,
     check_part_numerically,
     cut,
     data,
+    filled,
+    gradients,
     of_ndl,
     values,
     whole,
@@ -105,3 +110,24 @@ def test_initial_values_and_states_can_be_said():
         assert 0.4 < abs(fresh[f"top.{side}.Cell.Whi"]).max() <= 0.5
     with pytest.raises(ConfigError, match="macro LSTM has no name forgetGateInitVal; expected one it uses"):
         of_ndl("top=LSTM(x, 3, forgetGateInitVal=1)")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("title", ALL)
+def test_the_compiled_loops_of_single_precision_agree(title, threads):
+    """Whole, cut, and in chunks with frames ahead; as many slots as threads share."""
+    lengths = (5, 7, 2, 9, 1, 4, 8, 3)
+    double, single = of_ndl(ALL[title]), of_ndl(ALL[title], "float", threads)
+    sequences = data(lengths)
+    assert all(loop.fused for loop in Engine(single, ["J"]).graph.order if isinstance(loop, Loop))
+    packings = {
+        "whole": [whole(*sequences)],
+        "cut": list(cut(*sequences, (4, 5))),
+        "chunks": list(filled(*sequences, pack_truncated(lengths, 8, 3, 2))),
+    }
+    for how, batches in packings.items():
+        narrow = [({name: one.astype(np.float32) for name, one in given.items()}, layout) for given, layout in batches]
+        (expected, sums), (found, others) = gradients(double, batches), gradients(single, narrow)
+        assert found == pytest.approx(expected, rel=1e-4), how
+        for name, gradient in sums.items():
+            np.testing.assert_allclose(others[name], gradient, rtol=2e-3, atol=2e-4, err_msg=how)
