@@ -29,6 +29,8 @@ EVALUATION = Role("evaluation", "#fbe0ea", "#c51b7d")
 OUTPUT = Role("output", "#cdeac6", "#1b7837")
 COMPUTED = Role("computed", "#ffffff", "#555555")
 
+DELAYED = " [style=dashed, constraint=false]"  # of the way to a delay, which may go round in a loop
+
 
 def role_of(network: Network, node: Node) -> Role:
     """The part a node plays; criterion, evaluation and output come before what the node is by itself."""
@@ -69,7 +71,7 @@ def dot_text(network: Network) -> str:
     for node in network.nodes.values():
         for operand in node.operands:
             if operand is not None:
-                lines.append(f'"{_escaped(operand.name)}" -> "{_escaped(node.name)}";')
+                lines.append(f'"{_escaped(operand.name)}" -> "{_escaped(node.name)}"{DELAYED if node.delay else ""};')
     return "\n".join([*lines, "}", ""])
 
 

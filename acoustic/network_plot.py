@@ -1,11 +1,13 @@
 """A drawing of a network with matplotlib, for machines without Graphviz.  It is imported only when one is drawn."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from acoustic.dot import Role, label_of, role_of
 from acoustic.layered import Layout, lay_out
 from acoustic.network import Network
+from acoustic.node import Node
 from acoustic.order import forward_order
 from readers.errors import ConfigError
 from readers.files import atomic_write
@@ -16,22 +18,31 @@ LAYER_GAP, GAP, MARGIN = 0.5, 0.25, 0.3  # inches between layers, between nodes 
 MAX_PIXELS = 30_000  # along one side: what picture formats and viewers take
 
 
-def draw_network(network: Network, path: str | Path) -> None:
-    """Draw the nodes in layers, operands below their users, to a file; its extension says which format.
-
-    Raises ConfigError for a format that matplotlib does not know.
-    """
+def picture_format(path: str | Path) -> str:
+    """The format that a file's extension names.  Raises ConfigError for one that matplotlib does not know."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     formats = FigureCanvasAgg.get_supported_filetypes()
     kind = Path(path).suffix[1:].lower()
     if kind not in formats:
         raise ConfigError(f"{path}: extension {kind or 'none'}; expected one of {', '.join(sorted(formats))}")
+    return kind
+
+
+def draw_network(network: Network, path: str | Path) -> None:
+    """Draw the nodes in layers, operands below their users, to a file; its extension says which format.
+
+    Delays stand with the leaves, for they may be below what they delay; a dashed line leads from that to them.
+    Raises ConfigError for a format that matplotlib does not know.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    kind = picture_format(path)
     labels = {name: label_of(network, node) for name, node in network.nodes.items()}
     widths = {name: 2 * PADDING + max(map(_text_width, lines)) for name, lines in labels.items()}
-    order = forward_order(network.nodes.values(), children=lambda node: node.operands)
-    layout = lay_out({node.name: [operand.name for operand in node.operands] for node in order}, widths, GAP)
+    order = forward_order(network.nodes.values(), children=_above)
+    layout = lay_out({node.name: [operand.name for operand in _above(node)] for node in order}, widths, GAP)
     roles = {name: role_of(network, node) for name, node in network.nodes.items()}
 
     box = 2 * LINE + 2 * PADDING
@@ -52,6 +63,11 @@ def draw_network(network: Network, path: str | Path) -> None:
     _draw_legend(axes, list(dict.fromkeys(roles.values())))
     with atomic_write(path) as file:
         figure.savefig(file, format=kind)
+
+
+def _above(node: Node) -> Sequence[Node]:
+    """The operands that a node stands above."""
+    return () if node.delay else node.operands
 
 
 def _text_width(text: str) -> float:
@@ -80,7 +96,24 @@ def _draw_edges(axes, network: Network, layout: Layout, box: float) -> None:
 
     step = box + LAYER_GAP
     for user in network.nodes.values():
-        for operand in dict.fromkeys(user.operands):
+        for operand in user.operands if user.delay else ():
+            (x0, low), (x1, high) = layout.places[operand.name], layout.places[user.name]
+            axes.add_patch(
+                FancyArrowPatch(
+                    (x0, low * step + box / 2),
+                    (x1, high * step + box / 2),
+                    arrowstyle="-|>",
+                    connectionstyle="arc3,rad=0.3",
+                    linestyle="dashed",
+                    mutation_scale=9,
+                    color="#aaaaaa",
+                    linewidth=0.9,
+                    shrinkA=box / 2 * 72,
+                    shrinkB=box / 2 * 72,
+                    zorder=0,
+                )
+            )
+        for operand in dict.fromkeys(_above(user)):
             (x0, low), (x1, high) = layout.places[operand.name], layout.places[user.name]
             # A bend is as high as a node: straight through the row, curved between rows.
             points = [(x0, low * step + box)]

@@ -15,6 +15,8 @@ from readers.errors import ConfigError
 from readers.files import atomic_write, require_writable
 from readers.report import RunReport
 
+# What every build of Graphviz draws.
+DOT_FORMATS = ("png", "svg", "pdf", "ps", "eps", "jpg", "jpeg", "gif", "svgz", "bmp", "json", "plain")
 TIMEOUT = 600.0  # seconds for one picture
 
 
@@ -37,6 +39,22 @@ class Plot(Action):
             raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
         for path in (self.dot_file, *([self.picture] if self.picture else [])):
             require_writable(path)
+        if self.picture is not None:
+            self._check_format(config)
+
+    def _check_format(self, config: Config) -> None:
+        """Raise ConfigError for an extension that whoever will draw does not know; a command of the user's may."""
+        assert self.picture is not None
+        kind, where = self.picture.suffix[1:].lower(), config.where("outputFile")
+        if _program(self.command[0] if self.command else "dot") is None:
+            from acoustic.network_plot import picture_format
+
+            try:
+                picture_format(self.picture)
+            except ConfigError as fault:
+                raise ConfigError(f"{where}: {fault}") from None
+        elif not self.command and kind and kind not in DOT_FORMATS:
+            raise ConfigError(f"{where}: {self.picture}: extension {kind}; expected one of {', '.join(DOT_FORMATS)}")
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = load_model(self.model_path)

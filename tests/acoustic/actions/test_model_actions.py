@@ -7,6 +7,7 @@ import pytest
 
 from acoustic.actions import Machine, make_action
 from acoustic.model_file import load_model, save_model
+from acoustic.network import Network
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, ModelError
@@ -220,13 +221,36 @@ def test_matplotlib_draws_where_graphviz_is_not(here, monkeypatch, extension, ma
         ('renderCmd="dot <IN> <OUT>"', "edit.cntk:2: renderCmd without outputFile"),
         ('outputFile=p.png\nrenderCmd="dot <IN>"', "edit.cntk:3: renderCmd is .*; expected a command with <IN> and"),
         ('outputFile=p.png\nrenderCmd="dot \'<OUT>"', "edit.cntk:3: renderCmd is .*No closing quotation"),
-        ("outputFile=p.doc", "p.doc: extension doc; expected one of .*png"),
+        ("outputFile=p.doc", "edit.cntk:2: p.doc: extension doc; expected one of .*png"),
+        ("outputFile=p", "edit.cntk:2: p: extension none; expected one of .*png"),
     ],
 )
 def test_plot_faults(here, monkeypatch, settings, message):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(ConfigError, match=message):
-        here.run("plot", f"modelPath=net\n{settings}")
+        here.action("plot", f"modelPath=net\n{settings}")
+    assert not (here.directory / "net.dot").exists()
+
+
+def test_plot_refuses_what_graphviz_cannot_draw_before_it_starts(here, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}" if name == "dot" else None)
+    with pytest.raises(ConfigError, match=r"edit.cntk:2: p.doc: extension doc; expected one of png, svg, "):
+        here.action("plot", "modelPath=net\noutputFile=p.doc")
+    here.action("plot", 'modelPath=net\noutputFile=p.doc\nrenderCmd="dot <IN> <OUT>"')  # the command may know it
+
+
+def test_plot_of_a_loop(here, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    network = Network()
+    network.add("Input", "x", rows=3)
+    network.add_node("PastValue", "past", [None], {"rows": 3})
+    network.add("Tanh", "h", network.add("Plus", "sum", "x", "past"))
+    network.connect("past", "h")
+    save_model(network, "loop")
+    here.run("plot", "modelPath=loop\noutputFile=p.svg")
+    assert '"h" -> "past" [style=dashed, constraint=false];' in here.read("loop.dot")
+    assert '"past" -> "sum";' in here.read("loop.dot")
+    assert here.read("p.svg").startswith("<?xml")
 
 
 @pytest.mark.parametrize("name", ["svd", "dumpnode", "plot"])
