@@ -4,12 +4,16 @@ The work of class-based models is proportional to classes and words of a class, 
 see _word_kernels.py.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from acoustic import _word_kernels
 from acoustic.array_word_kernels import ArrayWordKernels, ClassLabels
+from acoustic.team import Team
+
+SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
 
 
 def frames(matrix: Any) -> Any:
@@ -19,43 +23,92 @@ def frames(matrix: Any) -> Any:
     return matrix.T
 
 
+def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
+    """What work(part) gives for parts of `count` columns, shared out among the team if there are many elements."""
+    if team is None or team.size == 1 or elements < SPLIT_FROM:
+        return [work(slice(0, count))]
+    results: list[Any] = [None] * team.size
+
+    def part(worker: int) -> None:
+        results[worker] = work(team.share(worker, count))
+
+    team.run(part)
+    return results
+
+
 class CompiledWordKernels(ArrayWordKernels):
-    """Mixed into the compiled kernels."""
+    """Mixed into the compiled kernels; team: threads that share the columns."""
+
+    team: Team | None = None
+
+    def _share(self, matrix: Any, work: Callable[[slice], Any]) -> list[Any]:
+        """work(part) for parts of the columns of a matrix."""
+        return share_columns(self.team, matrix.size, matrix.shape[1], work)
 
     def add_columns(self, columns: Any, place: np.ndarray, block: Any) -> None:
         _word_kernels.add_rows(frames(columns), place.astype(np.int64), frames(block))
 
     def cross_entropy_numbers(self, numbers: np.ndarray, z: Any, out: Any, error: Any) -> None:
-        numbers = numbers.astype(np.int64)
+        numbers, scores = numbers.astype(np.int64), frames(z)
         if error is None:
-            out[0, 0] = _word_kernels.cross_entropy_numbers(numbers, frames(z))
+            loop = _word_kernels.cross_entropy_numbers
+            losses = self._share(z, lambda part: loop(numbers[part], scores[part]))
         else:
-            out[0, 0] = _word_kernels.cross_entropy_numbers_error(numbers, frames(z), frames(error))
+            loop, errors = _word_kernels.cross_entropy_numbers_error, frames(error)
+            losses = self._share(z, lambda part: loop(numbers[part], scores[part], errors[part]))
+        out[0, 0] = sum(losses)
 
     def count_errors_numbers(self, numbers: np.ndarray, z: Any, out: Any) -> None:
-        out[0, 0] = _word_kernels.count_errors_numbers(numbers.astype(np.int64), frames(z))
+        numbers, scores, loop = numbers.astype(np.int64), frames(z), _word_kernels.count_errors_numbers
+        out[0, 0] = sum(self._share(z, lambda part: loop(numbers[part], scores[part])))
 
     def class_loss(self, labels: ClassLabels, h: Any, weight: Any, q: Any, out: Any) -> None:
         rows = labels.word, labels.word_class, labels.first, labels.behind
-        out[0, 0] = _word_kernels.class_loss(*rows, frames(h), frames(weight), frames(q))
+        hidden, weights, classes = frames(h), frames(weight), frames(q)
+
+        def work(part: slice) -> float:
+            return _word_kernels.class_loss(*(row[part] for row in rows), hidden[part], weights, classes[part])
+
+        out[0, 0] = sum(self._share(h, work))
 
     def class_errors(self, labels: ClassLabels, h: Any, weight: Any) -> Any:
         errors = np.empty(int(labels.sizes.sum()), np.float32)
         rows = labels.word, labels.first, labels.behind, labels.starts
-        _word_kernels.class_errors(*rows, frames(h), frames(weight), errors)
+        hidden, weights = frames(h), frames(weight)
+        self._share(
+            h, lambda part: _word_kernels.class_errors(*(row[part] for row in rows), hidden[part], weights, errors)
+        )
         return errors
 
     def class_hidden_gradient(self, labels: ClassLabels, errors: Any, weight: Any, scale: float, out: Any) -> None:
         rows = labels.first, labels.behind, labels.starts
-        _word_kernels.class_hidden_gradient(*rows, errors, frames(weight), np.float32(scale), frames(out))
+        weights, result = frames(weight), frames(out)
+
+        def work(part: slice) -> None:
+            mine = (row[part] for row in rows)
+            _word_kernels.class_hidden_gradient(*mine, errors, weights, np.float32(scale), result[part])
+
+        self._share(out, work)
 
     def class_weight_gradient(
         self, labels: ClassLabels, errors: Any, h: Any, scale: float, place: np.ndarray, block: Any
     ) -> None:
-        block.fill(0)
         rows = labels.first, labels.behind, labels.starts
-        _word_kernels.class_weight_gradient(*rows, errors, frames(h), np.float32(scale), place, frames(block))
+        hidden, result = frames(h), frames(block)
+
+        def work(part: slice) -> None:
+            mine = result[part]
+            mine.fill(0)
+            _word_kernels.class_weight_gradient(*rows, errors, hidden, np.float32(scale), place - part.start, mine)
+
+        self._share(block, work)
 
     def class_posterior_gradient(self, labels: ClassLabels, q: Any, scale: float, out: Any) -> None:
         rows = labels.word_class, labels.first, labels.behind
-        _word_kernels.class_posterior_gradient(*rows, frames(q), np.float32(scale), frames(out))
+        scores, result = frames(q), frames(out)
+
+        def work(part: slice) -> None:
+            mine = (row[part] for row in rows)
+            _word_kernels.class_posterior_gradient(*mine, scores[part], np.float32(scale), result[part])
+
+        self._share(out, work)

@@ -10,7 +10,7 @@ from acoustic.gradient_check import check_gradients
 from acoustic.kernels import CompiledKernels
 from acoustic.network import Network
 from acoustic.training.options import TrainingOptions
-from acoustic.training.rules import RULES
+from acoustic.training.rules import RULES, AdaGrad
 from acoustic.training.update import Updater
 from readers.errors import ModelError
 from readers.indicators import Indicators
@@ -111,8 +111,8 @@ def test_gaps_in_full_softmax_over_numbers():
 # ---- classes
 
 
-def class_network(precision="double", recurrent=False):
-    network = Network(precision, threads=1)
+def class_network(precision="double", recurrent=False, threads=1):
+    network = Network(precision, threads=threads)
     network.add("SparseInput", "x", rows=WORDS)
     network.add("Input", "labels", rows=4)
     below = network.add("LookupTable", "e", parameter(network, "E", 3, WORDS), "x")
@@ -235,6 +235,25 @@ def test_compiled_class_kernels(gap):
         np.testing.assert_allclose(results[0][0], expected, rtol=1e-5)
     for plain, compiled in zip(*results):
         np.testing.assert_allclose(compiled, plain, rtol=2e-5, atol=1e-5)
+
+
+def test_threads_share_the_words(monkeypatch):
+    """Two threads learn what one does; every shared loop is made to think that it has enough to do."""
+    monkeypatch.setattr("acoustic.word_kernels.SPLIT_FROM", 1)
+    results = []
+    for threads in (1, 2):
+        network = class_network("float", recurrent=True, threads=threads)
+        engine = Engine(network, ["ce"])
+        updater = Updater(network, TrainingOptions(max_epochs=1, learning_rates_per_sample=(0.1,), rule=AdaGrad()))
+        for step in range(3):
+            layout = SequenceLayout.of_lengths([4, 2, 3])
+            matrices = {"x": words_of(step, 1, 12), "labels": labels_of(step, 12)}
+            engine.forward(matrices, training=True, layout=layout)
+            updater.begin(0.1, 0.9, 9, (step,))
+            engine.backward("ce", updater)
+        results.append({node.name: node.value for node in network.parameters()})
+    for name, value in results[0].items():
+        np.testing.assert_allclose(results[1][name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 40])

@@ -10,6 +10,7 @@ from acoustic.team import Team
 from acoustic.training.rules import _loops
 from acoustic.training.rules.arrays import SALT, ArrayRules
 from acoustic.training.rules.base import Step
+from acoustic.word_kernels import share_columns
 
 
 class CompiledRules(ArrayRules):
@@ -42,15 +43,29 @@ class CompiledRules(ArrayRules):
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
     ) -> None:
         rate, decay, limit = _singles((1 - step.momentum) * step.rate, step.momentum, step.limit)
-        matrices = frames(weight), frames(gradient), frames(velocity)
-        _loops.momentum_columns(*matrices, columns, rate, decay, limit, nesterov)
+        weights, gradients, velocities = frames(weight), frames(gradient), frames(velocity)
+
+        def work(part: slice) -> None:
+            some = weights, gradients[part], velocities, columns[part]
+            _loops.momentum_columns(*some, rate, decay, limit, nesterov)
+
+        share_columns(self.team, gradient.size, len(columns), work)
 
     def adagrad_columns(
         self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
     ) -> None:
-        total, counted = _loops.adagrad_columns(frames(gradient), frames(squares), columns, *_singles(step.limit))
-        rate = step.rate * counted / total if normalise and counted else step.rate
-        _loops.scaled_step_columns(frames(weight), frames(gradient), columns, *_singles(rate))
+        weights, gradients, limit = frames(weight), frames(gradient), np.float32(step.limit)
+        sums, size, count = frames(squares), gradient.size, len(columns)
+        found = share_columns(
+            self.team, size, count, lambda part: _loops.adagrad_columns(gradients[part], sums, columns[part], limit)
+        )
+        rate = np.float32(step.rate / _mean(found) if normalise else step.rate)
+        share_columns(
+            self.team,
+            size,
+            count,
+            lambda part: _loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
+        )
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)
