@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 
 from acoustic import _kernels
 from acoustic._gemm import call, call_wide
+from acoustic.training.rules import _loops
 
 WIDTH = 16
 PLACE = types.CPointer(types.int64)
@@ -178,11 +179,30 @@ def count_errors(p):
     vector(p, 6)[0] = _kernels.count_errors(matrix(p, 0), matrix(p, 3))
 
 
+def subtract(p):
+    _loops.subtract(vector(p, 0), vector(p, 2))
+
+
+def momentum(p):
+    _kernels.momentum(vector(p, 0), vector(p, 2), vector(p, 4), real(p[6]), real(p[7]))
+
+
+def regularised_momentum(p):
+    numbers = real(p[6]), real(p[7]), real(p[8]), real(p[9]), real(p[10])
+    _kernels.regularised_momentum(vector(p, 0), vector(p, 2), vector(p, 4), *numbers, real(p[11]) > 0)
+
+
+def adagrad(p):
+    numbers = real(p[6]), real(p[7]), real(p[8]), real(p[9])
+    _loops.adagrad(vector(p, 0), vector(p, 2), vector(p, 4), *numbers)
+
+
 FUNCTIONS = (
     *(product, wide_product, copy, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
+    *(subtract, momentum, regularised_momentum, adagrad),
 )
 BY_NAME = {function.__name__: function for function in FUNCTIONS}
 _compiled = {}

@@ -22,7 +22,6 @@ from acoustic.node import Node, Run, Shape
 from acoustic.program import RUN, Program, Worker
 from acoustic.scheduler import Schedule
 from acoustic.sequences import Sequences
-from acoustic.team import share_of
 from acoustic.updating import Taker
 from readers.errors import ModelError, ShapeError
 from readers.indicators import Indicators
@@ -317,28 +316,22 @@ class Engine:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._run, self._inputs)
-        phases = [partial(self._backward_part, program), partial(self._deferred_part, program, taker)]
+        phases = [partial(self._backward_part, program), partial(self._late_part, program, taker)]
         if not program.partials_wait:
             phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
         self.backend.team.run_phases(phases, len(program.workers))
+        late = {name for name, node in program.taken_late.items() if taker.takes_parts(node)}
         if program.partials_wait:
-            program.add_partial_gradients()
-        done = {name for step, _ in program.workers[0].deferred for name in step.finished_products}
+            program.add_partial_gradients(but=late)
         for step in program.steps[: program.num_together]:
             for name in step.finished:
-                node = self.network.nodes[name]
-                if name in done and taker.takes_parts(node):
-                    node.touch()
+                if name in late:
+                    program.taken_late[name].touch()
                 else:
                     finish([name])
 
-    def _deferred_part(self, program: Program, taker: Taker, index: int) -> None:
-        for step, bound in program.workers[index].deferred:
-            bound.run(self._run, self._inputs)
-            for name in step.finished_products:
-                node, gradient = self.network.nodes[name], self._gradients[name]
-                if taker.takes_parts(node):
-                    taker.columns(node, gradient, share_of(index, len(program.workers), gradient.shape[1]))
+    def _late_part(self, program: Program, taker: Taker, index: int) -> None:
+        program.workers[index].late_pass.run((self._run, taker), self._inputs, taker.key)
 
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]

@@ -40,6 +40,8 @@ def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[A
     """
     arrays = [flat(matrix) for matrix in matrices]
     size = arrays[0].size
+    if (recording := current()) is not None and recording.call_with(loop.__name__, arrays, settings):
+        return [None]
     if team is None or team.size == 1 or size < SPLIT_FROM:
         return [loop(*arrays, *settings)]
     results: list[Any] = [None] * team.size

@@ -7,17 +7,18 @@ lie: so the calls, with the addresses of what they read and write, are kept in a
 compiled loop makes them.  The first pass makes them in the same way, one by one, so that every pass gives the same
 numbers to the last bit.
 
-Steps take part whose node says so (Node.repeats_calls): those that do all they do by `run.kernels` and products.
+Steps take part whose node says so (Node.repeats_calls): those that do all they do by `run.kernels` and products.  So
+do updates, as long as learning rate and momentum stay.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from acoustic import blas
-from acoustic.node import Node, Run
+from acoustic.node import Node
 
 
 def current() -> "Recording | None":
@@ -53,10 +54,18 @@ class Recording:
 
     def call(self, name: str, *arrays: Any) -> None:
         """Call a loop of _calls.py with arrays in C order."""
+        self.call_with(name, arrays, ())
+
+    def call_with(self, name: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
+        """The same with numbers, as float32, after the arrays; False, with nothing done, for a loop not known there."""
+        if name not in self._calls.BY_NAME:
+            self.is_complete = False
+            return False
         words: list[int] = []
         for array in arrays:
             words += [self._place(array, len(words)), *array.shape]
-        self._make(name, words)
+        self._make(name, words + np.array(numbers, np.float32).view(np.int32).tolist())
+        return True
 
     def product(self, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
         """out = scale a b + keep out; False, having done nothing, when the product cannot be made here."""
@@ -105,10 +114,14 @@ class Playback:
         groups = groupby(steps, repeats)
         self.parts = [Repeated(list(part)) if takes_part else Plain(list(part)) for takes_part, part in groups]
 
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        """Make the pass; run: what the steps are told, inputs: the worker's columns of what is fed."""
+    def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None = ()) -> None:
+        """Make the pass.
+
+        told: for the steps; inputs: the worker's columns of what is fed; key: what the calls depend on besides both,
+        None where that cannot be said.
+        """
         for part in self.parts:
-            part.run(run, inputs)
+            part.run(told, inputs, key)
 
 
 class Plain:
@@ -117,36 +130,40 @@ class Plain:
     def __init__(self, steps: Sequence[Any]) -> None:
         self.steps = steps
 
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+    def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None) -> None:
         for step in self.steps:
-            step.run(run, inputs)
+            step.run(told, inputs)
 
 
 class Repeated(Plain):
-    """Steps that Python makes once, and again when a stored matrix has made room for another one."""
+    """Steps that Python makes once, and again when the key or a stored matrix has become another one."""
 
     def __init__(self, steps: Sequence[Any]) -> None:
         super().__init__(steps)
-        leaves = {leaf.name: leaf for step in steps for _, leaf in step.operands.leaves if not leaf.is_input}
-        self._stored = list(leaves.values())
+        self._stored = list({node.name: node for step in steps for node in step.stored}.values())
         self._values: list[tuple[Node, Any]] = []  # of these when the recording was made
+        self._key: Hashable = None
         self._recording: Recording | None = None
         self._is_possible = True
 
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        if not self._is_possible or not all(type(matrix) is np.ndarray for matrix in inputs.values()):
-            super().run(run, inputs)  # words as numbers take other ways through the nodes
-        elif self._recording is not None and all(node.value is value for node, value in self._values):
+    def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None) -> None:
+        if key is None or not self._is_possible or not all(type(matrix) is np.ndarray for matrix in inputs.values()):
+            super().run(told, inputs, key)  # words as numbers take other ways through the nodes
+        elif self._holds(key):
             self._recording.play(inputs)
         else:
-            self._record(run, inputs)
+            self._record(told, inputs, key)
 
-    def _record(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        self._recording, self._values = None, [(node, node.value) for node in self._stored]
+    def _holds(self, key: Hashable) -> bool:
+        same = self._recording is not None and key == self._key
+        return same and all(node.value is value for node, value in self._values)
+
+    def _record(self, told: Any, inputs: Mapping[str, Any], key: Hashable) -> None:
+        self._recording, self._key, self._values = None, key, [(node, node.value) for node in self._stored]
         with Recording(inputs) as recording:
-            super().run(run, inputs)
+            super().run(told, inputs, key)
         for step in self.steps:
-            step.operands.forget()  # a minibatch that nobody reads any more
+            step.forget()  # a minibatch that nobody reads any more
         if recording.is_complete:
             self._recording = recording
         else:

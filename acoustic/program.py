@@ -6,7 +6,7 @@ per worker.  Only the gradients of parameters need all frames: when everybody is
 and of the products each worker makes some columns.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from acoustic.gradients import Into
 from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
 from acoustic.node import VALUE, WORK, Node, Run, Shape
 from acoustic.playback import Playback
+from acoustic.steps import BoundBackward, ForwardStep, LateProducts, LateSum, Operands, Taken
 from acoustic.team import share_of
 
 RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
@@ -35,55 +36,6 @@ class Memory(Protocol):
 
 
 @dataclass
-class Operands:
-    """The arrays of a step's operands: computed values lie where they lie, leaves are looked up for each pass.
-
-    arrays: by position, None for what may not be read; leaves: position and node of the others.
-    """
-
-    arrays: list[Any]
-    leaves: list[tuple[int, Node]]
-
-    def resolve(self, inputs: Mapping[str, Any]) -> list[Any]:
-        for position, node in self.leaves:
-            self.arrays[position] = inputs[node.name] if node.is_input else node.value
-        return self.arrays
-
-    def forget(self) -> None:
-        """Let go of the leaves."""
-        for position, _ in self.leaves:
-            self.arrays[position] = None
-
-
-@dataclass
-class ForwardStep:
-    """A node with its operands and, by keyword, its buffers."""
-
-    node: Node
-    operands: Operands
-    buffers: dict[str, Any]
-
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        self.node.forward(run, *self.operands.resolve(inputs), **self.buffers)
-
-
-@dataclass
-class BoundBackward:
-    """A node's backward: its own gradient, the operands it may read, its value, its workspace, and where it adds."""
-
-    node: Node
-    gradient: Any
-    operands: Operands
-    value: Any
-    work: dict[str, Any]
-    into: Into
-
-    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        self.into.reset()
-        self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
-
-
-@dataclass
 class Worker:
     """One worker's share: its columns and its steps; inputs: its columns of what is fed, set for each pass."""
 
@@ -91,9 +43,10 @@ class Worker:
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
-    deferred: list[tuple[BackwardStep, BoundBackward]] = field(default_factory=list)
+    late: list[LateProducts | LateSum] = field(default_factory=list)
     forward_pass: Playback | None = None
     backward_pass: Playback | None = None
+    late_pass: Playback | None = None
     told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
@@ -245,9 +198,16 @@ class Program:
             shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
             return possible and id(getattr(step, "into", None)) not in told and step.node.repeats_calls(*shapes)
 
+        def repeats_late(step: LateProducts | LateSum) -> bool:
+            if isinstance(step, LateSum):
+                return possible
+            shapes = self.graph.operand_shapes(step.bound.node, self.layout.shapes)
+            return possible and step.bound.node.repeats_calls(*shapes)
+
         for worker in self.workers:
             worker.forward_pass = Playback(list(worker.forward.values()), repeats)
             worker.backward_pass = Playback(worker.backward, repeats)
+            worker.late_pass = Playback(worker.late, repeats_late)
 
     # ---- backward
 
@@ -269,11 +229,7 @@ class Program:
         after = before | touched
         for worker in self.workers:
             touched = set(after)
-            worker.deferred = [
-                (step, self._bind_backward(step, step.deferred, worker, touched, whole=True))
-                for step in together
-                if step.deferred
-            ]
+            worker.late = [self._late_products(step, worker, touched) for step in together if step.deferred]
         made_whole = {self.graph.operands[step.node.name][k].name for step in together for k in step.deferred}
         self.partials_wait = made_whole.isdisjoint(self.workers[-1].partial_gradients)
         self.num_together = len(first) + len(together)
@@ -290,10 +246,42 @@ class Program:
             for k in step.lone_columns
         ]
 
+        self._share_late_sums(together)
+        late = [step for worker in self.workers for step in worker.late]
+        taken = [one for step in late for one in (step.taken if isinstance(step, LateProducts) else [step.whole])]
+        self.taken_late = {one.parameter.name: one.parameter for one in taken}
+
+    def _late_products(self, step: BackwardStep, worker: Worker, touched: set[str]) -> LateProducts:
+        bound = self._bind_backward(step, step.deferred, worker, touched, whole=True)
+        parameters = {operand.name: operand for operand in self.graph.operands[step.node.name]}
+        taken = []
+        for name in step.finished_products:
+            gradient = self._gradient(name, None)
+            columns = share_of(worker.index, len(self.workers), gradient.shape[1])
+            taken.append(Taken(parameters[name], gradient, columns))
+        return LateProducts(bound, taken)
+
+    def _share_late_sums(self, together: Sequence[BackwardStep]) -> None:
+        """Give every worker some of the gradients to add up that are complete then, and that nobody reads any more."""
+        if not self.split or not self.partials_wait:
+            return
+        read = {k for step in together for k in ((step.node.name, j) for j in step.reads(step.deferred))}
+        names = {self.graph.operands[name][k].name for name, k in read if isinstance(k, int)}
+        names |= {parameter.name for parameter, _, _ in self.lone_columns}
+        partials = self.workers[-1].partial_gradients
+        finished = [name for step in together for name in step.finished if name in partials and name not in names]
+        parameters = {one.name: one for step in together for one in self.graph.operands[step.node.name]}
+        for k, name in enumerate(finished):
+            gradient = self._gradient(name, None)
+            whole = Taken(parameters[name], gradient, slice(0, gradient.shape[1]))
+            parts = [worker.partial_gradients[name] for worker in self.workers[1:]]
+            self.workers[k % len(self.workers)].late.append(LateSum(self.backend.kernels, whole, parts))
+
     def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
         """The bound steps, one of each worker, that make a step's products."""
         if step.deferred:
-            return [bound for worker in self.workers for other, bound in worker.deferred if other is step]
+            late = [one for worker in self.workers for one in worker.late if isinstance(one, LateProducts)]
+            return [one.bound for one in late if one.bound.node is step.node]
         return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
 
     def _bind_backward(
@@ -354,12 +342,13 @@ class Program:
 
         return lend
 
-    def add_partial_gradients(self) -> None:
-        """Add the later workers' gradients of what has no frames to the first one's."""
+    def add_partial_gradients(self, but: Collection[str] = ()) -> None:
+        """Add the later workers' gradients of what has no frames to the first one's, but for some names."""
         for worker in self.workers[1:]:
             for name, partial in worker.partial_gradients.items():
-                total = self._gradient(name, None)
-                self.backend.xp.add(total, partial, out=total)
+                if name not in but:
+                    total = self._gradient(name, None)
+                    self.backend.xp.add(total, partial, out=total)
 
     # ---- what to compute
 

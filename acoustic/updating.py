@@ -1,6 +1,6 @@
 """What takes the gradients of a backward pass: in the simplest form, or in those that save time, if it has them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from acoustic.gradients import Accumulation, Into
@@ -48,6 +48,13 @@ class Taker:
             self._on_gradient.take(node, slice(None))
         elif self._on_gradient is not None:
             self._on_gradient(node, gradient)
+
+    @property
+    def key(self) -> Hashable | None:
+        """What `part` and `take` depend on besides gradients, alike as long as they do alike; None: more than that."""
+        if self._part is None and not self._elsewhere:
+            return ()
+        return getattr(self._on_gradient, "key", None)
 
     def takes_parts(self, node: Node) -> bool:
         """Whether some columns of a parameter can be updated without the others."""

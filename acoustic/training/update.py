@@ -4,7 +4,7 @@ Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -143,7 +143,14 @@ class Updater:
 
     def take(self, node: Node, columns: slice) -> None:
         """Update some columns of a parameter whose gradient was added up where `accumulation` said."""
-        self.rule.take(node.value[:, columns], self._first_state(node)[:, columns])
+        self.rule.take(self._kernels, node.value[:, columns], self._first_state(node)[:, columns])
+
+    @property
+    def key(self) -> Hashable | None:
+        """What an update depends on besides gradient and state; None where that is more than stays for a while."""
+        if self.options.noise_deviation or not self.rule.repeats:
+            return None
+        return self, self._rate, self._momentum, self._num_frames
 
     def _first_state(self, node: Node) -> Any:
         return next(iter(self.state[node.name].values()))

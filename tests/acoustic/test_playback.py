@@ -10,8 +10,10 @@ from acoustic.engine import Engine
 from acoustic.kernels import CompiledKernels
 from acoustic.network import Network
 from acoustic.playback import Playback, Recording, Repeated
-from acoustic.program import Operands
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import AdaGrad, AdamW, Momentum, _loops
+from acoustic.training.update import Updater
 
 FRAMES = 96
 pytestmark = pytest.mark.skipif(
@@ -96,6 +98,40 @@ def test_repeated_passes_give_what_python_gives(kind, monkeypatch):
             np.testing.assert_allclose(gradient, right_gradients[name], rtol=1e-4, atol=2e-5)
 
 
+RULES = {
+    "momentum": Momentum(),
+    "nesterov": Momentum(nesterov=True),
+    "adagrad": AdaGrad(normalise=False),
+    "adamw": AdamW(),
+}
+
+
+def trained(rule, **options):
+    """Engine and parameters after some updates, the learning rate falling in between."""
+    net = network()
+    engine = Engine(net, net.criteria, threads=2)
+    settings = TrainingOptions(max_epochs=1, learning_rates_per_sample=0.1, minibatch_size=FRAMES, rule=rule, **options)
+    updater = Updater(net, settings)
+    for seed in range(8):
+        engine.forward(minibatch(seed), training=True)
+        updater.begin(0.01 if seed < 5 else 0.003, 0.9, FRAMES, (seed,))
+        engine.backward(on_gradient=updater)
+    return engine, [node.value for node in net.parameters() if node.needs_gradient]
+
+
+@pytest.mark.parametrize("options", [{}, {"l2_weight": 0.01}, {"noise_deviation": 0.01}, {"clipping_threshold": 0.01}])
+@pytest.mark.parametrize("rule", RULES)
+def test_repeated_updates_give_what_python_gives(rule, options, monkeypatch):
+    engine, found = trained(RULES[rule], **options)
+    parts = [part for worker in engine._program.workers for part in worker.late_pass.parts]
+    is_possible = rule != "adamw" and "noise_deviation" not in options
+    assert all(isinstance(part, Repeated) and bool(part._recording) == is_possible for part in parts)
+    monkeypatch.setattr(playback, "is_possible", lambda backend: False)
+    _, expected = trained(RULES[rule], **options)
+    for value, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, right, rtol=2e-4, atol=2e-5)
+
+
 def test_everything_but_dropout_is_repeated():
     for kind in NETWORKS:
         engine, _ = results(NETWORKS[kind]())
@@ -156,7 +192,10 @@ class Step:
 
     def __init__(self, work):
         self.work, self.count = work, 0
-        self.operands = Operands([], [])
+        self.stored = []
+
+    def forget(self):
+        pass
 
     def run(self, run, inputs):
         self.count += 1
@@ -219,6 +258,10 @@ def test_other_threads_are_not_written_down():
     assert len(recording._table) == 0
 
 
+NUMBERS = {"momentum": (0.5, 0.25), "regularised_momentum": (0.5, 0.25, 0.75, 0.5, 0.125, True)}
+NUMBERS |= {"adagrad": (0.5, 0.75, 0.5, 0.125)}
+
+
 def loops():
     """Name of a call -> arrays for it."""
     rng = np.random.default_rng(3)
@@ -233,6 +276,9 @@ def loops():
     by_name |= {f"bias_{name}_gradient": (array(6, 5), array(6, 5), array(5)) for name in ("sigmoid", "tanh", "relu")}
     by_name |= {name: (array(6, 5),) for name in ("softmax", "log_softmax")}
     by_name |= {"scale": (array(30), array(1)), "normalise": (array(6, 5), array(5), array(5))}
+    by_name |= {name: (array(30), array(30), np.abs(array(30))) for name in NUMBERS} | {
+        "subtract": (array(30), array(30))
+    }
     by_name |= {"sum_frames": (array(6, 5), array(5))}
     by_name |= {name: (labels, array(6, 5)) for name in ("cross_entropy_softmax", "count_errors")}
     by_name |= {"cross_entropy_softmax_error": (labels, array(6, 5), array(6, 5))}
@@ -248,10 +294,11 @@ def test_every_loop_is_here():
 @pytest.mark.parametrize("name", loops())
 def test_a_call_by_address_does_what_the_loop_does(name):
     arrays, expected = loops()[name], loops()[name]
-    answer = getattr(_kernels, name)(*expected)
+    numbers = [np.float32(number) for number in NUMBERS.get(name, ())]
+    answer = getattr(_kernels, name, getattr(_loops, name, None))(*expected, *numbers)
     result = [] if answer is None else [np.zeros(1, np.float32)]
     with Recording({}) as recording:
-        recording.call(name, *arrays, *result)
+        assert recording.call_with(name, [*arrays, *result], numbers)
     for array, right in zip(arrays, expected):
         np.testing.assert_allclose(array, right, rtol=1e-6, atol=1e-7)
     if result:

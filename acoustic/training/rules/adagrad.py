@@ -19,6 +19,7 @@ class AdaGrad(Rule):
     names: ClassVar = ("AdaGrad",)
     keys: ClassVar = {"normalise": ("normWithAveMultiplier", "bool")}
     state: ClassVar = {"squares": 0.0}
+    repeats: ClassVar = True
     by_columns: ClassVar = True
 
     normalise: bool = True

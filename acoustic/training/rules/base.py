@@ -36,6 +36,7 @@ class Rule:
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
+    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/playback.py
     by_columns: ClassVar[bool] = False  # it has update_columns
 
     @property
@@ -74,7 +75,7 @@ class Rule:
         """
         return None
 
-    def take(self, weight: Any, state: Any) -> None:
+    def take(self, kernels: Any, weight: Any, state: Any) -> None:
         """Change the weight by the first matrix of the state, which has the gradient in it."""
         raise NotImplementedError
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from acoustic import _kernels
 from acoustic.kernels import CompiledKernels, flat, frames, share_elements
+from acoustic.playback import current
 from acoustic.team import Team
 from acoustic.training.rules import _loops
 from acoustic.training.rules.arrays import SALT, ArrayRules
@@ -66,6 +67,12 @@ class CompiledRules(ArrayRules):
             count,
             lambda part: _loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
         )
+
+    def subtract(self, weight: Any, change: Any) -> None:
+        if current() is None:
+            weight -= change
+        else:
+            share_elements(None, _loops.subtract, [weight, change])
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

@@ -16,6 +16,7 @@ class Momentum(Rule):
     state: ClassVar = {"velocity": 0.0}
     by_columns: ClassVar = True
     uses_momentum: ClassVar = True
+    repeats: ClassVar = True
 
     nesterov: bool = False
 
@@ -32,5 +33,5 @@ class Momentum(Rule):
     def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
         return None if self.nesterov else ((1 - momentum) * rate, momentum)
 
-    def take(self, weight: Any, state: Any) -> None:
-        weight -= state
+    def take(self, kernels: Any, weight: Any, state: Any) -> None:
+        kernels.subtract(weight, state)
