@@ -10,7 +10,11 @@ INITIALISATIONS = ("uniform", "gaussian", "fixedValue", "fromFile", "zero")
 
 @register_node("InputValue", "Input", "SparseInputValue", "SparseInput")
 class InputValue(Node):
-    """Features or labels: (rows, T), one column per frame, fed by the caller; sparse names mean the same."""
+    """Features or labels: (rows, T), one column per frame, fed by the caller.
+
+    Sparse names mean the same: words stay numbers where the reader gives them so (Indicators) and all that use them
+    can take them so, whatever the input is called.
+    """
 
     options = (
         Option("rows", int, positional=True),
