@@ -30,11 +30,12 @@ class Marks:
 
     @classmethod
     def of_layout(cls, layout: Any) -> "Marks":
-        """Of a SequenceLayout; what goes on in another minibatch ends here, and begins there anew."""
-        frames = ~layout.gaps
+        """Of a SequenceLayout, context aside; what goes on in another minibatch ends here, and begins there anew."""
+        frames, kept = ~layout.gaps, layout.num_kept
         starts, ends = layout.starts.copy(), layout.ends.copy()
+        frames[kept:] = ends[kept:] = False
         starts[0] |= frames[0]
-        ends[-1] |= frames[-1]
+        ends[kept - 1] |= frames[kept - 1]
         return cls(starts, ends, frames)
 
 

@@ -1,5 +1,6 @@
 """CRF and SequenceDecoder against all paths written out, plain and compiled, on ragged sequences and with loops."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -43,8 +44,9 @@ LAYOUTS = [
     layout_of([3], [1], [4]),
     layout_of([2, 1, 3], [5, 1], [1]),
     layout_of([-3, 2], [1, -4], [5]),
+    replace(layout_of([6], [2, -4], [3]), num_context=2),
 ]
-layouts = pytest.mark.parametrize("layout", LAYOUTS, ids=["one", "ragged", "in rows", "parts"])
+layouts = pytest.mark.parametrize("layout", LAYOUTS, ids=["one", "ragged", "in rows", "parts", "context"])
 
 
 def pieces(layout):
@@ -52,7 +54,7 @@ def pieces(layout):
     found = []
     for slot in range(layout.num_sequences):
         for step in range(layout.num_steps):
-            if not layout.gaps[step, slot]:
+            if not layout.gaps[step, slot] and step < layout.num_kept:
                 if step == 0 or layout.starts[step, slot]:
                     found.append([])
                 found[-1].append(step * layout.num_sequences + slot)
