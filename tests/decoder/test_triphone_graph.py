@@ -269,6 +269,14 @@ def test_silences_at_the_ends_of_pronunciations_are_taken_off():
     assert least_paths(marked.acceptor, 2, 40) == least_paths(plain.acceptor, 2, 40)
 
 
+def test_of_pronunciations_that_become_alike_the_likelier_counts():
+    entries = [Pronunciation("X", None, 0.5, ("a", "b", "sp")), Pronunciation("X", None, 0.25, ("a", "b", "sil"))]
+    models = PhoneModels({**STATES, **SILENCE})
+    graph = build_triphone_graph(models, [*MARK_ENTRIES, *entries], unigrams({"X": -1.0}), GraphOptions())
+    costs = {cost for labels, cost in least_paths(graph.acceptor, 1, 40).items() if "X" in labels}
+    assert costs == {floor_cost(-1.0) + grid(-math.log(0.5)) + floor_cost(-0.5)}
+
+
 def test_word_that_is_silence_keeps_it():
     assert ("Q",) in words_of(build([("X", "a b"), ("Q", "sil")]))
 
