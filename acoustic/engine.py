@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acoustic.blas import one_thread, products_by
-from acoustic.graph import build_graph, indicator_inputs, mixes_gaps
+from acoustic.feed import Feed
+from acoustic.graph import build_graph
 from acoustic.layout import Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
-from acoustic.program import RUN, Program, Worker
+from acoustic.program import Program, Worker
 from acoustic.scheduler import Schedule
-from acoustic.sequences import Sequences
 from acoustic.updating import Taker
-from readers.errors import ModelError, ShapeError
-from readers.indicators import Indicators
+from readers.errors import ModelError
 
 if TYPE_CHECKING:
     from readers.sequences import SequenceLayout
@@ -60,9 +59,8 @@ class Engine:
         self.roots = list(dict.fromkeys(roots))
         self.sharing = share_buffers and not asynchronous  # what is alive together depends on the order
         self.graph = build_graph(network, self.roots, fusion)
-        self.inputs = [node.name for node in self.graph.order if node.is_input]
-        self._indicators = indicator_inputs(self.graph)
-        self._stored = [node for node in self.graph.order if node.is_stored]
+        self._feed = Feed(network, self.graph, self.roots)
+        self.inputs = self._feed.names
         self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
         self.max_workers = 1 if asynchronous or not self.graph.splits_frames() else num_threads
@@ -74,14 +72,7 @@ class Engine:
         self._slabs: list[Any] = []
         self._values: dict[Hashable, Any] = {}  # of what depends on no input
         self._gradients: dict[str, Any] = {}  # of what has no frames: parameters, mostly
-        self._inputs: dict[str, Any] = {}
-        self._clock = 0
-        self._time: dict[Hashable, int] = {}  # when a value was last given or computed
-        self._seen: dict[str, int] = {}  # a stored node's stamp when it was last looked at
         self._owner: dict[int, Key] = {}  # what lies in each slab now
-        self._run = Run(self.backend)
-        self._sequences, self._had_layout = Sequences(self.backend.xp), False
-        self._mixers: list[Node] | None = None  # nodes that columns without a frame would spoil; None: not looked yet
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
 
@@ -122,24 +113,20 @@ class Engine:
         criterion = (criterion or self._criterion) if training else None
         if training and criterion is None:
             raise ModelError(f"roots {', '.join(self.roots)}: none is a criterion; expected one for a training pass")
-        self._clock += 1
         self._differentiable = None
-        self._take_inputs(matrices or {})
-        self._take_run(training, dropout_rate, seed)
-        self._take_sequences(layout)
-        self._look_at_stored()
+        self._feed.begin(matrices or {}, training, dropout_rate, seed, layout)
         program = self._program_for(criterion)
         try:
             self._evaluate(program)
         except BaseException:
             self._owner.clear()  # nobody knows what lies where
-            self._sequences.forget()
+            self._feed.sequences.forget()
             raise
         self._differentiable = criterion
 
     def _evaluate(self, program: Program) -> None:
         """Compute what is due."""
-        if not program.alone and all(self._time[name] == self._clock for name in self.inputs):
+        if not program.alone and self._feed.all_new:
             together = program.together  # everything is new, which is how training goes
             self._owner.update(program.owners_after_forward)
         else:
@@ -154,16 +141,16 @@ class Engine:
                 self._forward_branches(program, shared, self._executor)
             program.add_parts(shared)
             for name in together[len(shared) :]:
-                program.after[name].run(self._run, self._inputs)
-            self._time.update(dict.fromkeys(together, self._clock))
+                program.after[name].run(self._feed.run, self._feed.inputs)
+            self._feed.computed(together)
 
     def _forward_alone(self, program: Program) -> list[str]:
         """Compute what is due of the nodes that depend on no input; returns the names of the others that are due."""
-        due = program.due(self._time, self._owner)
+        due = program.due(self._feed.time, self._owner)
         for name in due:
             if name in program.alone:
-                program.alone[name].run(self._run, self._inputs)
-                self._time[name] = self._clock
+                program.alone[name].run(self._feed.run, self._feed.inputs)
+                self._feed.computed([name])
             self._owner.update(program.writes(name))
         return [name for name in due if name not in program.alone]
 
@@ -181,14 +168,14 @@ class Engine:
         operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
         steps = program.workers[0].forward
         with one_thread:
-            Schedule(names, operands, lambda name: steps[name].run(self._run, self._inputs), executor).run()
+            Schedule(names, operands, lambda name: steps[name].run(self._feed.run, self._feed.inputs), executor).run()
 
     def _run_of(self, worker: Worker) -> Run:
         if not worker.columns.start:
-            return self._run
-        if worker.told is None or worker.told[0] is not self._run:
-            worker.told = self._run, replace(self._run, first_column=worker.columns.start)
-        worker.told[1].sequences = self._run.sequences
+            return self._feed.run
+        if worker.told is None or worker.told[0] is not self._feed.run:
+            worker.told = self._feed.run, replace(self._feed.run, first_column=worker.columns.start)
+        worker.told[1].sequences = self._feed.run.sequences
         return worker.told[1]
 
     def _each_worker(self, program: Program, work: Callable[[int], None]) -> None:
@@ -196,67 +183,6 @@ class Engine:
             self.backend.team.run(work, len(program.workers))
         else:
             work(0)
-
-    def _take_inputs(self, matrices: Mapping[str, Any]) -> None:
-        for name in self.inputs:
-            if name in matrices:
-                matrix = matrices[name]
-                rows = self.network.shapes[name].rows
-                if matrix.ndim != 2 or matrix.shape[0] != rows:
-                    found = "x".join(map(str, matrix.shape))
-                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {found}; expected {rows}x*")
-                sparse = name in self._indicators and isinstance(matrix, Indicators)
-                self._inputs[name] = matrix if sparse else self.backend.asarray(matrix)
-                self._time[name] = self._clock
-            elif name not in self._inputs:
-                raise ModelError(f"{self.network[name].where}: has no value; fed: {', '.join(matrices) or 'nothing'}")
-        columns = {name: self._inputs[name].shape[1] for name in self.inputs}
-        if len(set(columns.values())) > 1:
-            found = ", ".join(f"{name} has {count}" for name, count in columns.items())
-            raise ShapeError(f"inputs: {found} columns; expected one number of frames")
-        if 0 in columns.values():
-            raise ShapeError(f"inputs: {', '.join(columns)} have 0 columns; expected at least one frame")
-
-    def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int]) -> None:
-        if not 0 <= dropout_rate < 1:
-            raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
-        told = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
-        if told != (self._run.training, self._run.dropout_rate, self._run.seed):
-            self._time[RUN] = self._clock
-            self._run = Run(self.backend, *told)
-        self._run.sequences = None
-
-    def _take_sequences(self, layout: "SequenceLayout | None") -> None:
-        """Take up how the columns hold sequences: with a layout, or after one, nothing computed before holds."""
-        if layout is not None:
-            if not self.inputs:
-                raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
-            self._sequences.begin(layout, self._inputs[self.inputs[0]].shape[1])
-            self._check_gaps()
-            self._run.sequences = self._sequences
-        if layout is not None or self._had_layout:
-            self._time.update(dict.fromkeys(self.inputs, self._clock))
-        self._had_layout = layout is not None
-
-    def _check_gaps(self) -> None:
-        """Raise ModelError when the minibatch has columns without a frame and a node would mix them with the others."""
-        if self._sequences.gaps is None:
-            return
-        if self._mixers is None:
-            self._mixers = [node for node in self.graph.order if mixes_gaps(self.graph, node)]
-        if self._mixers:
-            raise ModelError(
-                f"{self._mixers[0].where}: mixes the frames of a minibatch that has columns without a frame; expected "
-                "sequences of one length, or one at a time"
-            )
-
-    def _look_at_stored(self) -> None:
-        for node in self._stored:
-            if node.value is None:
-                raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-            if self._seen.get(node.name) != node.stamp:
-                self._seen[node.name] = node.stamp
-                self._time[node.name] = self._clock
 
     # ---- backward
 
@@ -296,10 +222,10 @@ class Engine:
         else:
             with self._products():
                 for bound, step in zip(program.workers[0].backward, program.steps):
-                    bound.run(self._run, self._inputs)
+                    bound.run(self._feed.run, self._feed.inputs)
                     finish(step.finished)
         for bound, step in zip(program.last, program.steps[program.num_together :]):
-            bound.run(self._run, self._inputs)
+            bound.run(self._feed.run, self._feed.inputs)
             finish(step.finished)
         if on_gradient is not None:
             self._take_up_statistics(program)
@@ -308,14 +234,14 @@ class Engine:
         for node, work in program.statistics:
             operands = self.graph.operands[node.name]
             stored = [operand.value if operand.is_stored else None for operand in operands]
-            for k, value in node.updated_statistics(self._run, stored, work, program.columns).items():
+            for k, value in node.updated_statistics(self._feed.run, stored, work, program.columns).items():
                 operands[k].value[...] = value
                 operands[k].touch()
 
     def _backward_split(self, program: Program, finish: Callable[[Iterable[str]], None], taker: Taker) -> None:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
-            bound.run(self._run, self._inputs)
+            bound.run(self._feed.run, self._feed.inputs)
         phases = [partial(self._backward_part, program), partial(self._late_part, program, taker)]
         if not program.partials_wait:
             phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
@@ -331,7 +257,7 @@ class Engine:
                     finish([name])
 
     def _late_part(self, program: Program, taker: Taker, index: int) -> None:
-        program.workers[index].late_pass.run((self._run, taker), self._inputs, taker.key)
+        program.workers[index].late_pass.run((self._feed.run, taker), self._feed.inputs, taker.key)
 
     def _backward_part(self, program: Program, index: int) -> None:
         worker = program.workers[index]
@@ -353,18 +279,18 @@ class Engine:
     def value(self, name: str) -> Any:
         """The value of a root, or of any node that still has one; overwritten by the next pass.  Raises ModelError."""
         node = self.network[name]
-        if name in self._inputs:
-            return self.backend.asarray(self._inputs[name])
+        if name in self._feed.inputs:
+            return self.backend.asarray(self._feed.inputs[name])
         if node.is_stored and node.value is not None:
             return node.value
         program = self._program
-        if program is not None and name in self._time and program.holds(self._owner, name):
+        if program is not None and name in self._feed.time and program.holds(self._owner, name):
             return program.values[name]
         raise ModelError(f"{node.where}: its value is not kept; expected one of the roots {', '.join(self.roots)}")
 
     def reorder(self, slots: Sequence[int]) -> None:
         """Let slot s of the next minibatch's layout go on with the sequence that slot slots[s] held in the last."""
-        self._sequences.reorder(np.asarray(slots))
+        self._feed.sequences.reorder(np.asarray(slots))
 
     def allocated(self) -> int:
         """Bytes of the buffers whose size depends on the number of columns."""
@@ -374,7 +300,7 @@ class Engine:
 
     def _program_for(self, criterion: str | None) -> Program:
         """The program for the inputs' number of columns, with the gradients of `criterion` or without any."""
-        columns = next((matrix.shape[1] for matrix in self._inputs.values()), None)
+        columns = next((matrix.shape[1] for matrix in self._feed.inputs.values()), None)
         key = (columns, criterion)
         program = self._programs.get(key)
         if program is None:
@@ -393,9 +319,9 @@ class Engine:
             self._program = program
         for worker in program.workers:
             worker.inputs = (
-                {name: matrix[:, worker.columns] for name, matrix in self._inputs.items()}
+                {name: matrix[:, worker.columns] for name, matrix in self._feed.inputs.items()}
                 if program.split
-                else self._inputs
+                else self._feed.inputs
             )
         return program
 
