@@ -30,6 +30,7 @@ from readers.text import is_count, is_number, quote_name, read_lines, split_fiel
 
 TOLERANCE = 0.01  # files hold few digits: probabilities may miss 1 by this much
 MAX_STATES = 1000  # of a model; more is a damaged file
+LONG_LINE = 60  # characters
 BASE_KINDS = (
     *("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "MFCC", "FBANK", "MELSPEC"),
     *("USER", "DISCRETE", "PLP", "ANON"),
@@ -71,9 +72,13 @@ class _Parser:
         self.tokens: list[str] = []
         self.lines: list[int] = []
         for number, line in enumerate(read_lines(path), 1):
-            plain = not any(mark in line for mark in "<>\"'~")
-            found = line.split() if plain else _TOKEN.findall(line)
-            self.tokens += [f"<{t[1:-1].upper()}>" if t[0] == "<" else t for t in found]
+            if any(mark in line for mark in "<>\"'~"):
+                found = [f"<{t[1:-1].upper()}>" if t[0] == "<" else t for t in _TOKEN.findall(line)]
+            elif len(line) > LONG_LINE:  # of numbers: one token until they are wanted, for large sets
+                found = [line.strip()] if line.strip() else []
+            else:
+                found = line.split()
+            self.tokens += found
             self.lines += [number] * len(found)
         self.tokens.append("")  # the end
         self.lines.append(self.lines[-1] if self.lines else 1)
@@ -113,22 +118,25 @@ class _Parser:
         return float(self.take())
 
     def numbers(self, count: int, what: str) -> np.ndarray:
-        """(count,) f8.  What is there is counted before anything is allocated."""
-        if self.at + count >= len(self.tokens):
-            raise self.fault(f"{what}: {len(self.tokens) - 1 - self.at} values to the end of the file", f"{count}")
-        begin, end = self.at, self.at + count
+        """(count,) f8, from as many tokens and lines as it takes; nothing is allocated for what is not there."""
+        fields: list[str] = []
+        while len(fields) < count:
+            token = self.next
+            if not token or token[0] in "<>~\"'":
+                raise self.fault(f"{what}: {self.shown()} as value {len(fields) + 1}", f"{count} numbers")
+            fields += token.split()
+            self.at += 1
+        if len(fields) > count:  # the rest of the line is for someone else
+            self.at -= 1
+            self.tokens[self.at] = " ".join(fields[count:])
         try:
-            values = np.array(self.tokens[begin:end], dtype=np.float64)
+            values = np.array(fields[:count], dtype=np.float64)
         except ValueError:
             values = None
         if values is None or not np.all(np.isfinite(values)):
-            self.at = next(i for i in range(begin, end) if not self._is_value(i))
-            raise self.fault(f"{what}: {self.shown()} as value {self.at - begin + 1}", f"{count} numbers")
-        self.at = end
+            at = next(i for i, field in enumerate(fields) if not is_number(field) or not np.isfinite(float(field)))
+            raise self.fault(f"{what}: {fields[at][:40]!r} as value {at + 1}", f"{count} numbers", self.at - 1)
         return values
-
-    def _is_value(self, at: int) -> bool:
-        return is_number(self.tokens[at]) and bool(np.isfinite(float(self.tokens[at])))
 
     def name(self, kind: str) -> str:
         token = self.next

@@ -127,7 +127,7 @@ def test_file_without_a_name_is_a_model_named_like_it(tmp_path):
         ("<DIAGC>", "<FULLC>", "option <FULLC>, which is not supported; expected <DIAGC>"),
         ("<Mean> 2\n 3 4", "<Mean> 3\n 3 4", r":11: <MEAN>: '<VARIANCE>' as value 3; expected 3 numbers"),
         ("<Mean> 2\n 3 4", "<Mean> 2\n 3 nan", r":10: <MEAN>: 'nan' as value 2; expected 2 numbers"),
-        ("<Mean> 2\n 3 4", "<Mean> 999999999999\n 3 4", "<MEAN>: .* values to the end of the file; expected 9999999"),
+        ("<Mean> 2\n 3 4", "<Mean> 999999999999\n 3 4", "<MEAN>: '<VARIANCE>' as value 3; expected 999999999999"),
         ("<Mean> 2\n 3 4", "<Mean> 1\n 3", "a mean of 1 values with a variance of 2; expected as many"),
         ("<Variance> 2\n 1 1", "<Variance> 2\n 1 0", "variance 0; expected variances above 0"),
         ("2.5e-1", "0.5", "weights that sum to 1.2500; expected weights of at least 0 that sum to 1"),
@@ -310,3 +310,14 @@ def test_hmm_list_faults(tmp_path, text, message):
     (tmp_path / "list").write_text(text)
     with pytest.raises(FormatError, match=message):
         read_hmm_list(tmp_path / "list")
+
+
+def test_values_may_stand_on_any_lines(tmp_path):
+    text = "<BEGINHMM><NUMSTATES> 3 <STATE> 2 <MEAN> 30 {} <VARIANCE> 30\n{}\n<TRANSP> 3 0 1 0 0 0.5 0.5 0 0 0 <ENDHMM>"
+    numbers = [str(i / 8) for i in range(1, 31)]
+    (tmp_path / "a").write_text(text.format("\n".join(numbers), " ".join(numbers)))
+    component = read_mmf(tmp_path / "a").hmms["a"].states[0].streams[0].components[0]
+    assert component.mean.values.tolist() == component.variance.values.tolist() == [float(n) for n in numbers]
+    (tmp_path / "b").write_text(text.format("\n".join(numbers), " ".join([*numbers, "7.0"])))
+    with pytest.raises(FormatError, match=r"b:31: '7.0'; expected <TRANSP>"):
+        read_mmf(tmp_path / "b")
