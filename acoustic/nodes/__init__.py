@@ -28,7 +28,7 @@ from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 
 # Names that descriptions may use and that are refused by name, and what each is for.
 NOT_BUILT = (
-    dict.fromkeys(("StrideTimes", "LSTM"), "recurrent networks")
+    {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as one node, of which LSTM(x, dim) of NDL makes several"}
     | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
     | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")

@@ -50,6 +50,12 @@ class LookupTable(Node):
             else:
                 into.add_product(0, stacked(grad, rows), stacked(run.backend.asarray(x), words).T)
 
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        e, x = inputs
+        (dim, words), rows = graph.shapes[e], graph.shapes[x].rows
+        vectors = graph.add("MatMul", graph.reshape(x, [-1, words]), e)
+        return graph.reshape(vectors, [-1, rows // words * dim])
+
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (e, x), (de, dx) = inputs, tangents
         words = e.shape[1]

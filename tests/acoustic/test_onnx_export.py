@@ -83,7 +83,7 @@ def test_types_without_a_form_are_few_and_refused_by_name():
     }
     assert without <= CRITERIA | {
         *("SumElements", "MatrixL1Reg", "MatrixL2Reg", "CosDistance", "CosDistanceWithNegativeSamples"),
-        *("GMMLogLikelihood", "KhatriRaoProduct", "LookupTable", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
+        *("GMMLogLikelihood", "KhatriRaoProduct", "ClassBasedCrossEntropyWithSoftmax", "PairNetwork"),
         *("CRF", "SequenceDecoder"),
     }
     network = Network()

@@ -29,8 +29,9 @@ SCRIPTS = {
 }
 
 
-def compare(network, name, num_frames):
-    x = np.asfortranarray(np.random.default_rng(1).standard_normal((4, num_frames)).astype(np.float32))
+def compare(network, name, num_frames, x=None):
+    if x is None:
+        x = np.asfortranarray(np.random.default_rng(1).standard_normal((4, num_frames)).astype(np.float32))
     (given,) = network.features or ["x"]
     engine = Engine(network, [name])
     engine.forward({given: x}, layout=SequenceLayout.of_lengths([num_frames]))
@@ -51,6 +52,14 @@ def test_a_network_of_the_builder_with_statistics():
         network.set_value(name, np.full(tuple(network.shapes[name]), 0.4, np.float32))
     randomise(network)
     compare(network, "ScaledLogLikelihood", 7)
+
+
+def test_words_are_looked_up():
+    network = randomise(LstmOptions((12, 5, 6, 3), recurrent_layers=(2,), words=3).build("float", "cpu", 0))
+    x = np.zeros((12, 7), np.float32)
+    words = np.random.default_rng(0).integers([[0], [4], [8]], [[4], [8], [12]], (3, 7))
+    x[words, np.arange(7)] = 1
+    compare(network, "outputs", 7, np.asfortranarray(x))
 
 
 def test_what_has_no_form_in_a_loop_is_named():
