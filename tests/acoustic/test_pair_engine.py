@@ -5,6 +5,7 @@ import pytest
 
 from acoustic.engine import Engine
 from acoustic.gradient_check import check_gradients
+from acoustic.layout import gradient_of, lay_out
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
 from acoustic.onnx_export import to_onnx
@@ -45,7 +46,8 @@ def build(context=True, precision="double"):
     if context:
         projected = network.add("Times", "projected", parameter(network, "P", SIZE, SIZE), encoded)
         every = network.add("PairNetwork", "every", projected, steps="all")
-        top = network.add("Plus", "both", top, every).name
+        # The gradient of its first operand waits until all of the other's are done.
+        top = network.add("Plus", "both", every, network.add("Tanh", "squashed", top)).name
     z = network.add("Times", "z", parameter(network, "V", TARGETS, SIZE), top)
     network.criteria.append(network.add("CrossEntropyWithSoftmax", "J", "labels", z).name)
     network.validate()
@@ -159,18 +161,44 @@ def test_the_decoder_begins_where_the_encoder_ends():
             np.testing.assert_allclose(value[:, where], state, rtol=1e-12, atol=1e-12)
 
 
-def test_values_are_new_in_every_pass():
+@pytest.mark.parametrize("share_buffers", [True, False])
+def test_values_are_new_in_every_pass(share_buffers):
     network = build(precision="float")
-    engine = PairEngine(network, ["J"])
+    # Something that depends on no input, and so is not computed again.
+    network.add("Times", "twice", network.add("Plus", "PP", "P", "P"), "encoded")
+    network.add("PairNetwork", "more", "twice")
+    network.add("Times", "PPP", network.add("Times", "PQ", parameter(network, "Q", SIZE, SIZE), "Q"), "more")
+    network.add("SquareError", "K", "PPP", "decoded")
+    network.add("Plus", "L", "J", "K")
+    engine = PairEngine(network, ["L"], share_buffers=share_buffers)
     found = []
-    for seed in (0, 1, 0):
-        matrices, layout, _ = examples(*RAGGED, seed=seed)
-        for training in (False, True):
+    for training in (False, True):
+        for seed in (0, 1, 0):
+            matrices, layout, _ = examples(*RAGGED, seed=seed)
             engine.forward(matrices, training=training, layout=layout)
-            found.append(engine.value("J").item())
+            found.append(engine.value("L").item())
             if training:
                 engine.backward()
-    assert found[0] == found[1] == found[4] == found[5] != found[2] == found[3]
+    assert found[0] == found[2] == found[3] == found[5] != found[1] == found[4]
+
+
+def test_nothing_takes_the_place_of_a_gradient_that_waits():
+    """What comes back to a PairNetwork is taken when all its users have been, and other gradients come in between."""
+    network = build()
+    others = "decoded"
+    for k in range(8):
+        branch = network.add("Times", f"t{k}", parameter(network, f"A{k}", SIZE, SIZE), "decoded")
+        others = network.add("Plus", f"p{k}", branch, others)
+    total = network.add("Plus", "total", "every", others)
+    network.add("SquareError", "K", total, network.add("Times", "U", parameter(network, "A", SIZE, TARGETS), "words"))
+    graph = Engine(network, ["K"]).graph
+    (criterion,) = (node for node in graph.order if node.name == "K")
+    layout = lay_out(graph, ["K"], 12, criterion, sharing=True, split=False)
+    key, slab = gradient_of("every"), layout.plan.slab
+    position = next(k for k, step in enumerate(layout.backward) if step.node.name == "every")
+    begin, end = layout.start[key], len(layout.forward) + position
+    assert end - begin > 3
+    assert [k for k in slab if slab[k] == slab[key] and begin < layout.start[k] <= end] == []
 
 
 def test_a_frozen_encoder_learns_nothing():
@@ -207,7 +235,7 @@ def test_networks_without_a_pair_have_the_usual_engine():
 def test_what_cannot_be_is_refused():
     network = build()
     matrices, layout, _ = examples(*RAGGED)
-    with pytest.raises(ModelError, match=r"node 'begin' \(PairNetwork\): takes the values of another network; exp"):
+    with pytest.raises(ModelError, match=r"node 'every' \(PairNetwork\): takes the values of another network; exp"):
         Engine(network, ["J"]).forward({**matrices}, layout=layout.target)
     with pytest.raises(ModelError, match="no pairs of sequences"):
         PairEngine(network, ["J"]).forward(matrices, layout=layout.target)
@@ -243,5 +271,5 @@ def test_an_operand_without_frames_is_refused():
 
 def test_a_pair_has_no_form_in_onnx():
     pytest.importorskip("onnx")
-    with pytest.raises(ModelError, match=r"node 'begin' \(PairNetwork\): has no form in ONNX"):
+    with pytest.raises(ModelError, match=r"node 'every' \(PairNetwork\): has no form in ONNX"):
         to_onnx(build(), ["z"])
