@@ -28,7 +28,7 @@ def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> Non
         values = [next(iter(row[part].values())) for row in history]
         below.plot(epochs, values, marker="o", markersize=3, color=colour, linewidth=1, label=label)
     below.set_yscale("log")
-    below.set_ylabel("cross entropy of a word")
+    below.set_ylabel("criterion of a word")
     below.set_xlabel("epoch")
     below.legend()
     for axes in (above, below):

@@ -23,6 +23,7 @@ NETWORKS = {
     "lstm": "the book's LSTM of 300 cells",
     "window": "the same without memory",
     "blstm": "two LSTMs of 150 cells, one from each end",
+    "crf": "the LSTM below a conditional random field",
 }
 
 

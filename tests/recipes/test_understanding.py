@@ -166,6 +166,7 @@ def test_configuration_is_the_books():
     assert (builder.text("rnnType"), builder.int("recurrentLayer"), builder.int("lookupTableOrder")) == ("LSTM", 2, 3)
     assert (sgd.int("minibatchSize"), sgd.float("learningRatesPerSample")) == (10, 0.1)
     assert sgd.text("gradUpdateType") == "AdaGrad"
+    assert config.block("BLSTM").block("SGD").int("minibatchSize") == 100  # whole queries
     assert (reader.text("wordContext"), reader.int("nbruttsineachrecurrentiter")) == ("0:1:2", 10)
 
 
@@ -177,7 +178,7 @@ def test_names_of_networks(text, names):
 
 
 def test_an_unknown_network_is_refused():
-    with pytest.raises(ConfigError, match="--networks gru; expected all, or some of lstm,window,blstm"):
+    with pytest.raises(ConfigError, match="--networks gru; expected all, or some of lstm,window,blstm,crf"):
         parse_networks("lstm,gru")
 
 
@@ -218,6 +219,17 @@ def test_recipe_tags_and_resumes(small, tmp_path, capsys):
     again = capsys.readouterr().out
     assert again.count("done before") == 5
     assert again.splitlines()[-1] == printed[-1]
+
+
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"lstm"}))
+def test_the_other_networks_train_and_tag(small, monkeypatch, tmp_path, capsys, name):
+    monkeypatch.setattr(queries, "NUM_QUERIES", {"train": 40, "dev": 5, "test": 6})
+    assert main([*small, "--networks", name, "--set", "SGD=[maxEpochs=1]"]) == 0
+    assert re.search(
+        rf"F1 [\d.]+% \(test, 6 queries, 12 phrases, {name} after 1 of 1 epochs\)$", capsys.readouterr().out
+    )
+    tags = (tmp_path / "exp" / name / "test.tags.txt").read_text().split()
+    assert set(tags) <= set((tmp_path / "exp" / "data" / "output.txt").read_text().split())
 
 
 def test_recipe_takes_a_users_queries(small, tmp_path, capsys):
