@@ -158,6 +158,7 @@ class Validation:
                         prefix + one: dim for one, dim in reader.streams.items()
                     },
                     places=lambda reader=reader, prefix=prefix: {prefix + one: at for one, at in reader.where.items()},
+                    num_words_and_classes=reader.num_words_and_classes,
                 )
                 with self.findings.catch():
                     check_inputs(SimpleNamespace(inputs=[name], network=network), given, f"{command}.{title}")

@@ -31,7 +31,7 @@ class ReaderFigures:
 
     streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
     files: of features; unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used;
-    period: 100 ns ticks per frame.
+    period: 100 ns ticks per frame; num_words_and_classes: of the vocabulary that labels of classes are from.
     """
 
     streams: dict[str, int] = field(default_factory=dict)
@@ -42,6 +42,7 @@ class ReaderFigures:
     num_frames: int = 0
     period: int = 0
     unit: str = "utterances"
+    num_words_and_classes: tuple[int, int] | None = None
 
     def dims(self) -> dict[str, int]:
         return self.streams
@@ -89,6 +90,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         places = reader.places() if hasattr(reader, "places") else {}
         period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
         figures = ReaderFigures(reader.dims(), places, period=period, unit=unit)
+        figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
         if reader.unit == "records":  # all of them were read when it was opened
             figures.num_usable = figures.num_frames = reader.num_frames
             return figures

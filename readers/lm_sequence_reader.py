@@ -65,6 +65,8 @@ class LMSequenceReader(SentenceReader):
         ids, lengths, keys = self._read(config, inner, words)
         names = input_names(inner.name, "features" if features is None else features.name, output)
         table = class_table(words) if mode == "class" else None
+        if table is not None:
+            self.num_words_and_classes = len(words), words[-1].word_class + 1
         streams = [
             WordStream(names, ids[:1], len(words), inner.where()),
             WordStream((output,), ids[1:], len(words), outer.where(), table),

@@ -124,6 +124,7 @@ class SentenceReader(Reader):
     input_words: Sequence[str] = ()
     output_words: Sequence[str] = ()
     begin = end = ""
+    num_words_and_classes: tuple[int, int] | None = None  # of a vocabulary in classes, where labels say so
 
     def take(
         self,

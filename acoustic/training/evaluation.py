@@ -69,6 +69,21 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
             raise ShapeError(
                 f"{place}{title}: {name} has dimension {dims[name]}; expected {rows}, as the network's input"
             )
+    _check_classes(engine, reader, title)
+
+
+def _check_classes(engine: Engine, reader: Any, title: str) -> None:
+    """Raise ShapeError for a class-based criterion with fewer words or classes than the reader's vocabulary has."""
+    wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
+    shapes = engine.network.shapes
+    for node in engine.network.nodes.values():
+        if node.type_name == "ClassBasedCrossEntropyWithSoftmax" and node.operands[0].name in engine.inputs:
+            has = {"words": shapes[node.operands[2].name].cols, "classes": shapes[node.operands[3].name].rows}
+            for what, count in wanted.items():
+                if has[what] < count:
+                    raise ShapeError(
+                        f"{node.where}: {has[what]} {what}; expected at least {count}, as the {title}'s vocabulary has"
+                    )
 
 
 def future_warnings(network: Network, reader: Any, title: str = "reader") -> list[str]:

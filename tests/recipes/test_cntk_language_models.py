@@ -117,3 +117,21 @@ def test_language_models_of_the_book(experiment, capsys, network, sgd):
     assert 0 < value < math.log(SIZE) + 0.1
     perplexity = re.search(r"Final Results: .*perplexity = ([\d.]+)", shown.out + shown.err)
     assert 1 < float(perplexity[1]) < 1.1 * SIZE
+
+
+def test_fewer_classes_than_the_vocabulary_has_are_refused_before_anything_is_removed(experiment, capsys):
+    config = experiment / "lm.cntk"
+    text = (
+        CONFIG.replace("@network@", RNN)
+        .replace("@sgd@", PLAIN_SGD)
+        .replace("action=train", "action=train;makeMode=false")
+    )
+    config.write_text(text.replace("nbrClass=50", "nbrClass=49"))
+    model = experiment / "modelRnnCNTK"
+    model.write_text("an earlier one")
+    assert cntk.main([f"configFile={config}", f"Exp={experiment}"]) == 2
+    found = capsys.readouterr().err
+    assert (
+        "(ClassBasedCrossEntropyWithSoftmax): 49 classes; expected at least 50, as the reader's vocabulary has" in found
+    )
+    assert model.read_text() == "an earlier one"
