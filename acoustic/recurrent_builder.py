@@ -88,6 +88,12 @@ class LstmOptions(RecurrentOptions):
     initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
     open_gates: str = ""
 
+    def __post_init__(self):
+        super().__post_init__()
+        for gate, value in zip(("input", "forget", "output"), self.initial_gates):
+            if not abs(value) < float("inf"):
+                raise OptionFault(f"{gate}GateInitVal", f"{value}; expected a finite number")
+
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
         add_top(network, self, add_lstm_layers(network, self))

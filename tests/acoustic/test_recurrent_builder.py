@@ -155,6 +155,7 @@ def test_normalisation_and_dropout_have_their_places():
         ("lookupTableOrder=2\nrecurrentLayer=1", "layer 1 is the lookup table; expected a hidden layer, 2 to 1"),
         ("lookupTableOrder=3", "lookupTableOrder: 3, layerSizes 4:3:2; expected layerSizes with a multiple of 3 first"),
         ("defaultHiddenActivity=1#INF", "defaultHiddenActivity: inf; expected a finite number"),
+        ("outputGateInitVal=1#INF", "outputGateInitVal: inf; expected a finite number"),
         ("forgetGateInitVal=x", "forgetGateInitVal is 'x'"),
         ("trainingCriterion=classCrossEntropyWithSoftmax", "is for rnnType CLASSLM and CLASSLSTM; expected one of"),
         ("streamSizes=2", "streamSizes belongs to several input streams, which is not built"),
