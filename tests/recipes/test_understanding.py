@@ -221,6 +221,28 @@ def test_recipe_tags_and_resumes(small, tmp_path, capsys):
     assert again.splitlines()[-1] == printed[-1]
 
 
+def test_an_interrupted_training_goes_on_to_the_same_model(small, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(queries, "NUM_QUERIES", {"train": 60, "dev": 5, "test": 6})
+    whole, cut = ([*small, "--out", str(tmp_path / name), "--to", "lstm-train"] for name in ("whole", "cut"))
+    assert main(whole) == 0
+    minibatches = LUSequenceReader.minibatches
+
+    def until_the_third_epoch(reader, epoch=0, **sizes):
+        for number, minibatch in enumerate(minibatches(reader, epoch, **sizes)):
+            if epoch == 2 and number == 3:
+                raise KeyboardInterrupt
+            yield minibatch
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LUSequenceReader, "minibatches", until_the_third_epoch)
+        assert main(cut) != 0
+    assert not (tmp_path / "cut/lstm/model/slu").exists()
+    assert main(cut) == 0
+    assert "slu.2; the network description is not read" in capsys.readouterr().err
+    same = [(tmp_path / name / "lstm/model/slu").read_bytes() for name in ("whole", "cut")]
+    assert same[0] == same[1]
+
+
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"lstm"}))
 def test_the_other_networks_train_and_tag(small, monkeypatch, tmp_path, capsys, name):
     monkeypatch.setattr(queries, "NUM_QUERIES", {"train": 40, "dev": 5, "test": 6})
