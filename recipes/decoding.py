@@ -5,10 +5,9 @@ from pathlib import Path
 
 from acoustic.scorer import AcousticScorer
 from decoder.image_file import load_graph
-from decoder.language_model import LanguageModel
+from decoder.lm_image import open_language_model
 from decoder.scoring import Score
 from decoder.search import Decoder
-from readers.arpa import read_arpa
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.hmm_tables import read_cntkmap
@@ -20,9 +19,7 @@ from recipes.tuning import Development, Grid, choose
 
 def open_decoder(graph: Path, lm: Path) -> Decoder:
     """graph: a directory that `argonaut graph` wrote; lm: an ARPA file."""
-    return Decoder(
-        load_graph(graph / "graph.dg"), LanguageModel.from_arpa(read_arpa(lm)), cntkmap=read_cntkmap(graph / "cntkmap")
-    )
+    return Decoder(load_graph(graph / "graph.dg"), open_language_model(lm), cntkmap=read_cntkmap(graph / "cntkmap"))
 
 
 def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None) -> dict:

@@ -263,9 +263,8 @@ class Pipeline:
 
 def open_decoder(arguments: argparse.Namespace):
     from decoder.image_file import load_graph
-    from decoder.language_model import LanguageModel
+    from decoder.lm_image import open_language_model
     from decoder.search import Decoder, SearchOptions
-    from readers.arpa import read_arpa
     from readers.hmm_tables import read_cntkmap
 
     options = SearchOptions(
@@ -283,7 +282,7 @@ def open_decoder(arguments: argparse.Namespace):
     )
     lm = None
     if arguments.lm:
-        lm = LanguageModel.from_arpa(read_arpa(arguments.lm))
+        lm = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
     else:
         print("no -lm: the graph's own costs are all there is", file=sys.stderr)
     return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)

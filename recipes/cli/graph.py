@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 def build(arguments: argparse.Namespace, models, donated: bool) -> int:
     """Stage two."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
-    from readers.arpa import read_arpa
+    from decoder.lm_image import open_language_model
     from readers.dictionary import read_dictionary
     from readers.frame_labels import read_state_list
 
@@ -126,15 +126,15 @@ def build(arguments: argparse.Namespace, models, donated: bool) -> int:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
 
     print(f"reading {arguments.lm}", flush=True)
-    arpa = read_arpa(arguments.lm)
+    model = open_language_model(arguments.lm, print)
     donor = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
         if donated or has_context(models):
             if dictionary is None:
                 raise GraphError("no --dict; expected the dictionary of a triphone graph")
-            graph = build_triphone_graph(models, dictionary, arpa, options, progress)
+            graph = build_triphone_graph(models, dictionary, model, options, progress)
         else:
-            graph = build_monophone_graph(models.states, models.transitions, dictionary, arpa, options, progress)
+            graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
     except GraphError as fault:  # about what some of these files have in common
         raise GraphError(f"{' + '.join(filter(None, (donor, arguments.dict, arguments.lm)))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap)
