@@ -8,8 +8,8 @@ column t * S + s step t of slot s.  constants: operands without frames, one afte
                        row of the operand and of the result, and whether to add to what is there
     operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
                        backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
-    delays (n, 5)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), and where
-                       in `before` the values of the steps before the first one are
+    delays (n, 6)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
+                       `before` the values of the steps before the first one are, and which of `usable` tells
     functions (3)      addresses of sgemm, 0 or 1 for 64-bit dimensions, and address of sgemm for packed matrices
 """
 
@@ -150,13 +150,13 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
 
 @loop
 def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
-    """Fill the values of the delays of one step; usable (delays, T, S): where there is one."""
+    """Fill the values of the delays of one step; usable (D, T, S): where there is one."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, start = delays[k]
+        source, row, rows, delay, start, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
             out = values[step * slots + slot, row : row + rows]
-            if not usable[k, step, slot]:
+            if not usable[kind, step, slot]:
                 out[:] = defaults[k]
             elif past >= 0:
                 out[:] = values[past * slots + slot, source : source + rows]
@@ -169,10 +169,10 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
 def add_delayed(gradients, delays, usable, step, slots, first, last):
     """Add the gradients of the delays of one step to those of the steps where their values came from."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, _ = delays[k]
+        source, row, rows, delay, _, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
-            if past >= 0 and usable[k, step, slot]:
+            if past >= 0 and usable[kind, step, slot]:
                 grad = gradients[step * slots + slot, row : row + rows]
                 add(gradients[past * slots + slot, source : source + rows], grad, True)
 

@@ -5,8 +5,9 @@ steps at once is made before and after them, shared out among the same threads: 
 and gradients of parameters.  See loop_plan.py for what is computed and where it lies.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from acoustic.team import share_of
 PRODUCTS, OPERATIONS = range(2)  # kinds of segments of _loop_kernels
 PADDING = 64
 PACKED_FROM = 8  # steps: for fewer, packing parameters costs more than it gives
-LAYOUTS_KEPT = 16  # of parameters, for so many directions and numbers of slots
+WAYS_KEPT = 8  # numbers of slots that parameters are laid out for
 Place = tuple[bool, int]
 Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
 
@@ -41,18 +42,29 @@ class FusedLoop:
         self._memory: Any = None
         self._gradient_memory: Any = None
         self.constants = np.zeros(plan.num_constants, np.float32)
+        self._delayed = frozenset(operands[position][0][1] for position in self.delays)
         inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
         self._position = {product.position: k for k, product in enumerate(inside)}
         self._inside = inside
-        self._factors: dict[tuple[bool, int], list[Factor]] = {}  # by direction and width
-        self._packs = False
+        self._ways: dict[tuple[int, int, bool], _Way] = {}
+        self._way: _Way | None = None
         self._segments, self._operations = self._forward_tables()
-        self._delays = np.zeros((len(self.delays), 5), np.int64)
+        self._steps = sorted({nodes[position].delay for position in self.delays})
+        self._delays = np.zeros((len(self.delays), 6), np.int64)
         self._defaults = np.zeros(len(self.delays), np.float32)
         for k, position in enumerate(self.delays):
             rows, source = shapes[position].rows, plan.rows[operands[position][0][1]]
-            self._delays[k, :4] = source, plan.rows[position], rows, nodes[position].delay
+            delay = nodes[position].delay
+            self._delays[k] = source, plan.rows[position], rows, delay, 0, self._steps.index(delay)
             self._defaults[k] = nodes[position].settings["defaultHiddenActivity"]
+
+    @property
+    def frame_products(self) -> tuple[int, ...]:
+        """The operands whose gradient is products alone: see Node."""
+        others = (
+            {product.operand[1] for product in self.plan.before} | self.plan.framed.keys() | self.plan.columns.keys()
+        )
+        return tuple({product.parameter for product in self.plan.products} - others)
 
     # ---- tables
 
@@ -104,15 +116,44 @@ class FusedLoop:
             segments.append((OPERATIONS, start, len(operations)))
         return _table(segments, 3), _table(operations, 7), keeps
 
-    def _products(self, backward: bool, width: int, keeps: dict[int, bool]) -> np.ndarray:
-        """The table of the products of a thread with so many slots."""
-        factors, rows = self._factors[backward, width], []
-        for product, factor in zip(self._inside, factors):
+    def _products(self, backward: bool, keeps: dict[int, bool]) -> np.ndarray:
+        """The table of the products of a step, but for where the parameters lie."""
+        rows = []
+        for product in self._inside:
+            m, k = self.shapes[product.home].rows, self._place_rows(product.operand)
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
-            keep = keeps[product.position] if backward else product.keep
-            ends = ends[::-1] if backward else ends
-            rows.append((factor.address, factor.packed, factor.distance, *factor.shape, *ends, keep))
+            if backward:
+                ends, (m, k) = ends[::-1], (k, m)
+            rows.append((0, 0, 0, m, k, *ends, keeps[product.position] if backward else product.keep))
         return _table(rows, 8)
+
+    def _place_rows(self, place: Place) -> int:
+        inside, at = place
+        return (self.shapes if inside else self.outside)[at].rows
+
+    def _find_way(self, sequences: Sequences) -> "_Way":
+        """How the slots of this minibatch are shared out, with what is known of that from earlier ones."""
+        packs = sequences.num_steps >= PACKED_FROM and packed_product_address() != 0
+        key = sequences.num_slots, num_workers(), packs
+        if key not in self._ways:
+            if len(self._ways) == WAYS_KEPT:
+                self._ways.clear()
+            shares = shares_of(sequences)
+            widths = [share.stop - share.start if packs else 0 for share in shares]
+            factors = {
+                (backward, width): [Factor(backward, width) for _ in self._inside]
+                for backward in (False, True)
+                for width in set(widths)
+            }
+            self._ways[key] = _Way(shares, widths, factors, self._products(False, {}))
+        return self._ways[key]
+
+    def _back(self, way: "_Way", received: frozenset[int]) -> "_Back":
+        """The tables backward where these nodes have a gradient from outside."""
+        if received not in way.backward:
+            segments, operations, keeps = self._backward_tables(self._delayed | received)
+            way.backward[received] = _Back(segments, operations, self._products(True, keeps))
+        return way.backward[received]
 
     # ---- memory
 
@@ -139,13 +180,8 @@ class FusedLoop:
         return self._block(self.gradients, (True, position))
 
     def _block(self, matrix: Any, place: Place) -> Any:
-        inside, at = place
         start = self.plan.row_of(place)
-        return matrix[start : start + (self.shapes if inside else self.outside)[at].rows]
-
-    def _functions(self) -> np.ndarray:
-        address, wide = general_function()
-        return np.array([address, wide, packed_product_address()], np.int64)
+        return matrix[start : start + self._place_rows(place)]
 
     # ---- forward
 
@@ -159,11 +195,16 @@ class FusedLoop:
         self.allocate(run.backend, sequences.num_steps * sequences.num_slots, run.training)
         for at, start in self.plan.columns.items():
             self.constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
-        shares, count = shares_of(sequences), num_workers()
-        self._packs = sequences.num_steps >= PACKED_FROM and packed_product_address() != 0
-        tasks = self._factor_tasks(run.training, {self._width(share) for share in shares}, inputs, versions)
+        way, count = self._find_way(sequences), num_workers()
+        self._way = way
+        tasks = [
+            partial(factor.take, inputs[product.parameter], versions[product.parameter])
+            for (backward, _), factors in way.factors.items()
+            if run.training or not backward
+            for factor, product in zip(factors, self._inside)
+        ]
         delays, before, held = self._delays_of(sequences)
-        functions, usable = self._functions(), self._usable(sequences)
+        usable = self._usable(sequences)
 
         def prepare(worker: int) -> None:
             for task in tasks[worker::count]:
@@ -171,13 +212,12 @@ class FusedLoop:
             self._begin(inputs, share_of(worker, count, self.values.shape[1]))
 
         def steps(worker: int) -> None:
-            if worker >= len(shares):
+            if worker >= len(way.shares):
                 return
-            share = shares[worker]
-            products = self._products(False, self._width(share), {})
+            share = way.shares[worker]
             _loop_kernels.forward(
-                functions, self.values.T, self.constants, self._segments, products, self._operations, delays,
-                self._defaults, usable, before, sequences.num_slots, share.start, share.stop,
+                _functions(), self.values.T, self.constants, self._segments, way.products(False, worker),
+                self._operations, delays, self._defaults, usable, before, sequences.num_slots, share.start, share.stop,
             )  # fmt: skip
 
         in_phases((prepare, steps), count)
@@ -185,26 +225,6 @@ class FusedLoop:
             if array is not None:
                 source = self.value(self.operands[position][0][1])
                 sequences.hold(self.nodes[position].name, self.nodes[position].delay, array, source)
-
-    def _width(self, share: slice) -> int:
-        """The number of columns that a thread's factors are laid out for; 0: for any."""
-        return share.stop - share.start if self._packs else 0
-
-    def _factor_tasks(
-        self, training: bool, widths: Collection[int], inputs: Sequence[Any], versions: Sequence[int | None]
-    ) -> list[Callable[[], None]]:
-        """What lays the parameters out for products forward, and backward if there will be any."""
-        wanted = [(backward, width) for backward in (False, True)[: 1 + training] for width in widths]
-        if len(self._factors.keys() | wanted) > LAYOUTS_KEPT:
-            self._factors.clear()
-        tasks = []
-        for backward, width in wanted:
-            if (backward, width) not in self._factors:
-                self._factors[backward, width] = [Factor(backward, width) for _ in self._inside]
-            for factor, product in zip(self._factors[backward, width], self._inside):
-                at = product.parameter
-                tasks.append(partial(factor.take, inputs[at], versions[at]))
-        return tasks
 
     def _begin(self, inputs: Sequence[Any], columns: slice) -> None:
         """Before the steps, in some columns: what comes from outside."""
@@ -237,7 +257,8 @@ class FusedLoop:
         return table, np.concatenate(parts), held
 
     def _usable(self, sequences: Sequences) -> np.ndarray:
-        return np.stack([sequences.usable(self.nodes[position].delay) for position in self.delays])
+        """(D, T, S) for each number of steps that something is delayed by."""
+        return np.array([sequences.usable(delay) for delay in self._steps])
 
     # ---- backward
 
@@ -247,35 +268,44 @@ class FusedLoop:
         """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
         from acoustic import _loop_kernels
 
-        delayed = {self.operands[position][0][1] for position in self.delays}
-        segments, operations, keeps = self._backward_tables(delayed | set(received))
-        shares, count = shares_of(sequences), num_workers()
-        sums = np.zeros((len(shares), len(self.constants)), np.float32)
-        delays, functions, usable = self._delays, self._functions(), self._usable(sequences)
-        jobs = self._products_outside(inputs, into)
+        way, count, received = self._way, num_workers(), frozenset(received)
+        back = self._back(way, received)
+        sums = np.zeros((len(way.shares), len(self.constants)), np.float32)
+        usable, untouched = self._usable(sequences), self._delayed - received
         by_step = self.gradients.T.reshape(sequences.num_steps, sequences.num_slots, -1)
+        below, made = self._products_outside(inputs, into)
 
         def steps(worker: int) -> None:
-            if worker >= len(shares):
+            if worker >= len(way.shares):
                 return
-            share = shares[worker]
-            for position in delayed - set(received):
+            share = way.shares[worker]
+            for position in untouched:
                 start = self.plan.rows[position]
                 by_step[:, share, start : start + self.shapes[position].rows] = 0
-            products = self._products(True, self._width(share), keeps)
             _loop_kernels.backward(
-                functions, self.gradients.T, self.values.T, self.constants, sums[worker], segments, products,
-                operations, delays, usable, sequences.num_slots, share.start, share.stop,
+                _functions(), self.gradients.T, self.values.T, self.constants, sums[worker], back.segments,
+                way.products(True, worker, back.products), back.operations, self._delays, usable, sequences.num_slots,
+                share.start, share.stop,
             )  # fmt: skip
 
-        def outside(worker: int) -> None:
-            for a, b, out, scale, keep in jobs:
-                columns = share_of(worker, count, out.shape[1])
-                if columns.start != columns.stop:
-                    matmul_into(np, a, b[:, columns], out[:, columns], scale, keep)
+        def pass_down(worker: int) -> None:
+            for job in below:
+                _multiply_columns(job, share_of(worker, count, job[2].shape[1]))
 
-        in_phases((steps, outside), count)
-        total = sums.sum(axis=0) if len(shares) > 1 else sums[0]
+        def make(worker: int) -> None:
+            for k, jobs in made.items():
+                columns = share_of(worker, count, jobs[0][2].shape[1])
+                if columns.start == columns.stop:
+                    continue
+                for job in jobs:
+                    _multiply_columns(job, columns)
+                if k in into.on_columns:
+                    into.on_columns[k](columns)
+
+        # Parameters change as soon as their gradients are there: not before all who read them have done so.
+        in_phases((steps, pass_down, make) if below else (steps, make), count)
+        into.taken = made.keys() & into.on_columns.keys()
+        total = sums.sum(axis=0)
         for at, start in self.plan.columns.items():
             if into.needs(at):
                 into.add_matrix(at, total[start : start + self.outside[at].rows, np.newaxis])
@@ -283,22 +313,61 @@ class FusedLoop:
             if into.needs(at):
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
 
-    def _products_outside(self, inputs: Sequence[Any], into: Into) -> list[Job]:
-        """The products that add to gradients outside, in order."""
-        jobs: list[Job] = []
+    def _products_outside(self, inputs: Sequence[Any], into: Into) -> tuple[list[Job], dict[int, list[Job]]]:
+        """The products that add to gradients outside: of what has frames, in order, and of parameters, by operand."""
+        below: list[Job] = []
+        made: dict[int, list[Job]] = {}
         for product in self.plan.products:
             inside, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            operand = self._block(self.values, product.operand) if inside else inputs[at]
-            jobs += self._job(into, product.parameter, gradient, operand.T)
-            if not inside:
-                jobs += self._job(into, at, inputs[product.parameter].T, gradient)
-        return jobs
+            if into.needs(product.parameter):
+                operand = self._block(self.values, product.operand) if inside else inputs[at]
+                made.setdefault(product.parameter, []).append((gradient, operand.T, *into.place(product.parameter)))
+            if not inside and into.needs(at):
+                below.append((inputs[product.parameter].T, gradient, *into.place(at)))
+        return below, made
 
-    def _job(self, into: Into, k: int, a: Any, b: Any) -> list[Job]:
-        if not into.needs(k):
-            return []
-        return [(a, b, into.targets[k], 1.0, 0.0 if into.take_fresh(k) else 1.0)]
+
+@dataclass
+class _Back:
+    """Tables of the steps backward: see _loop_kernels; products without where the parameters lie."""
+
+    segments: np.ndarray
+    operations: np.ndarray
+    products: np.ndarray
+
+
+@dataclass
+class _Way:
+    """How threads share out the slots: each one's, and the width of its factors; factors by direction and width.
+
+    forward: the table of products forward, without where the parameters lie; backward: tables by who has a gradient
+    from outside.
+    """
+
+    shares: list[slice]
+    widths: list[int]
+    factors: dict[tuple[bool, int], list[Factor]]
+    forward: np.ndarray
+    backward: dict[frozenset[int], _Back] = field(default_factory=dict)
+
+    def products(self, backward: bool, worker: int, table: np.ndarray | None = None) -> np.ndarray:
+        """The table of a thread's products."""
+        table = (self.forward if table is None else table).copy()
+        for row, factor in zip(table, self.factors[backward, self.widths[worker]]):
+            row[:3] = factor.address, factor.packed, factor.distance
+        return table
+
+
+def _multiply_columns(job: Job, columns: slice) -> None:
+    a, b, out, scale, keep = job
+    if columns.start != columns.stop:
+        matmul_into(np, a, b[:, columns], out[:, columns], scale, keep)
+
+
+@cache
+def _functions() -> np.ndarray:
+    return np.array([*general_function(), packed_product_address()], np.int64)
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:

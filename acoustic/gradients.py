@@ -4,7 +4,7 @@ Nodes always add.  Whether a contribution is the first one, and may therefore be
 engine's knowledge: it saves zeroing every gradient and reading it back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from acoustic.backend import Backend, matmul_into
@@ -29,6 +29,8 @@ class Into:
     elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
     touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted: those, and
     what gives a block of some of them, lent until the next; None before.
+    on_columns: operands whose gradient, all of it one or more products, may be taken some columns at a time, in any
+    thread, as soon as they are complete and nobody reads the operand any more; taken: of which all columns were.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class Into:
         self._initially_fresh = list(fresh)
         self.elsewhere: dict[int, Accumulation] = {}
         self.touched: dict[int, tuple[Any, Any] | None] = {}
+        self.on_columns: dict[int, Callable[[slice], None]] = {}
+        self.taken: Collection[int] = ()
         self.reset()
 
     def reset(self) -> None:
@@ -77,13 +81,16 @@ class Into:
         write(buffer)
         self.backend.kernels.accumulate(target, buffer)
 
+    def place(self, k: int) -> Accumulation:
+        """Where a product is added to operand k's gradient, and how."""
+        place = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
+        return place if self.take_fresh(k) else place._replace(keep=1.0)
+
     def add_product(self, k: int, a: Any, b: Any) -> None:
         """Add the matrix product a b, or this worker's columns of it."""
         if self.targets[k] is None:
             return
-        out, scale, keep = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
-        if not self.take_fresh(k):
-            keep = 1.0
+        out, scale, keep = self.place(k)
         if self.share is not None:
             columns = self.columns(k)
             if columns.start == columns.stop:

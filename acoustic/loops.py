@@ -73,6 +73,8 @@ class Loop(Node):
         below = [shapes[name] for name in outside]
         seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
         self.fused = fused_loop(compiled, members, own, places, below, seen) if compiled is not None else None
+        if self.fused is not None:
+            self.frame_products = self.fused.frame_products
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None

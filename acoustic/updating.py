@@ -1,6 +1,7 @@
 """What takes the gradients of a backward pass: in the simplest form, or in those that save time, if it has them."""
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any
 
 from acoustic.gradients import Accumulation, Into
@@ -27,12 +28,21 @@ class Taker:
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
         self._elsewhere: set[str] = set()  # parameters whose gradient is in no matrix of its own
         offer: Callable[[Node], Accumulation | None] | None = getattr(on_gradient, "accumulation", None)
+        self._products: dict[str, tuple[int, Into]] = {}
         for node, k, steps in lone_products:
             place = offer(node) if offer is not None else None
             for into in steps:
-                into.elsewhere = {} if place is None else {k: place}
+                into.elsewhere.pop(k, None)
+                if place is not None:
+                    into.elsewhere[k] = place
             if place is not None:
                 self._elsewhere.add(node.name)
+            into = steps[0]
+            into.taken = ()
+            into.on_columns.pop(k, None)
+            if self.takes_parts(node):
+                into.on_columns[k] = partial(self.columns, node, into.targets[k])
+            self._products[node.name] = k, into
         self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
         self._by_columns: dict[str, tuple[int, Into]] = {}
         for node, k, into in lone_columns:
@@ -41,6 +51,9 @@ class Taker:
 
     def whole(self, node: Node, gradient: Any) -> None:
         """A parameter's gradient is complete."""
+        k, into = self._products.get(node.name, (0, None))
+        if into is not None and k in into.taken:
+            return
         k, into = self._by_columns.get(node.name, (0, None))
         if into is not None and into.touched.get(k) is not None:
             self._touched(node, *into.touched.pop(k))

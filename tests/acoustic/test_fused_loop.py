@@ -10,6 +10,8 @@ from acoustic.blas import _multiply
 from acoustic.engine import Engine
 from acoustic.loops import Loop
 from acoustic.network import Network
+from acoustic.training.options import TrainingOptions
+from acoustic.training.update import Updater
 from readers.sequences import SequenceLayout
 
 SIZE, INPUTS = 20, 5
@@ -122,6 +124,43 @@ def test_threads_that_share_the_sequences_change_nothing_but_rounding(lengths):
     for _ in range(2):
         for one, other in zip(results(alone, network, lengths), results(shared, twin, lengths)):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+RULES = {
+    "momentum": {"momentum_per_minibatch": 0.9},
+    "clipped": {"momentum_per_minibatch": 0.5, "clipping_threshold": 0.01},
+    "whole": {"momentum_per_minibatch": 0.5, "clipping_threshold": 0.01, "clip_by_truncation": False},
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rule", RULES)
+def test_parameters_are_updated_as_their_gradients_say(rule, threads):
+    """Whoever makes the columns of a gradient may update them: as without threads and without compiled loops."""
+    trained = []
+    for fusion, count in ((True, threads), (False, 1)):
+        engine, network = recurrent("float", "DiagTimes", ("P", "h"), fusion, count)
+        updater = Updater(network, TrainingOptions(learning_rates_per_sample=0.01, max_epochs=1, **RULES[rule]))
+        for node in trained[0][0] if trained else ():
+            network.set_value(node, trained[0][0][node].copy(order="F"))
+        start = {node.name: node.value.copy(order="F") for node in network.parameters()}
+        for number in range(6):
+            rng = np.random.default_rng(number % 2)
+            lengths = (5, 6, 6, 4, 6, 6, 6, 6) if number < 5 else (3, 9)
+            layout = SequenceLayout.of_lengths(lengths)
+            real = ~layout.gaps.ravel()
+            x, y = (
+                np.asfortranarray(rng.standard_normal((rows, len(real))) * real, np.float32) for rows in (INPUTS, SIZE)
+            )
+            engine.forward({"x": x, "y": y}, training=True, layout=layout)
+            updater.begin(0.01 / (1 + number // 3), RULES[rule]["momentum_per_minibatch"], int(real.sum()))
+            engine.backward(on_gradient=updater)
+        trained.append((start, {node.name: node.value for node in network.parameters()}))
+    (start, mine), (_, plain) = trained
+    for name, before in start.items():
+        moved = np.abs(plain[name] - before).max()
+        assert moved > 1e-4
+        np.testing.assert_allclose(mine[name], plain[name], rtol=0, atol=2e-3 * moved)
 
 
 @pytest.mark.parametrize("library", ["no MKL", "no packing"])

@@ -120,7 +120,7 @@ def test_delays(choose, delay):
     usable = rng.random((1, STEPS, SLOTS)) < 0.7
     if delay < 0:
         usable[:, delay:] = False
-    table, default = np.array([[0, ROWS, ROWS, delay, 0]]), np.array([0.25], np.float32)
+    table, default = np.array([[0, ROWS, ROWS, delay, 0, 0]]), np.array([0.25], np.float32)
     by_step, early = values.reshape(STEPS, SLOTS, -1).copy(), before.reshape(2, SLOTS, ROWS)
     given = by_step.copy()
     for step in range(STEPS):
@@ -140,7 +140,7 @@ def test_gradients_of_delays(choose):
     gradients, usable = matrix(rng, STEPS * SLOTS, 2 * ROWS), rng.random((1, STEPS, SLOTS)) < 0.7
     expected = gradients.reshape(STEPS, SLOTS, -1).copy()
     for step in reversed(range(STEPS)):
-        table = np.array([[0, ROWS, ROWS, 2, 0]])
+        table = np.array([[0, ROWS, ROWS, 2, 0, 0]])
         choose(_loop_kernels.add_delayed)(gradients, table, usable, step, SLOTS, 0, 3)
         for slot in range(3):
             if step >= 2 and usable[0, step, slot]:
@@ -162,7 +162,7 @@ def lstm_like(rng):
     forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product])
     out = ROWS
     codes = [[_loop_kernels.COLUMN, out, 0, 0, ROWS, 1, 0], [_loop_kernels.TANH, out, out, 0, ROWS, 0, 0]]
-    delays = np.array([[out, 0, ROWS, 1, 0]])
+    delays = np.array([[out, 0, ROWS, 1, 0, 0]])
     return parameter, np.array([address, wide, 0]), forward, np.array(codes), delays
 
 
