@@ -77,9 +77,12 @@ class BeamSearch:
     def __call__(self, matrices: Mapping[str, Any], layout: SequenceLayout) -> list[list[Hypothesis]]:
         """Of every sequence of a minibatch of the encoder's, slot after slot, the hypotheses, the best first."""
         self.encoder.forward({name: matrices[name] for name in self.encoder.inputs}, layout=layout)
-        ends = columns_of(layout.ends)
+        starts, ends = columns_of(layout.starts), columns_of(layout.ends)
         slots = np.repeat(np.arange(len(ends)), self.width)
-        values = {source.name: self.encoder.value(source.name)[:, ends[slots]] for source in self.sources}
+        values = {
+            socket.name: self.encoder.value(socket.source.name)[:, (starts if socket.from_first else ends)[slots]]
+            for socket in self.sockets
+        }
         lengths = _lengths(layout)
         limits = np.full(len(ends), self.max_length) if self.max_length else SLOPE * lengths + LEAST
         beams = [_Beam(self.width, self.beam, int(limit)) for limit in limits]
@@ -101,7 +104,7 @@ class BeamSearch:
         count = len(words)
         here, none = np.arange(count), np.full(count, -1)
         for socket in self.sockets:
-            socket.take(values[socket.source.name], here if first else none, here)
+            socket.take(values[socket.name], here if first else none, here)
         matrix = self.backend.empty(self.network.shapes[self.input].rows, count)
         matrix.fill(0)
         matrix[words, here] = 1

@@ -63,6 +63,7 @@ class PairEngine:
         self.roots = self.decoder.roots
         self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
         self.sources = list(dict.fromkeys(socket.source for socket in self.sockets))
+        self._layout: PairLayout | None = None
         self._learns = any(socket.learns for socket in self.sockets)
         part, self._back = encoder_of(network, self.sources, self._learns)
         names = [source.name for source in self.sources]
@@ -116,12 +117,10 @@ class PairEngine:
             layout=layout.source,
             **settings,
         )
-        ends = layout.source_ends
-        taken = {source.name: self.encoder.value(source.name)[:, ends] for source in self.sources}
+        self._layout = layout
         for socket in self.sockets:
-            socket.take(taken[socket.source.name], layout.target_starts, layout.target_sequence)
-        if self._back is not None:
-            self._back.columns = ends
+            values = self.encoder.value(socket.source.name)[:, self._columns(socket)]
+            socket.take(values, layout.target_starts, layout.target_sequence)
         given = {name: matrices[name] for name in self.decoder.inputs if name in matrices}
         self.decoder.forward(given, training, criterion=criterion, layout=layout.target, **settings)
 
@@ -130,16 +129,20 @@ class PairEngine:
         self.decoder.backward(criterion, on_gradient)
         if self._back is None:
             return
-        self._back.gradients = [self._sum_for(source) for source in self.sources]
+        self._back.gradients = [
+            [
+                (self._columns(socket), socket.gradient)
+                for socket in self.sockets
+                if socket.source is source and socket.gradient is not None
+            ]
+            for source in self.sources
+        ]
         self.encoder.backward(RETURN, on_gradient)
 
-    def _sum_for(self, source: Node) -> Any:
-        """What came back to all PairNetwork nodes that take this one."""
-        total = None
-        for socket in self.sockets:
-            if socket.source is source and socket.gradient is not None:
-                total = socket.gradient if total is None else total + socket.gradient
-        return total
+    def _columns(self, socket: Socket) -> Any:
+        """(K,) the columns of the encoder that a PairNetwork takes."""
+        assert self._layout is not None
+        return self._layout.source_starts if socket.from_first else self._layout.source_ends
 
     def gradient(self, name: str) -> Any:
         """See Engine.gradient."""

@@ -15,8 +15,8 @@ from readers.errors import ModelError
 class Socket(Node):
     """A PairNetwork as its engine sees it: without operands, its values handed in before each pass.
 
-    source: the other network's node; learns: whether there is anything below it that does; gradient (rows, K): that of
-    the last pass backward, None if none came.
+    source: the other network's node; from_first: whether its first frames are taken, not the last; learns: whether
+    there is anything below it that does; gradient (rows, K): that of the last pass backward, None if none came.
     """
 
     type_name = "PairNetwork"
@@ -24,7 +24,7 @@ class Socket(Node):
 
     def __init__(self, node: Node, shape: Shape) -> None:
         super().__init__(node.name, (), None, node.origin)
-        self.first_only = node.settings["steps"] == FIRST
+        self.first_only, self.from_first = node.settings["steps"] == FIRST, node.settings["frame"] == FIRST
         self.shape, self.source = shape, node.operands[0]
         self.learns = bool(need_gradient(forward_order([self.source])))
         self.gradient: Any = None
@@ -73,7 +73,7 @@ class Socket(Node):
 class GradientReturn(Node):
     """A criterion that is always 0, and whose gradient is what other networks gave for some of the operands' columns.
 
-    columns (K,): the last frames of the sequences; gradients: per operand (rows, K), None where nothing came.
+    gradients: per operand pairs (columns (K,), (rows, K)).
     """
 
     type_name = "GradientReturn"
@@ -83,8 +83,7 @@ class GradientReturn(Node):
 
     def __init__(self, name: str, operands: Sequence[Node]) -> None:
         super().__init__(name, operands)
-        self.columns: Any = np.zeros(0, int)
-        self.gradients: list[Any] = [None] * len(operands)
+        self.gradients: list[list[tuple[Any, Any]]] = [[] for _ in operands]
 
     def infer_shape(self, *shapes: Shape) -> Shape:
         return Shape(1, 1)
@@ -93,10 +92,10 @@ class GradientReturn(Node):
         out.fill(0)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
-        for k, gradient in enumerate(self.gradients):
-            into.add(k, lambda out, gradient=gradient: self._write(gradient, out))
+        for k, gradients in enumerate(self.gradients):
+            into.add(k, lambda out, gradients=gradients: self._write(gradients, out))
 
-    def _write(self, gradient: Any, out: Any) -> None:
+    def _write(self, gradients: list[tuple[Any, Any]], out: Any) -> None:
         out.fill(0)
-        if gradient is not None:
-            out[:, self.columns] = gradient
+        for columns, gradient in gradients:
+            out[:, columns] += gradient

@@ -55,6 +55,11 @@ class PairLayout:
         return columns_of(self.source.ends)
 
     @cached_property
+    def source_starts(self) -> np.ndarray:
+        """(K,) the columns of the sources' first frames, in the same order."""
+        return columns_of(self.source.starts)
+
+    @cached_property
     def target_starts(self) -> np.ndarray:
         """(K,) the columns of the targets' first frames, in the same order."""
         return columns_of(self.target.starts)

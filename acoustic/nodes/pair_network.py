@@ -2,21 +2,25 @@
 
 from acoustic.node import Node, Option, Shape, register_node
 
-FIRST, ALL = "first", "all"
+FIRST, LAST, ALL = "first", "last", "all"
 
 
 @register_node("PairNetwork", "PairNetworkNode")
 class PairNetwork(Node):
-    """What another network holds at the last frame of the sequence that belongs to one of this network.
+    """What another network holds at one frame, the last, of the sequence that belongs to one of this network.
 
     m: a node of the other network, whose columns are sequences of their own: the k-th of a slot there belongs to the
-    k-th of that slot here.  Its column of the last frame stands at the first step of the sequence here and zeros at the
-    others, so that, added to a PastValue with defaultHiddenActivity=0, it is what that begins with; with steps=all it
-    stands at every step.  The gradient goes back to the last frame.  See acoustic.pair_engine.
+    k-th of that slot here.  Its column of the last frame, or of the first with frame=first, where a layer backward in
+    time has seen everything, stands at the first step of the sequence here and zeros at the others, so that, added to a
+    PastValue with defaultHiddenActivity=0, it is what that begins with; with steps=all it stands at every step.
+    The gradient goes back to that frame.  See acoustic.pair_engine.
     """
 
     operand_names = ("m",)
-    options = (Option("steps", str, FIRST, choices=(FIRST, ALL)),)
+    options = (
+        Option("steps", str, FIRST, choices=(FIRST, ALL)),
+        Option("frame", str, LAST, choices=(LAST, FIRST)),
+    )
     is_socket = True
 
     def infer_shape(self, m: Shape) -> Shape:

@@ -21,9 +21,9 @@ def parameter(network, name, rows, cols=1):
     return network.add("Parameter", name, rows=rows, cols=cols).name
 
 
-def cell(network, name, below, rows, begin=None, timeStep=1):
+def cell(network, name, below, rows, begin=None, type_name="PastValue"):
     """h(t) = tanh(W x(t) + R (h(t - 1) + begin(t))); returns the name of h."""
-    network.add_node("PastValue", f"{name}.past", [None], {"rows": SIZE, "defaultHiddenActivity": 0})
+    network.add_node(type_name, f"{name}.past", [None], {"rows": SIZE, "defaultHiddenActivity": 0})
     past = f"{name}.past"
     if begin is not None:
         past = network.add("Plus", f"{name}.before", past, begin).name
@@ -42,10 +42,15 @@ def build(context=True, precision="double"):
     network.add("Input", "labels", rows=TARGETS)
     encoded = cell(network, "encoded", "source", SOURCES)
     begin = network.add("PairNetwork", "begin", encoded).name
-    top = cell(network, "decoded", "words", TARGETS, begin)
     if context:
         projected = network.add("Times", "projected", parameter(network, "P", SIZE, SIZE), encoded)
         every = network.add("PairNetwork", "every", projected, steps="all")
+        # A layer backward in time comes to the first frame last; here both ends of it are taken.
+        backward = cell(network, "backward", "source", SOURCES, type_name="FutureValue")
+        ends = [network.add("PairNetwork", name, backward, frame=name).name for name in ("first", "last")]
+        begin = network.add("Plus", "begins", begin, network.add("Plus", "ends", *ends)).name
+    top = cell(network, "decoded", "words", TARGETS, begin)
+    if context:
         # The gradient of its first operand waits until all of the other's are done.
         top = network.add("Plus", "both", every, network.add("Tanh", "squashed", top)).name
     z = network.add("Times", "z", parameter(network, "V", TARGETS, SIZE), top)
