@@ -79,8 +79,9 @@ class ClassOptions(RecurrentOptions):
 
 @dataclass(frozen=True)
 class ClassLstmOptions(LstmOptions, ClassOptions):
-    """The same with LSTM layers (CLASSLSTM), over a table that is looked up for the words, or over the words, as in the
-    book's 7.3, which the tool refuses: its products of a matrix and words are no sparse ones.
+    """The same with LSTM layers (CLASSLSTM), over a table that is looked up for the words, or over words themselves.
+
+    The tool insists on the table; the book's 7.3 has none.  Without one the matrices of the first layer's gates are it.
     """
 
     def build(self, precision: str, device: str, seed: int) -> Network:

@@ -60,6 +60,8 @@ def test_class_lstm_has_the_tools_names():
     assert found["WeightForClassPostProb"] == (3, 5)
     assert next(iter(found)) == "E0"
     assert list(found)[-2:] == ["W2", "WeightForClassPostProb"]
+    without_table = shapes(build("rnnType=CLASSLSTM\nrecurrentLayer=1\nlayerSizes=9:5:9\nnbrClass=3"))  # book 7.3
+    assert without_table["WXI0"] == without_table["W1"] == (5, 9)
 
 
 def test_log_bilinear_has_the_tools_names():

@@ -100,9 +100,10 @@ def experiment(tmp_path):
     [
         (RNN, PLAIN_SGD),
         (RNN.replace("nodeType=Sigmoid", ""), "learningRatesPerSample=0.1\nmomentumPerMB=0\nuseAdagrad=true"),
+        (RNN.replace("CLASSLM", "CLASSLSTM"), "learningRatesPerSample=0.1\nmomentumPerMB=0\nuseAdagrad=true"),
         (LSTM, "learningRatesPerSample=0.1\nmomentumPerMB=0\nuseAdagrad=true"),
     ],
-    ids=["7.2", "7.3", "CLASSLSTM"],
+    ids=["7.2", "7.3", "7.3 as meant", "with a table"],
 )
 def test_language_models_of_the_book(experiment, capsys, network, sgd):
     config = experiment / "lm.cntk"
