@@ -5,25 +5,13 @@ the same words only the first, the best, goes on, so that a word sequence is fou
 """
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 
+from decoder.lattice_links import Links, weigh
 from decoder.scoring import SENTENCE_MARKS
-from readers.errors import GraphError
 from readers.nbest import Hypothesis
-from readers.slf import NULL_WORD, Lattice
-
-
-@dataclass(frozen=True)
-class _Links:
-    """Per link of a lattice: acoustic with scale and penalty, whole score (L,); links that leave each node."""
-
-    acoustic: np.ndarray
-    total: np.ndarray
-    leaving: list[list[int]]
-    first: int
-    last: int
+from readers.slf import Lattice
 
 
 def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
@@ -32,7 +20,7 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
     A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty for each word, lm plain l.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
-    links = _weigh(lattice)
+    links = weigh(lattice)
     remaining = _best_to_end(lattice, links)
     found: list[Hypothesis] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
@@ -59,45 +47,13 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
     return found
 
 
-def _weigh(lattice: Lattice) -> _Links:
-    penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
-    acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty
-    leaving: list[list[int]] = [[] for _ in range(lattice.num_nodes)]
-    for link, node in enumerate(lattice.start.tolist()):
-        leaving[node].append(link)
-    entered = np.bincount(lattice.end, minlength=lattice.num_nodes)
-    first = np.flatnonzero(entered == 0)
-    last = [node for node, links in enumerate(leaving) if not links]
-    if len(first) != 1 or len(last) != 1:
-        raise GraphError(
-            f"lattice {lattice.utterance or ''}: {len(first)} nodes to start in and {len(last)} to end in; "
-            "expected one of each"
-        )
-    total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
-    return _Links(acoustic, total, leaving, int(first[0]), last[0])
-
-
-def _best_to_end(lattice: Lattice, links: _Links) -> np.ndarray:
+def _best_to_end(lattice: Lattice, links: Links) -> np.ndarray:
     """(N,) the best score from each node to the end, -inf where there is no way."""
     best = np.full(lattice.num_nodes, -np.inf)
     best[links.last] = 0.0
-    for node in reversed(_topological(lattice, links)):
+    for node in reversed(links.nodes):
         for link in links.leaving[node]:
             best[node] = max(best[node], links.total[link] + best[lattice.end[link]])
     if not np.isfinite(best[links.first]):
-        raise GraphError(f"lattice {lattice.utterance or ''}: no path from start to end; expected one")
+        raise links.no_path()
     return best
-
-
-def _topological(lattice: Lattice, links: _Links) -> list[int]:
-    entering = np.bincount(lattice.end, minlength=lattice.num_nodes)
-    order = [links.first]
-    for node in order:
-        for link in links.leaving[node]:
-            end = int(lattice.end[link])
-            entering[end] -= 1
-            if entering[end] == 0:
-                order.append(end)
-    if len(order) != lattice.num_nodes:
-        raise GraphError(f"lattice {lattice.utterance or ''}: has a loop; expected none")
-    return order

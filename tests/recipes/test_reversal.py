@@ -104,7 +104,7 @@ def test_what_the_documentation_shows_works(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("doc.cntk").write_text("deviceId=-1\n" + "".join(blocks))
     pairs = data.reversals(0)["test"][:20]
-    data.write_pairs({part: pairs for part in data.PARTS}, tmp_path)
+    data.write_pairs(dict.fromkeys(data.PARTS, pairs), tmp_path)
     assert main(["cntk", "configFile=doc.cntk", "command=Train:Decode"]) == 0
     assert "Decoded 20 sequences: exact = " in capsys.readouterr().err
     assert len(Path("out/test.target").read_text().splitlines()) == 20

@@ -1,0 +1,83 @@
+"""Loops of consensus.py: expected edit distances between a lattice and a word sequence, and where its words align.
+
+Links come in topological order of the nodes they end in.  A slot q = 1..Q of the sequence holds a word, or nothing;
+words are numbers, 0 for none.
+"""
+
+import numpy as np
+from numba import njit
+
+DELTA = 1e-5  # extra cost of a word in the lattice that aligns with no slot: one with nothing in it is better
+
+
+@njit(cache=True, nogil=True)
+def choice(before, here, gap, word, slot):
+    """(cost, way) of the cheapest: 1: the word is in the slot, 2: in none, 3: nothing of the lattice is in the slot.
+
+    before, here: cost so far at the link's start with one slot less and with as many; gap: at its end with one less.
+    """
+    match = before + (0.0 if word == slot else 1.0)
+    extra = here + (0.0 if word == 0 else 1.0 + DELTA)
+    missing = gap + (0.0 if slot == 0 else 1.0)
+    if match <= extra and match <= missing:
+        return match, 1
+    if extra <= missing:
+        return extra, 2
+    return missing, 3
+
+
+@njit(cache=True, nogil=True)
+def distances(num_nodes, start, end, word, share, slots):
+    """(N, Q + 1) expected costs of the paths to each node against the first q slots.
+
+    share (L,): probability of a link among those that enter the node it ends in.
+    """
+    count = slots.shape[0] + 1
+    cost = np.zeros((num_nodes, count))
+    for q in range(1, count):
+        cost[0, q] = cost[0, q - 1] + (0.0 if slots[q - 1] == 0 else 1.0)
+    row = np.zeros(count)
+    for link in range(start.shape[0]):
+        source, target = start[link], end[link]
+        row[0] = cost[source, 0] + (0.0 if word[link] == 0 else 1.0 + DELTA)
+        for q in range(1, count):
+            row[q], _ = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
+        for q in range(count):
+            cost[target, q] += share[link] * row[q]
+    return cost
+
+
+@njit(cache=True, nogil=True)
+def alignment(num_nodes, start, end, word, share, slots, cost, time, num_words):
+    """(Q, words) probability of each word in each slot, and (Q, 2) the expected start and end of its words, summed."""
+    count = slots.shape[0] + 1
+    held = np.zeros((count - 1, num_words))
+    times = np.zeros((count - 1, 2))
+    mass = np.zeros((num_nodes, count))
+    mass[num_nodes - 1, count - 1] = 1.0
+    row, back, ways = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
+    for link in range(start.shape[0] - 1, -1, -1):
+        source, target = start[link], end[link]
+        row[0] = cost[source, 0] + (0.0 if word[link] == 0 else 1.0 + DELTA)
+        for q in range(1, count):
+            row[q], ways[q] = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
+        back[:] = 0.0
+        for q in range(count - 1, 0, -1):
+            back[q] += share[link] * mass[target, q]
+            if ways[q] == 1:
+                mass[source, q - 1] += back[q]
+                held[q - 1, word[link]] += back[q]
+                if word[link] != 0:
+                    times[q - 1, 0] += back[q] * time[source]
+                    times[q - 1, 1] += back[q] * time[target]
+            elif ways[q] == 2:
+                mass[source, q] += back[q]
+            else:
+                back[q - 1] += back[q]
+                held[q - 1, 0] += back[q]
+        mass[source, 0] += back[0] + share[link] * mass[target, 0]
+    left = 0.0
+    for q in range(count - 1, 0, -1):
+        left += mass[0, q]
+        held[q - 1, 0] += left
+    return held, times
