@@ -162,6 +162,26 @@ def test_class_gradients_in_and_out_of_loops(recurrent, lengths):
         assert comparison.error < 1e-6, comparison
 
 
+def test_a_table_that_is_the_output_matrix_too():
+    """Both give columns of one gradient; neither is all of it, so that it is a whole matrix, in updates as well."""
+    network = Network("double", threads=1)
+    network.add("SparseInput", "x", rows=WORDS)
+    network.add("Input", "labels", rows=4)
+    network.add("Tanh", "h", network.add("LookupTable", "e", parameter(network, "E", 3, WORDS), "x"))
+    network.add("Times", "Q", parameter(network, "C", len(CLASSES), 3), "h")
+    network.add("CBCEWithSM", "ce", "labels", "h", "E", "Q")
+    matrices = {"x": words_of(1, 1, 9), "labels": labels_of(2, 9)}
+    for comparison in check_gradients(network, "ce", matrices):
+        assert comparison.error < 1e-6, comparison
+    before, (_, found) = network["E"].value.copy(), gradients(network, matrices, roots=("ce",))
+    engine = Engine(network, ["ce"])
+    updater = Updater(network, TrainingOptions(max_epochs=1, learning_rates_per_sample=(0.1,)))
+    engine.forward(matrices, training=True)
+    updater.begin(0.1, 0.0, 9)
+    engine.backward("ce", updater)
+    np.testing.assert_allclose(network["E"].value, before - 0.1 * found["E"], atol=1e-14)
+
+
 def test_class_criterion_ignores_what_gaps_hold():
     layout = SequenceLayout.of_lengths([4, 2])
     x, labels = words_of(1, 1, 8), labels_of(2, 8)
