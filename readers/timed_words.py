@@ -147,19 +147,24 @@ ALONE: dict[str, Callable[..., None]] = {"textgrid": write_textgrid, "srt": writ
 SUFFIXES = {"textgrid": "TextGrid"}
 
 
+def check_form(path: str | os.PathLike) -> str:
+    """The form that a name ends in.  Raises ConfigError when there is no such form."""
+    form = Path(path).suffix.lstrip(".").lower()
+    if form not in TOGETHER and form not in ALONE:
+        raise ConfigError(f"{path}: no form of words; expected a name in .{', .'.join([*TOGETHER, *ALONE])}")
+    return form
+
+
 def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
     """Write utterances in the form that a name ends in; a directory takes a file for each of those with one utterance.
 
     `words.ctm`, `words.json`, ...: one file of all; `subtitles.srt`: the form of a directory `subtitles`.
     Returns the files.  Raises ConfigError for an unknown form and for utterances that would share a file.
     """
-    path = Path(path)
-    form = path.suffix.lstrip(".").lower()
+    path, form = Path(path), check_form(path)
     if form in TOGETHER:
         TOGETHER[form](path, utterances)
         return [path]
-    if form not in ALONE:
-        raise ConfigError(f"{path}: no form of words; expected a name in .{', .'.join([*TOGETHER, *ALONE])}")
     directory = path.with_suffix("")
     names = {name: Path(name).name for name in utterances}
     for name, short in names.items():

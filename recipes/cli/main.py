@@ -17,6 +17,7 @@ COMMANDS = {
     "graph": "build a decoding graph from dictionary, HMM states and language model",
     "lm": "estimate an n-gram language model, report perplexities, rescore n-best lists",
     "argon": "decode features or audio to an MLF and lattices",
+    "lattice": "confidences, consensus networks and oracle error rates of lattices",
     "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
     "recipe": "run a whole recipe: simple2d, an4, timit",
     "validate": "every fault of a configuration and of the data it names, before any work is done",

@@ -1,0 +1,181 @@
+"""What lattices say besides their best path: words with confidences, consensus networks, the fewest errors possible.
+
+worked example:
+  argonaut lattice words --lattices exp/an4/decode/lattices/test.index -o words.ctm
+  argonaut lattice words --lattices exp/an4/decode/lattices/test.index --by consensus --mlf consensus.mlf
+  argonaut lattice consensus --lattices exp/an4/decode/lattices/test.index -o slots.txt
+  argonaut lattice oracle --lattices exp/an4/decode/lattices/test.index --reference exp/an4/data/test.mlf
+The first writes every word of the best paths with its time and how sure it is; the second chooses the words with the
+fewest expected errors instead (minimum Bayes risk).  slots.txt has a line per utterance, `utterance [ word probability
+... ] [ ... ]`, as Kaldi's sausages, <eps> for no word.  The last one ends with the error rate of the best path of each
+lattice that a reference allows.
+
+Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from readers.errors import ArgonautError, ConfigError
+from readers.report import RunReport
+
+NO_WORD = "<eps>"
+TICKS = 10_000_000  # 100 ns in a second
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, text in (
+        ("words", "words with times and confidences"),
+        ("consensus", "words that compete, place by place"),
+        ("oracle", "error rate of the best choice in every lattice"),
+    ):
+        action = actions.add_parser(
+            name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
+        action.add_argument("--lattices", metavar="INDEX", required=True, help="PREFIX.index, that argon wrote")
+        action.add_argument("--report", metavar="FILE", help="name the lattices that were lost")
+        if name == "oracle":
+            action.add_argument("--reference", metavar="MLF", required=True, help="true words")
+            action.add_argument("--level", type=int, default=0, help="MLF level that holds the words (0)")
+            action.add_argument("--mlf", metavar="FILE", help="the chosen words to write")
+            continue
+        action.add_argument(
+            "--scale", type=float, default=1.0, metavar="X", help="of all scores; below 1: less sure (default 1)"
+        )
+        action.add_argument("-o", "--output", metavar="FILE", help="file to write")
+        if name == "words":
+            action.add_argument(
+                "--by", choices=("best", "consensus"), default="best", help="best path, or fewest expected errors"
+            )
+            action.add_argument("--mlf", metavar="FILE", help="words and confidences as MLF")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}[arguments.action](arguments)
+
+
+def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any]) -> tuple[dict[str, Any], RunReport]:
+    """utterance -> work(utterance, lattice), and what was lost; a fault of one lattice is no fault of the others."""
+    from readers.slf import read_slf
+    from recipes.cli.console import one_line, progress_display, show_losses
+    from recipes.cli.lm_network import read_index
+
+    entries = read_index(arguments.lattices)
+    report, found = RunReport("lattices"), {}
+    with progress_display("lattices", "lattices") as show:
+        for done, (name, path) in enumerate(entries, 1):
+            try:
+                found[name] = work(name, read_slf(path))
+                report.done()
+            except (ArgonautError, OSError) as fault:
+                report.fail(name, one_line(fault))
+            show(done, len(entries))
+    if arguments.report:
+        report.write(arguments.report)
+    show_losses(report, arguments.report, arguments.verbose, arguments.lattices)
+    return found, report
+
+
+def check_outputs(*paths: str | None) -> None:
+    from readers.files import require_writable
+
+    if not any(paths):
+        raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
+    for path in filter(None, paths):
+        require_writable(path)
+
+
+def run_words(arguments: argparse.Namespace) -> int:
+    from decoder.consensus import consensus
+    from decoder.posteriors import confident_words
+    from readers.mlf import Label, write_mlf
+    from readers.timed_words import check_form, write_words
+
+    check_outputs(arguments.output, arguments.mlf, arguments.report)
+    check_scale(arguments)
+    if arguments.output:
+        check_form(arguments.output)
+
+    def words_of(name: str, lattice):
+        if arguments.by == "best":
+            return confident_words(lattice, arguments.scale)
+        return consensus(lattice, arguments.scale).words
+
+    found, report = each_lattice(arguments, words_of)
+    written = []
+    if arguments.output and found:
+        written = write_words(arguments.output, found)
+    if arguments.mlf and found:
+        ticks = 10_000_000
+        labels = (
+            (
+                f"*/{name}.rec",
+                [Label(round(w.start * ticks), round(w.end * ticks), w.word, w.confidence) for w in words],
+            )
+            for name, words in found.items()
+        )
+        write_mlf(arguments.mlf, labels)
+        written.append(Path(arguments.mlf))
+    words = [word for one in found.values() for word in one]
+    sure = sum(word.confidence for word in words) / len(words) if words else 0.0
+    files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else "nothing"
+    print(f"{files}: {len(words)} words, mean confidence {sure:.3f}; {report.summary()}")
+    return report.exit_status
+
+
+def run_consensus(arguments: argparse.Namespace) -> int:
+    from decoder.consensus import consensus
+    from readers.files import atomic_write
+
+    check_outputs(arguments.output)
+    check_scale(arguments)
+    found, report = each_lattice(arguments, lambda name, lattice: consensus(lattice, arguments.scale))
+    if found:
+        with atomic_write(arguments.output, "w") as file:
+            for name, network in found.items():
+                slots = [" ".join(f"{word or NO_WORD} {p:.4f}" for word, p in s.alternatives) for s in network.slots]
+                file.write(" ".join([name, *(f"[ {slot} ]" for slot in slots)]) + "\n")
+    errors = sum(network.expected_errors for network in found.values())
+    words = sum(len(network.words) for network in found.values())
+    print(f"{arguments.output}: {words} words, {errors:.1f} errors expected; {report.summary()}")
+    return report.exit_status
+
+
+def run_oracle(arguments: argparse.Namespace) -> int:
+    from decoder.posteriors import oracle
+    from decoder.scoring import SENTENCE_MARKS
+    from readers.mlf import Label, write_mlf
+    from recipes.cli.score import read_words
+
+    if arguments.mlf or arguments.report:
+        check_outputs(arguments.mlf, arguments.report)
+    references = read_words(arguments.reference, arguments.level)
+    references = {Path(name).stem: words for name, words in references.items()}
+    totals = [0, 0]
+
+    def nearest(name: str, lattice) -> list[str]:
+        reference = references.get(Path(name).stem)
+        if reference is None:
+            raise ConfigError(f"{arguments.reference}: has no words of {name}; expected them")
+        reference = [word for word in reference if word not in SENTENCE_MARKS]
+        errors, words = oracle(lattice, reference)
+        totals[0] += errors
+        totals[1] += len(reference)
+        return words
+
+    found, report = each_lattice(arguments, nearest)
+    if arguments.mlf and found:
+        write_mlf(arguments.mlf, ((f"*/{name}.rec", [Label(None, None, w) for w in found[name]]) for name in found))
+    rate = 100 * totals[0] / totals[1] if totals[1] else 0.0
+    print(report.summary())
+    print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
+    return report.exit_status
+
+
+def check_scale(arguments: argparse.Namespace) -> None:
+    if not 0 < arguments.scale < float("inf"):
+        raise ConfigError(f"command line: --scale {arguments.scale:g}; expected a number above 0")

@@ -1,0 +1,117 @@
+"""`argonaut lattice`: what it writes, what it prints, how it fails."""
+
+import re
+
+import pytest
+
+from decoder.consensus import consensus
+from decoder.posteriors import confident_words, oracle
+from readers.mlf import Label, read_mlf, write_mlf
+from readers.slf import read_slf, write_slf
+from readers.timed_words import read_ctm
+from recipes.cli.main import main
+from tests.decoder.lattices import random_lattice
+
+NAMES = ["u1", "u2", "u3"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Three lattices, their index and a reference."""
+    for number, name in enumerate(NAMES, 1):
+        lattice = random_lattice(number)
+        lattice.utterance = name
+        write_slf(tmp_path / f"test{number}.lat", lattice, 17)
+    (tmp_path / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(NAMES, 1)))
+    write_mlf(tmp_path / "ref.mlf", ((f"*/{name}.lab", [Label(None, None, word) for word in "abca"]) for name in NAMES))
+    return tmp_path
+
+
+def run(place, capsys, action, *arguments):
+    code = main(["lattice", action, "--lattices", str(place / "test.index"), *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def lattices(place):
+    return {name: read_slf(place / f"test{k}.lat") for k, name in enumerate(NAMES, 1)}
+
+
+def test_words_with_confidences(place, capsys):
+    code, shown = run(place, capsys, "words", "-o", place / "w.ctm", "--mlf", place / "w.mlf")
+    assert code == 0
+    assert re.search(r"w.ctm and 1 more: \d+ words, mean confidence 0\.\d{3}; lattices: 3 done", shown.out)
+    found, labels = read_ctm(place / "w.ctm"), read_mlf(place / "w.mlf")
+    for name, lattice in lattices(place).items():
+        words = confident_words(lattice)
+        assert [one.word for one in found.get(name, [])] == [one.word for one in words]
+        assert [one.confidence for one in found.get(name, [])] == pytest.approx(
+            [one.confidence for one in words], abs=1e-4
+        )
+        assert [label.name for label in labels[name]] == [one.word for one in words]
+
+
+def test_words_with_the_fewest_expected_errors(place, capsys):
+    code, _ = run(place, capsys, "words", "--by", "consensus", "--scale", 0.5, "-o", place / "w.ctm")
+    assert code == 0
+    found = read_ctm(place / "w.ctm")
+    for name, lattice in lattices(place).items():
+        assert [one.word for one in found.get(name, [])] == [one.word for one in consensus(lattice, 0.5).words]
+
+
+def test_a_file_for_each_utterance(place, capsys):
+    code, shown = run(place, capsys, "words", "-o", place / "sub.srt")
+    assert code == 0
+    assert "u1.srt and 2 more" in shown.out
+    assert sorted(path.name for path in (place / "sub").iterdir()) == ["u1.srt", "u2.srt", "u3.srt"]
+
+
+def test_consensus_as_kaldi_writes_it(place, capsys):
+    code, shown = run(place, capsys, "consensus", "-o", place / "slots")
+    assert code == 0
+    lines = (place / "slots").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(re.fullmatch(r"\S+( \[( \S+ [01]\.\d{4})+ \])+", line) for line in lines)
+    errors = sum(consensus(lattice).expected_errors for lattice in lattices(place).values())
+    assert f"{errors:.1f} errors expected" in shown.out
+
+
+def test_oracle(place, capsys):
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf", "--mlf", place / "o.mlf")
+    assert code == 0
+    best = {name: oracle(lattice, list("abca")) for name, lattice in lattices(place).items()}
+    errors = sum(count for count, _ in best.values())
+    assert f"oracle WER {100 * errors / 12:.1f}% (3 utterances, 12 words, {errors} errors)" in shown.out
+    assert [label.name for label in read_mlf(place / "o.mlf")["u2"]] == best["u2"][1]
+
+
+def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
+    (place / "test2.lat").write_text("VERSION=1.0\nN=1 L=1\nI=0\nJ=0 S=0 E=3\n")
+    code, shown = run(place, capsys, "words", "-o", place / "w.ctm", "--report", place / "lost")
+    assert code == 1
+    assert "2 done, 0 skipped, 1 failed" in shown.out
+    assert "test2.lat" in (place / "lost").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["words"], "neither -o nor --mlf; expected somewhere to write"),
+        (["words", "-o", "w.doc"], "w.doc: no form of words; expected a name in .ctm"),
+        (["words", "-o", "w.ctm", "--scale", "0"], "--scale 0; expected a number above 0"),
+        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level -1; expected 0 or more"),
+    ],
+)
+def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(place)
+    code, shown = run(place, capsys, *arguments)
+    assert code == 2
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+    assert not list(place.glob("w.*"))
+
+
+def test_a_reference_that_lacks_an_utterance(place, capsys):
+    write_mlf(place / "ref.mlf", [("*/u1.lab", [Label(None, None, "a")])])
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    assert code == 1
+    assert "ref.mlf: has no words of u2; expected them" in shown.err
