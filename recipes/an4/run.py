@@ -7,8 +7,9 @@ trained on the transcripts:
   WER 10.1% (test, 130 utterances, 773 words, flat LM)
   WER 5.2% (test, 130 utterances, 773 words, LM trained on the transcripts)
 
-  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --network blstm
-trains a bidirectional LSTM on the same features and decodes with the same graphs.
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --network dnn-blstm
+puts a bidirectional LSTM on top of the DNN (which it trains first unless it is there) and decodes with the same graphs;
+`--network blstm` trains one that sees the features themselves.
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
@@ -36,19 +37,32 @@ class Acoustic:
     """A network that the recipe can train.
 
     help: what it is; config: in config/; folder: of what is made with it, below the run's own; window: frames that it
-    takes at once, a recurrent one all that follow one after the other.
+    takes at once, a recurrent one all that follow one after the other; on_dnn: whether it begins with the trained DNN.
     """
 
     help: str
     config: str
     folder: str
     window: int
+    on_dnn: bool = False
 
 
 NETWORKS = {
     "dnn": Acoustic("the network of 1680-768x4-132", "an4.cntk", "", WINDOW),
     "blstm": Acoustic("the bidirectional LSTM, two layers of 256 cells in each direction", "blstm.cntk", "blstm", 1),
+    "dnn-blstm": Acoustic(
+        "the bidirectional LSTM on top of the DNN, 128 cells in each direction",
+        "dnn_blstm.cntk",
+        "dnn-blstm",
+        WINDOW,
+        True,
+    ),
 }
+
+
+def own_name(stage: str, network: str) -> str:
+    """The name of a stage that belongs to one of the networks."""
+    return stage if network == "dnn" else f"{stage}-{network}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,15 +111,17 @@ class Recipe:
             ),
             Stage("lm", "4-grams of the training transcripts, with and without the development speakers", self.lm),
             Stage("graph", "decoding graphs for these and for the flat LM", self.graph),
-            Stage(self.own("train"), self.acoustic.help, self.train, work=self.home / "model"),
-            Stage(self.own("tune"), "search options, on the development set", self.tune),
-            Stage(self.own("decode"), "words and lattices of the test set", self.decode),
-            Stage(self.own("score"), "word error rates", self.score),
+            *([self.training("dnn")] if self.acoustic.on_dnn else []),
+            self.training(self.network),
+            Stage(own_name("tune", self.network), "search options, on the development set", self.tune),
+            Stage(own_name("decode", self.network), "words and lattices of the test set", self.decode),
+            Stage(own_name("score", self.network), "word error rates", self.score),
         ]
 
-    def own(self, stage: str) -> str:
-        """The name of a stage that belongs to one of the networks."""
-        return stage if self.network == "dnn" else f"{stage}-{self.network}"
+    def training(self, network: str) -> Stage:
+        acoustic = NETWORKS[network]
+        work = self.out / acoustic.folder / "model"
+        return Stage(own_name("train", network), acoustic.help, lambda: self.train(acoustic), work=work)
 
     @cached_property
     def sets(self):
@@ -194,9 +210,9 @@ class Recipe:
             )  # fmt: skip
         return lost
 
-    def train(self) -> int:
+    def train(self, acoustic: Acoustic) -> int:
         return command(
-            "cntk", f"configFile={CONFIG / self.acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
+            "cntk", f"configFile={CONFIG / acoustic.config}", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
             f"randomSeed={self.seed}", *self.overrides,
         )  # fmt: skip
 

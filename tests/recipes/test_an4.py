@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from acoustic.model_file import load_model
 from features import FeatureConfig
 from readers.config import load_config
 from readers.errors import FormatError
@@ -194,17 +195,19 @@ def test_training_configuration_fits_the_features_and_its_own_schedule():
     assert sorted(map(float, rates), reverse=True) == list(map(float, rates))
 
 
-def test_recurrent_configuration_takes_single_frames_of_whole_utterances():
-    config = load_config([f"configFile={CONFIG / 'blstm.cntk'}", "ExpDir=exp", f"ScriptDir={CONFIG}"])
-    block = config.block("AN4_Train")
+@pytest.mark.parametrize("network", ["blstm", "dnn-blstm"])
+def test_recurrent_configuration_takes_frames_of_whole_utterances(network):
+    acoustic = NETWORKS[network]
+    config = load_config([f"configFile={CONFIG / acoustic.config}", "ExpDir=exp", f"ScriptDir={CONFIG}"])
+    block = config.block(config.array("command")[-1])
     assert block.block("NDLNetworkBuilder").path("networkDescription").is_file()
-    assert block.path("modelPath") == Path("exp/blstm/model/an4.blstm")
+    assert block.path("modelPath") == Path(f"exp/{acoustic.folder}/model/an4.{network}")
     dim = FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / "fbank40_zd.hcopy")).dim
     for name in ("reader", "cvReader"):
         reader = block.block(name)
         assert not reader.bool("frameMode")
         assert not reader.bool("truncated", "false")
-        assert reader.block("features").int("dim") == NETWORKS["blstm"].window * dim
+        assert reader.block("features").int("dim") == acoustic.window * dim
     rates = block.block("SGD").floats("learningRatesPerSample")
     assert len(rates) == block.block("SGD").int("maxEpochs")
     assert sorted(rates, reverse=True) == list(rates)
@@ -269,6 +272,25 @@ def test_recurrent_network_shares_graphs_with_the_other(toy_corpus, tmp_path, mo
     assert not (out / "model").exists()
     assert main([*command, "--to", "graph"]) == 0
     assert capsys.readouterr().out.count("done before") == 4
+
+
+@pytest.mark.slow
+def test_recurrent_layer_on_the_dnn_begins_with_it(toy_corpus, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+    out = tmp_path / "exp"
+    top = "AN4_TrainTop=[SGD=[maxEpochs=1;epochSize=0;learningRatesPerSample=1e-5]]"
+    settings = [
+        word
+        for setting in (f"NumStates={len(STATES)}", "CellDim=12", "LastHidden=DropH1", top)
+        for word in ("--set", setting)
+    ]
+    assert run_toy(toy_corpus, out, "--network", "dnn-blstm", *settings) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1] == "WER 0.0% (test, 8 utterances, 20 words, LM trained on the transcripts)"
+    dnn, both = load_model(out / "model/an4.dnn"), load_model(out / "dnn-blstm/model/an4.dnn-blstm")
+    for name in ("W0", "B1"):
+        np.testing.assert_array_equal(dnn[name].value, both[name].value)
+    assert np.any(both["WTop"].value)
 
 
 # The corpus itself
