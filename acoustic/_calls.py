@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from acoustic import _kernels
-from acoustic._gemm import call, call_wide
+from acoustic._gemm import call, call_pack, call_wide
 from acoustic.training.rules import _loops
 
 WIDTH = 16
@@ -79,6 +79,11 @@ def wide_product(p):
         p[0], int32(p[1]), int32(p[2]), p[3], p[4], p[5],
         real(p[12]), p[6], p[7], p[8], p[9], real(p[13]), p[10], p[11],
     )  # fmt: skip
+
+
+def pack(p):
+    """p: function, PLAIN or TRANSPOSED, m, n, k, the matrix, its columns' distance, and where to."""
+    call_pack(p[0], int32(p[1]), int32(p[2]), int32(p[3]), int32(p[4]), p[5], int32(p[6]), p[7])
 
 
 def copy(p):
@@ -198,7 +203,7 @@ def adagrad(p):
 
 
 FUNCTIONS = (
-    *(product, wide_product, copy, add, scale, add_column, normalise, sum_frames),
+    *(product, wide_product, pack, copy, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),

@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-COLUMN_MAJOR, PLAIN, TRANSPOSED, PACKED = 102, 111, 112, 151
+COLUMN_MAJOR, PLAIN, TRANSPOSED, PACKED, FIRST = 102, 111, 112, 151, 161
 CHOICE, REAL, PLACE = types.int32, types.float32, types.uint64
 
 
@@ -49,6 +49,24 @@ def call_packed(typing_context, address, m, n, k, a, b, ldb, keep, c, ldc):
         function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
         constants = [ir.Constant(size, one) for one in (COLUMN_MAJOR, PACKED, PLAIN)]
         builder.call(function, [*constants, m, n, k, a, m, b, ldb, keep, c, ldc])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def call_pack(typing_context, address, how, m, n, k, source, distance, out):
+    """MKL's cblas_sgemm_pack at an address, column-major, of a first operand, PLAIN or TRANSPOSED."""
+    number = types.int32
+    signature = types.void(PLACE, number, number, number, number, PLACE, number, PLACE)
+
+    def codegen(context, builder, signature, arguments):
+        size, place, real = ir.IntType(32), ir.IntType(64), ir.FloatType()
+        address, how, m, n, k, source, distance, out = arguments
+        kinds = [size, size, size, size, size, size, real, place, size, place]
+        function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
+        layout, which = (ir.Constant(size, one) for one in (COLUMN_MAJOR, FIRST))
+        builder.call(function, [layout, which, how, m, n, k, ir.Constant(real, 1.0), source, distance, out])
         return context.get_dummy_value()
 
     return signature, codegen

@@ -7,7 +7,7 @@ and gradients of parameters.  See loop_plan.py for what is computed and where it
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from acoustic.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation
 from acoustic.loop_steps import in_phases, num_workers, shares_of
 from acoustic.node import Node, Run, Shape
 from acoustic.packing import Factor, packed_product_address
+from acoustic.playback import Repeat
 from acoustic.sequences import Sequences
 from acoustic.team import share_of
 
@@ -197,19 +198,27 @@ class FusedLoop:
             self.constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
         way, count = self._find_way(sequences), num_workers()
         self._way = way
-        tasks = [
-            partial(factor.take, inputs[product.parameter], versions[product.parameter])
+        factors = [
+            (factor, inputs[product.parameter], versions[product.parameter])
             for (backward, _), factors in way.factors.items()
             if run.training or not backward
             for factor, product in zip(factors, self._inside)
         ]
+        due = [(factor, matrix) for factor, matrix, version in factors if factor.is_due(matrix, version)]
+        # What is the same in the next pass is repeated without Python: see playback.py.
+        repeated = not self.plan.framed and len(due) in (0, len(factors)) and all(one.packed for one, _ in due)
+        key = (run.training, len(due)) if repeated else None
+        arrays, moving = self._split(inputs)
         delays, before, held = self._delays_of(sequences)
         usable = self._usable(sequences)
 
         def prepare(worker: int) -> None:
-            for task in tasks[worker::count]:
-                task()
-            self._begin(inputs, share_of(worker, count, self.values.shape[1]))
+            def work() -> None:
+                for factor, matrix in due[worker::count]:
+                    factor.take(matrix)
+                self._begin(inputs, share_of(worker, count, self.values.shape[1]))
+
+            way.repeat("prepare", worker).run(work, key, [self.values, *arrays], moving)
 
         def steps(worker: int) -> None:
             if worker >= len(way.shares):
@@ -225,6 +234,12 @@ class FusedLoop:
             if array is not None:
                 source = self.value(self.operands[position][0][1])
                 sequences.hold(self.nodes[position].name, self.nodes[position].delay, array, source)
+
+    def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What comes from outside: parameters and the like, and what has frames, by a name."""
+        framed = [shape.has_frames for shape in self.outside]
+        moving = {str(at): matrix for at, matrix in enumerate(inputs) if framed[at]}
+        return [matrix for at, matrix in enumerate(inputs) if not framed[at]], moving
 
     def _begin(self, inputs: Sequence[Any], columns: slice) -> None:
         """Before the steps, in some columns: what comes from outside."""
@@ -274,6 +289,8 @@ class FusedLoop:
         usable, untouched = self._usable(sequences), self._delayed - received
         by_step = self.gradients.T.reshape(sequences.num_steps, sequences.num_slots, -1)
         below, made = self._products_outside(inputs, into)
+        arrays, moving = self._split(inputs)
+        arrays += [self.values, self.gradients, *(job[2] for jobs in (below, *made.values()) for job in jobs)]
 
         def steps(worker: int) -> None:
             if worker >= len(way.shares):
@@ -289,18 +306,22 @@ class FusedLoop:
             )  # fmt: skip
 
         def pass_down(worker: int) -> None:
-            for job in below:
-                _multiply_columns(job, share_of(worker, count, job[2].shape[1]))
+            def work() -> None:
+                for job in below:
+                    _multiply_columns(job, share_of(worker, count, job[2].shape[1]))
+
+            way.repeat("pass down", worker).run(work, (), arrays, moving)
 
         def make(worker: int) -> None:
-            for k, jobs in made.items():
-                columns = share_of(worker, count, jobs[0][2].shape[1])
-                if columns.start == columns.stop:
-                    continue
-                for job in jobs:
-                    _multiply_columns(job, columns)
-                if k in into.on_columns:
-                    into.on_columns[k](columns)
+            def work() -> None:
+                for k, jobs in made.items():
+                    columns = share_of(worker, count, jobs[0][2].shape[1])
+                    for job in jobs:
+                        _multiply_columns(job, columns)
+                    if k in into.on_columns and columns.start != columns.stop:
+                        into.on_columns[k](columns)
+
+            way.repeat("make", worker).run(work, into.key, arrays, moving)
 
         # Parameters change as soon as their gradients are there: not before all who read them have done so.
         in_phases((steps, pass_down, make) if below else (steps, make), count)
@@ -342,7 +363,7 @@ class _Way:
     """How threads share out the slots: each one's, and the width of its factors; factors by direction and width.
 
     forward: the table of products forward, without where the parameters lie; backward: tables by who has a gradient
-    from outside.
+    from outside; repeats: of each thread and phase.
     """
 
     shares: list[slice]
@@ -350,6 +371,11 @@ class _Way:
     factors: dict[tuple[bool, int], list[Factor]]
     forward: np.ndarray
     backward: dict[frozenset[int], _Back] = field(default_factory=dict)
+    repeats: dict[tuple[str, int], Repeat] = field(default_factory=dict)
+
+    def repeat(self, what: str, worker: int) -> Repeat:
+        """What a thread does in each pass besides the steps."""
+        return self.repeats.setdefault((what, worker), Repeat())
 
     def products(self, backward: bool, worker: int, table: np.ndarray | None = None) -> np.ndarray:
         """The table of a thread's products."""

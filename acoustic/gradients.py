@@ -4,7 +4,7 @@ Nodes always add.  Whether a contribution is the first one, and may therefore be
 engine's knowledge: it saves zeroing every gradient and reading it back.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from acoustic.backend import Backend, matmul_into
@@ -30,7 +30,8 @@ class Into:
     touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted: those, and
     what gives a block of some of them, lent until the next; None before.
     on_columns: operands whose gradient, all of it one or more products, may be taken some columns at a time, in any
-    thread, as soon as they are complete and nobody reads the operand any more; taken: of which all columns were.
+    thread, as soon as they are complete and nobody reads the operand any more; taken: of which all columns were; key:
+    what that depends on, see Taker.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Into:
         self.touched: dict[int, tuple[Any, Any] | None] = {}
         self.on_columns: dict[int, Callable[[slice], None]] = {}
         self.taken: Collection[int] = ()
+        self.key: Hashable | None = ()
         self.reset()
 
     def reset(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.blas import COLUMN_MAJOR, PLAIN, TRANSPOSED, address_of, mkl_library
+from acoustic.playback import current
 
 FIRST = 161  # the operand of a product that is packed
 ALIGNMENT = 64  # bytes
@@ -50,14 +51,15 @@ class Factor:
         self.packed = width > 0
         self.address = self.distance = 0
         self._memory: Any = None
-        self._taken: tuple[int, int | None] = (0, None)
+        self._taken: tuple[Any, int | None] = (None, None)
 
-    def take(self, matrix: np.ndarray, version: int | None = None) -> None:
-        """Lay the matrix out, unless it is the one that was laid out last and so is its version, which is not None."""
-        place = matrix.ctypes.data
-        if version is not None and self._taken == (place, version):
-            return
-        self._taken = place, version
+    def is_due(self, matrix: np.ndarray, version: int | None) -> bool:
+        """Whether a matrix has to be taken: it is not the one of the last call, or its version, or that is None."""
+        before, self._taken = self._taken, (matrix, version)
+        return version is None or before[0] is not matrix or before[1] != version
+
+    def take(self, matrix: np.ndarray) -> None:
+        """Lay the matrix out."""
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         renewed, self.shape = shape != self.shape, shape
         if self.packed:
@@ -71,7 +73,7 @@ class Factor:
             self.address, self.distance = self._memory.ctypes.data, shape[0]
         else:
             self._memory = matrix  # kept alive
-            self.address, self.distance = place, shape[0]
+            self.address, self.distance = matrix.ctypes.data, shape[0]
 
     def _pack(self, matrix: np.ndarray, renewed: bool) -> None:
         size, pack, _ = _calls()
@@ -81,4 +83,7 @@ class Factor:
             start = self._memory.ctypes.data
             self.address, self.distance = start + -start % ALIGNMENT, m
         how = TRANSPOSED if self.transposed else PLAIN
-        pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, len(matrix), self.address)
+        if (recording := current()) is not None:
+            recording.pack(address_of(pack), how, (m, n, k), matrix, self._memory, self.address)
+        else:
+            pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, len(matrix), self.address)

@@ -81,6 +81,11 @@ class Recording:
         self._make("wide_product" if wide else "product", words)
         return True
 
+    def pack(self, address: int, how: int, sizes: Sequence[int], matrix: Any, out: Any, to: int) -> None:
+        """Pack a matrix, PLAIN or TRANSPOSED, for products of sizes m, n, k, into the memory of `out`."""
+        self._keep_alive.append(out)
+        self._make("pack", [address, how, *sizes, self._place(matrix, 5), len(matrix), to])
+
     def _place(self, array: Any, position: int) -> int:
         """Its address, the argument at a position of the call that is being made."""
         address = address_of(array)
@@ -168,6 +173,45 @@ class Repeated(Plain):
             self._recording = recording
         else:
             self._is_possible = False
+
+
+class Repeat:
+    """A piece of work of one thread that is written down when it comes for the second time, and repeated from then on.
+
+    Memory that changes from one minibatch to the next would be written down in vain.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[Any] = []
+        self._key: Hashable = None
+        self._recording: Recording | None = None
+        self._is_possible = True
+
+    def run(
+        self, work: Callable[[], None], key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]
+    ) -> None:
+        """Do the work, all of it products and `run.kernels`.
+
+        key: what it depends on besides matrices, None where that cannot be said; arrays: those it reads and writes;
+        moving: others, which lie elsewhere in the next pass.
+        """
+        moved = all(type(matrix) is np.ndarray for matrix in moving.values())
+        if key is None or not moved or not self._is_possible:
+            work()
+        elif key != self._key or not same(arrays, self._arrays):
+            self._key, self._arrays, self._recording = key, list(arrays), None
+            work()
+        elif self._recording is not None:
+            self._recording.play(moving)
+        else:
+            with Recording(moving) as recording:
+                work()
+            self._recording, self._is_possible = recording, recording.is_complete
+
+
+def same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether these are the very same objects."""
+    return len(arrays) == len(others) and all(one is other for one, other in zip(arrays, others))
 
 
 def address_of(array: Any) -> int:

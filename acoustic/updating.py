@@ -43,6 +43,8 @@ class Taker:
             if self.takes_parts(node):
                 into.on_columns[k] = partial(self.columns, node, into.targets[k])
             self._products[node.name] = k, into
+        for _, into in self._products.values():
+            into.key = self.key
         self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
         self._by_columns: dict[str, tuple[int, Into]] = {}
         for node, k, into in lone_columns:
