@@ -21,6 +21,7 @@ from readers.report import RunReport
 from readers.sentences import SentenceReader
 
 AT_ONCE = 64  # sequences that are decoded side by side
+MOST_HYPOTHESES = 1000  # of a sequence: all of them are computed at once
 
 
 class TestEncoderDecoder(Action):
@@ -39,6 +40,10 @@ class TestEncoderDecoder(Action):
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
         self.width = at_least(config, "maxHypotheses", config.int("maxHypotheses", 8), 1)
+        if self.width > MOST_HYPOTHESES:
+            raise ConfigError(
+                f"{config.where('maxHypotheses')}: maxHypotheses is {self.width}; expected at most {MOST_HYPOTHESES}"
+            )
         self.max_length = at_least(config, "maxLength", config.int("maxLength", 0), 0)
         self.beam = config.float("beamWidth", 1.0)
         if not self.beam >= 0:
