@@ -79,9 +79,10 @@ class BeamSearch:
         self.encoder.forward({name: matrices[name] for name in self.encoder.inputs}, layout=layout)
         starts, ends = columns_of(layout.starts), columns_of(layout.ends)
         slots = np.repeat(np.arange(len(ends)), self.width)
+        xp = self.backend.xp
+        places = {True: xp.asarray(starts[slots]), False: xp.asarray(ends[slots])}
         values = {
-            socket.name: self.encoder.value(socket.source.name)[:, (starts if socket.from_first else ends)[slots]]
-            for socket in self.sockets
+            socket.name: self.encoder.value(socket.source.name)[:, places[socket.from_first]] for socket in self.sockets
         }
         lengths = _lengths(layout)
         limits = np.full(len(ends), self.max_length) if self.max_length else SLOPE * lengths + LEAST
@@ -105,11 +106,10 @@ class BeamSearch:
         here, none = np.arange(count), np.full(count, -1)
         for socket in self.sockets:
             socket.take(values[socket.name], here if first else none, here)
-        matrix = self.backend.empty(self.network.shapes[self.input].rows, count)
-        matrix.fill(0)
-        matrix[words, here] = 1
+        given = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
+        given[words, here] = 1
         no = np.zeros((1, count), bool)
-        self.decoder.forward({self.input: matrix}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
+        self.decoder.forward({self.input: given}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
         value = np.asarray(self.backend.to_host(self.decoder.value(self.output)), np.float64)
         kind = self.network[self.output].type_name
         with np.errstate(divide="ignore"):

@@ -142,7 +142,8 @@ class PairEngine:
     def _columns(self, socket: Socket) -> Any:
         """(K,) the columns of the encoder that a PairNetwork takes."""
         assert self._layout is not None
-        return self._layout.source_starts if socket.from_first else self._layout.source_ends
+        columns = self._layout.source_starts if socket.from_first else self._layout.source_ends
+        return self.backend.xp.asarray(columns)
 
     def gradient(self, name: str) -> Any:
         """See Engine.gradient."""

@@ -72,7 +72,7 @@ class Sequences:
         self._length = self._length[slots]
         for name, held in self._held.items():
             steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
-            self._held[name] = held[:, (steps * self.num_slots + slots).ravel()]
+            self._held[name] = held[:, self.xp.asarray((steps * self.num_slots + slots).ravel())]
 
     def usable(self, delay: int) -> Any:
         """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""

@@ -55,18 +55,18 @@ class Socket(Node):
                 "trainEncoderDecoder"
             )
         out.fill(0)
-        out[:, self._columns] = self._values[:, self._sequence]
+        out[:, run.xp.asarray(self._columns)] = self._values[:, run.xp.asarray(self._sequence)]
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
-        mine = grad[:, self._columns]
+        mine, sequence = grad[:, run.xp.asarray(self._columns)], run.xp.asarray(self._sequence)
         if self.first_only:
             self.gradient = mine  # a sequence has one first step, and they are in order
             if len(self._sequence) != self._values.shape[1]:
                 self.gradient = run.xp.zeros_like(self._values)
-                self.gradient[:, self._sequence] = mine
+                self.gradient[:, sequence] = mine
             return
         member = run.xp.zeros((len(self._columns), self._values.shape[1]), dtype=grad.dtype)
-        member[run.xp.arange(len(self._columns)), run.xp.asarray(self._sequence)] = 1
+        member[run.xp.arange(len(self._columns)), sequence] = 1
         self.gradient = mine @ member
 
 
@@ -93,9 +93,9 @@ class GradientReturn(Node):
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
         for k, gradients in enumerate(self.gradients):
-            into.add(k, lambda out, gradients=gradients: self._write(gradients, out))
+            into.add(k, lambda out, gradients=gradients: self._write(run, gradients, out))
 
-    def _write(self, gradients: list[tuple[Any, Any]], out: Any) -> None:
+    def _write(self, run: Run, gradients: list[tuple[Any, Any]], out: Any) -> None:
         out.fill(0)
         for columns, gradient in gradients:
-            out[:, columns] += gradient
+            out[:, run.xp.asarray(columns)] += gradient
