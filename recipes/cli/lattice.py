@@ -10,6 +10,10 @@ fewest expected errors instead (minimum Bayes risk).  slots.txt has a line per u
 ... ] [ ... ]`, as Kaldi's sausages, <eps> for no word.  The last one ends with the error rate of the best path of each
 lattice that a reference allows.
 
+  argonaut lattice determinise --lattices exp/an4/decode/lattices/test.index --prefix det
+  argonaut lattice kaldi --lattices det.index -o lattices.txt --words words.txt
+writes lattices that have every word sequence once, and lattices in the text form of Kaldi's programs.
+
 Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.
 """
 
@@ -31,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("words", "words with times and confidences"),
         ("consensus", "words that compete, place by place"),
         ("oracle", "error rate of the best choice in every lattice"),
+        ("determinise", "every word sequence once"),
+        ("kaldi", "lattices in Kaldi's text form"),
     ):
         action = actions.add_parser(
             name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -42,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--reference", metavar="MLF", required=True, help="true words")
             action.add_argument("--level", type=int, default=0, help="MLF level that holds the words (0)")
             action.add_argument("--mlf", metavar="FILE", help="the chosen words to write")
+            continue
+        if name == "determinise":
+            action.add_argument("--prefix", required=True, help="lattices PREFIX1.lat, ... and PREFIX.index to write")
+            continue
+        if name == "kaldi":
+            action.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write")
+            action.add_argument("--words", metavar="FILE", required=True, help="words.txt: read if there, else written")
             continue
         action.add_argument(
             "--scale", type=float, default=1.0, metavar="X", help="of all scores; below 1: less sure (default 1)"
@@ -55,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}[arguments.action](arguments)
+    actions = {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}
+    actions |= {"determinise": run_determinise, "kaldi": run_kaldi}
+    return actions[arguments.action](arguments)
 
 
 def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any]) -> tuple[dict[str, Any], RunReport]:
@@ -173,6 +188,51 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     rate = 100 * totals[0] / totals[1] if totals[1] else 0.0
     print(report.summary())
     print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
+    return report.exit_status
+
+
+def run_determinise(arguments: argparse.Namespace) -> int:
+    from decoder.determinise import determinise
+    from readers.files import atomic_write
+    from readers.slf import write_slf
+
+    index = f"{arguments.prefix}.index"
+    check_outputs(index, arguments.report)
+    if Path(index).resolve() == Path(arguments.lattices).resolve():
+        raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")
+    sizes, written = [0, 0], []
+
+    def smaller(name: str, lattice) -> None:
+        found = determinise(lattice)
+        number = len(written) + 1
+        write_slf(f"{arguments.prefix}{number}.lat", found)
+        written.append(f"{number}\t{name}\n")
+        sizes[0] += lattice.num_links
+        sizes[1] += found.num_links
+
+    _, report = each_lattice(arguments, smaller)
+    if written:
+        with atomic_write(index, "w") as file:
+            file.writelines(written)
+    print(f"{index}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
+    return report.exit_status
+
+
+def run_kaldi(arguments: argparse.Namespace) -> int:
+    from readers.kaldi_lattice import read_word_table, word_table, write_kaldi_lattices, write_word_table
+
+    check_outputs(arguments.output, arguments.report)
+    found, report = each_lattice(arguments, lambda name, lattice: lattice)
+    scales = sorted({lattice.scale("acscale", 1.0) for lattice in found.values()})
+    if Path(arguments.words).exists():
+        words = read_word_table(arguments.words)
+    else:
+        words = word_table(found.values())
+        write_word_table(arguments.words, words)
+    if found:
+        write_kaldi_lattices(arguments.output, found.items(), words)
+    scale = ", ".join(f"{scale:g}" for scale in scales)
+    print(f"{arguments.output}: acoustic scale {scale}; {report.summary()}")
     return report.exit_status
 
 

@@ -10,7 +10,7 @@ from readers.mlf import Label, read_mlf, write_mlf
 from readers.slf import read_slf, write_slf
 from readers.timed_words import read_ctm
 from recipes.cli.main import main
-from tests.decoder.lattices import random_lattice
+from tests.decoder.lattices import paths, random_lattice, spoken
 
 NAMES = ["u1", "u2", "u3"]
 
@@ -82,6 +82,63 @@ def test_oracle(place, capsys):
     errors = sum(count for count, _ in best.values())
     assert f"oracle WER {100 * errors / 12:.1f}% (3 utterances, 12 words, {errors} errors)" in shown.out
     assert [label.name for label in read_mlf(place / "o.mlf")["u2"]] == best["u2"][1]
+
+
+def test_lattices_with_every_word_sequence_once(place, capsys):
+    code, shown = run(place, capsys, "determinise", "--prefix", place / "det")
+    assert code == 0
+    before, after = lattices(place), [read_slf(place / f"det{k}.lat") for k in (1, 2, 3)]
+    links = sum(one.num_links for one in before.values()), sum(one.num_links for one in after)
+    assert f"det.index: {links[0]} links became {links[1]}" in shown.out
+    assert (place / "det.index").read_text() == (place / "test.index").read_text()
+    for lattice, (name, whole) in zip(after, before.items()):
+        assert lattice.utterance == name
+        expected = {tuple(spoken(whole, path)) for path, _ in paths(whole)}
+        assert sorted(tuple(spoken(lattice, path)) for path, _ in paths(lattice)) == sorted(expected)
+
+
+def test_lattices_are_not_written_over(place, capsys):
+    code, shown = run(place, capsys, "determinise", "--prefix", place / "test")
+    assert code == 2
+    assert "is that of --lattices; expected another one" in shown.err
+
+
+def test_kaldis_text_form(place, capsys):
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 0
+    assert "acoustic scale 0.25" in shown.out
+    numbers = dict(line.split() for line in (place / "words.txt").read_text().splitlines())
+    assert numbers == {"<eps>": "0", "a": "1", "b": "2", "c": "3"}
+    spelled = {number: word for word, number in numbers.items()}
+    texts = (place / "lats").read_text().split("\n\n")
+    for text, (name, lattice) in zip(texts, lattices(place).items()):
+        first, *rows = text.splitlines()
+        assert first == name
+        links = [row.split("\t") for row in rows if row.count("\t") == 3]
+        (final,) = [int(row.split("\t")[0]) for row in rows if row.count("\t") == 1]
+        found = []
+
+        def walk(node, cost, words, links=links, final=final, found=found):
+            if node == final:
+                found.append((words, cost))
+            for start, end, word, weight in links:
+                if int(start) == node:
+                    graph, acoustic, _ = weight.split(",")
+                    said = words if word == "0" else [*words, spelled[word]]
+                    walk(int(end), cost + float(graph) + 0.25 * float(acoustic), said)
+
+        walk(0, 0.0, [])
+        expected = sorted((spoken(lattice, path), -score) for path, score in paths(lattice))
+        assert [words for words, _ in sorted(found)] == [words for words, _ in expected]
+        assert [cost for _, cost in sorted(found)] == pytest.approx([cost for _, cost in expected], abs=1e-6)
+
+
+def test_a_word_that_the_table_lacks(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\n")
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 2
+    assert "has no number; expected one in the table of words" in shown.err
+    assert not (place / "lats").exists()
 
 
 def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
