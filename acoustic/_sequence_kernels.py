@@ -11,6 +11,15 @@ from acoustic._kernels import loop
 
 
 @loop
+def longest_of(counts):
+    """The largest, 0 of none."""
+    longest = 0
+    for count in counts:
+        longest = max(longest, count)
+    return longest
+
+
+@loop
 def exponentials(a):
     """(exp(a - top), top), float64."""
     top = np.float64(a[0, 0])
@@ -86,7 +95,7 @@ def right_score(labels, h, a, first, stride, count):
 @loop
 def loss(firsts, counts, stride, labels, h, a):
     weights, top = exponentials(a)
-    longest = counts.max()
+    longest = longest_of(counts)
     alphas, emissions = np.empty((longest, a.shape[0])), np.empty((longest, a.shape[0]))
     sums, total = np.empty(longest), 0.0
     for k in range(firsts.shape[0]):
@@ -99,7 +108,7 @@ def loss(firsts, counts, stride, labels, h, a):
 def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
     """grad_h (N, labels) holds zeros where no sequence is; grad_a (labels, labels) float64."""
     weights, top = exponentials(a)
-    longest, size = counts.max(), a.shape[0]
+    longest, size = longest_of(counts), a.shape[0]
     alphas, emissions, sums = np.empty((longest, size)), np.empty((longest, size)), np.empty(longest)
     beta, after, pairs = np.empty(size), np.empty(size), np.zeros((size, size))
     grad_h[:] = 0
@@ -135,7 +144,7 @@ def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
 @loop
 def viterbi(firsts, counts, stride, h, a, out):
     """out (N, labels)."""
-    size, longest = a.shape[0], counts.max()
+    size, longest = a.shape[0], longest_of(counts)
     best, new, source = np.empty(size), np.empty(size), np.empty((longest, size), np.int64)
     out[:] = 0
     for k in range(firsts.shape[0]):

@@ -105,6 +105,33 @@ def test_all_paths(kernels, dtype, layout):
 
 
 @both
+def test_context_belongs_to_no_path(kernels, dtype):
+    """Steps that are there to be seen alone count as if they were not there; so do minibatches of gaps."""
+    part = LAYOUTS[3]
+    none, over = np.zeros((2, 3), bool), np.tile(part.ends[-1] | part.gaps[-1], (2, 1))
+    longer = [np.concatenate(pair) for pair in ((part.starts, none), (part.ends, none), (part.gaps, over))]
+    layout = SequenceLayout(3, part.num_steps + 2, *longer, num_context=2)
+    assert not layout.gaps[-1].all()
+    labels, h, a = draw(layout)
+    values = []
+    for marks, count in ((Marks.of_layout(layout), layout.num_columns), (Marks.of_layout(part), part.num_columns)):
+        outs = [np.empty(shape, dtype, order="F") for shape in ((1, 1), (LABELS, count), a.shape, (LABELS, count))]
+        single = np.asfortranarray(h[:, :count], dtype), a.astype(dtype)
+        kernels.crf_loss(marks, labels[:count], *single, outs[0])
+        kernels.crf_gradient(marks, labels[:count], *single, *outs[1:3])
+        kernels.viterbi(marks, *single, outs[3])
+        assert not outs[1][:, part.num_columns :].any()
+        assert not outs[3][:, part.num_columns :].any()
+        values.append([out[:, : part.num_columns] for out in outs])
+    for one, other in zip(*values):
+        np.testing.assert_array_equal(one, other)
+    nothing = Marks(*np.zeros((3, 2, 3), bool))
+    single, out = (np.zeros((LABELS, 6), dtype, order="F"), a.astype(dtype)), np.ones((1, 1), dtype)
+    kernels.crf_loss(nothing, labels[:6], *single, out)
+    assert out[0, 0] == 0
+
+
+@both
 def test_long_sequences_and_large_scores_stay_finite(kernels, dtype):
     rng = np.random.default_rng(0)
     h = np.asfortranarray(rng.normal(0, 30, (5, 400)), dtype)
