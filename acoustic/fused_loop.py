@@ -15,19 +15,18 @@ import numpy as np
 from acoustic.backend import Backend, matmul_into
 from acoustic.blas import general_function
 from acoustic.gradients import Into
-from acoustic.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation, Plan, Product, plan_loop
+from acoustic.loop_plan import Place, Plan, plan_loop
 from acoustic.loop_steps import in_phases, num_workers, shares_of
+from acoustic.loop_tables import Table, Tables
 from acoustic.node import Node, Run, Shape
 from acoustic.packing import Factor, packed_product_address
 from acoustic.playback import Repeat
 from acoustic.sequences import Sequences
 from acoustic.team import share_of
 
-PRODUCTS, OPERATIONS = range(2)  # kinds of segments of _loop_kernels
 PADDING = 64
 PACKED_FROM = 8  # steps: for fewer, packing parameters costs more than it gives
 WAYS_KEPT = 8  # numbers of slots that parameters are laid out for
-Place = tuple[bool, int]
 Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
 
 
@@ -43,13 +42,12 @@ class FusedLoop:
         self._memory: Any = None
         self._gradient_memory: Any = None
         self.constants = np.zeros(plan.num_constants, np.float32)
+        self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
         self._delayed = frozenset(operands[position][0][1] for position in self.delays)
-        inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
-        self._position = {product.position: k for k, product in enumerate(inside)}
-        self._inside = inside
+        self._tables = Tables(plan, shapes, outside)
+        self._table = self._tables.forward()
         self._ways: dict[tuple[int, int, bool], _Way] = {}
         self._way: _Way | None = None
-        self._segments, self._operations = self._forward_tables()
         self._steps = sorted({nodes[position].delay for position in self.delays})
         self._delays = np.zeros((len(self.delays), 6), np.int64)
         self._defaults = np.zeros(len(self.delays), np.float32)
@@ -61,76 +59,9 @@ class FusedLoop:
 
     @property
     def frame_products(self) -> tuple[int, ...]:
-        """The operands whose gradient is products alone: see Node."""
-        others = (
-            {product.operand[1] for product in self.plan.before} | self.plan.framed.keys() | self.plan.columns.keys()
-        )
-        return tuple({product.parameter for product in self.plan.products} - others)
-
-    # ---- tables
-
-    def _forward_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        segments, operations = [], []
-        for segment in self.plan.segments:
-            if isinstance(segment[0], Product):
-                first = self._position[segment[0].position]
-                segments.append((PRODUCTS, first, first + len(segment)))
-            else:
-                segments.append((OPERATIONS, len(operations), len(operations) + len(segment)))
-                operations += [(*self._operation(one), int(one.keep), 0) for one in segment]
-        return _table(segments, 3), _table(operations, 7)
-
-    def _operation(self, operation: Operation) -> tuple[int, ...]:
-        """Code, first rows of result and operands, how many."""
-        starts = [0 if place is None else self._start(place) for place in (operation.x, operation.y)]
-        return operation.code, self.plan.rows[operation.out], *starts, self.shapes[operation.out].rows
-
-    def _start(self, place: Place) -> int:
-        inside, at = place
-        return self.plan.columns[at] if not inside and at in self.plan.columns else self.plan.row_of(place)
-
-    def _backward_tables(self, touched: Collection[int]) -> tuple[np.ndarray, np.ndarray, dict[int, bool]]:
-        """Segments, operations, and of each product whether its operand's gradient holds something already.
-
-        touched: nodes whose gradient does when a step begins.
-        """
-        seen = {self.plan.rows[position] for position in touched}
-        segments, operations, keeps = [], [], {}
-        for segment in reversed(self.plan.segments):
-            if isinstance(segment[0], Product):
-                first = self._position[segment[0].position]
-                segments.append((PRODUCTS, first, first + len(segment)))
-                row = self.plan.row_of(segment[0].operand)
-                for product in segment:
-                    keeps[product.position] = row in seen
-                    seen.add(row)
-                continue
-            start = len(operations)
-            for operation in reversed(segment):
-                numbers, whats = self._operation(operation), [SKIP, SKIP]
-                for side, place in ((1, operation.y), (0, operation.x)):  # as the kernel goes about it
-                    if place is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
-                        continue
-                    whats[side] = ADD if numbers[2 + side] in seen else WRITE
-                    seen.add(numbers[2 + side])
-                operations.append((*numbers, *whats))
-            segments.append((OPERATIONS, start, len(operations)))
-        return _table(segments, 3), _table(operations, 7), keeps
-
-    def _products(self, backward: bool, keeps: dict[int, bool]) -> np.ndarray:
-        """The table of the products of a step, but for where the parameters lie."""
-        rows = []
-        for product in self._inside:
-            m, k = self.shapes[product.home].rows, self._place_rows(product.operand)
-            ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
-            if backward:
-                ends, (m, k) = ends[::-1], (k, m)
-            rows.append((0, 0, 0, m, k, *ends, keeps[product.position] if backward else product.keep))
-        return _table(rows, 8)
-
-    def _place_rows(self, place: Place) -> int:
-        inside, at = place
-        return (self.shapes if inside else self.outside)[at].rows
+        """The operands whose gradient is products alone: see Node.  Columns are: sums of the threads, times ones."""
+        framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
+        return tuple(self._parameters - framed)
 
     def _find_way(self, sequences: Sequences) -> "_Way":
         """How the slots of this minibatch are shared out, with what is known of that from earlier ones."""
@@ -142,18 +73,18 @@ class FusedLoop:
             shares = shares_of(sequences)
             widths = [share.stop - share.start if packs else 0 for share in shares]
             factors = {
-                (backward, width): [Factor(backward, width) for _ in self._inside]
+                (backward, width): [Factor(backward, width) for _ in self._tables.inside]
                 for backward in (False, True)
                 for width in set(widths)
             }
-            self._ways[key] = _Way(shares, widths, factors, self._products(False, {}))
+            sums = np.zeros((len(shares), len(self.constants)), np.float32)
+            self._ways[key] = _Way(shares, widths, factors, sums)
         return self._ways[key]
 
-    def _back(self, way: "_Way", received: frozenset[int]) -> "_Back":
+    def _back(self, way: "_Way", received: frozenset[int]) -> Table:
         """The tables backward where these nodes have a gradient from outside."""
         if received not in way.backward:
-            segments, operations, keeps = self._backward_tables(self._delayed | received)
-            way.backward[received] = _Back(segments, operations, self._products(True, keeps))
+            way.backward[received] = self._tables.backward(self._delayed | received)
         return way.backward[received]
 
     # ---- memory
@@ -182,7 +113,7 @@ class FusedLoop:
 
     def _block(self, matrix: Any, place: Place) -> Any:
         start = self.plan.row_of(place)
-        return matrix[start : start + self._place_rows(place)]
+        return matrix[start : start + self._tables.rows_of(place)]
 
     # ---- forward
 
@@ -202,7 +133,7 @@ class FusedLoop:
             (factor, inputs[product.parameter], versions[product.parameter])
             for (backward, _), factors in way.factors.items()
             if run.training or not backward
-            for factor, product in zip(factors, self._inside)
+            for factor, product in zip(factors, self._tables.inside)
         ]
         due = [(factor, matrix) for factor, matrix, version in factors if factor.is_due(matrix, version)]
         # What is the same in the next pass is repeated without Python: see playback.py.
@@ -210,7 +141,7 @@ class FusedLoop:
         key = (run.training, len(due)) if repeated else None
         arrays, moving = self._split(inputs)
         delays, before, held = self._delays_of(sequences)
-        usable = self._usable(sequences)
+        usable, ahead = self._usable(sequences), self._table
 
         def prepare(worker: int) -> None:
             def work() -> None:
@@ -225,8 +156,8 @@ class FusedLoop:
                 return
             share = way.shares[worker]
             _loop_kernels.forward(
-                _functions(), self.values.T, self.constants, self._segments, way.products(False, worker),
-                self._operations, delays, self._defaults, usable, before, sequences.num_slots, share.start, share.stop,
+                _functions(), self.values.T, self.constants, ahead.segments, way.products(False, worker, ahead),
+                ahead.operations, delays, self._defaults, usable, before, sequences.num_slots, share.start, share.stop,
             )  # fmt: skip
 
         in_phases((prepare, steps), count)
@@ -285,12 +216,15 @@ class FusedLoop:
 
         way, count, received = self._way, num_workers(), frozenset(received)
         back = self._back(way, received)
-        sums = np.zeros((len(way.shares), len(self.constants)), np.float32)
         usable, untouched = self._usable(sequences), self._delayed - received
         by_step = self.gradients.T.reshape(sequences.num_steps, sequences.num_slots, -1)
-        below, made = self._products_outside(inputs, into)
         arrays, moving = self._split(inputs)
-        arrays += [self.values, self.gradients, *(job[2] for jobs in (below, *made.values()) for job in jobs)]
+        arrays += [self.values, self.gradients, *into.targets, *(place.matrix for place in into.elsewhere.values())]
+        repeats = [way.repeat(what, worker) for worker in range(count) for what in ("pass down", "make")]
+        below: list[Job] = []
+        made: dict[int, list[Job]] = {}
+        if self.plan.framed or not all(repeat.holds(into.key, arrays, moving) for repeat in repeats):
+            below, made = self._products_outside(inputs, into, way.sums)
 
         def steps(worker: int) -> None:
             if worker >= len(way.shares):
@@ -299,9 +233,10 @@ class FusedLoop:
             for position in untouched:
                 start = self.plan.rows[position]
                 by_step[:, share, start : start + self.shapes[position].rows] = 0
+            way.sums[worker] = 0
             _loop_kernels.backward(
-                _functions(), self.gradients.T, self.values.T, self.constants, sums[worker], back.segments,
-                way.products(True, worker, back.products), back.operations, self._delays, usable, sequences.num_slots,
+                _functions(), self.gradients.T, self.values.T, self.constants, way.sums[worker], back.segments,
+                way.products(True, worker, back), back.operations, self._delays, usable, sequences.num_slots,
                 share.start, share.stop,
             )  # fmt: skip
 
@@ -310,7 +245,7 @@ class FusedLoop:
                 for job in below:
                     _multiply_columns(job, share_of(worker, count, job[2].shape[1]))
 
-            way.repeat("pass down", worker).run(work, (), arrays, moving)
+            way.repeat("pass down", worker).run(work, into.key, arrays, moving)
 
         def make(worker: int) -> None:
             def work() -> None:
@@ -324,18 +259,20 @@ class FusedLoop:
             way.repeat("make", worker).run(work, into.key, arrays, moving)
 
         # Parameters change as soon as their gradients are there: not before all who read them have done so.
-        in_phases((steps, pass_down, make) if below else (steps, make), count)
-        into.taken = made.keys() & into.on_columns.keys()
-        total = sums.sum(axis=0)
-        for at, start in self.plan.columns.items():
-            if into.needs(at):
-                into.add_matrix(at, total[start : start + self.outside[at].rows, np.newaxis])
+        passes_down = any(into.needs(product.operand[1]) for product in self.plan.before)
+        in_phases((steps, pass_down, make) if passes_down else (steps, make), count)
+        into.taken = self._parameters & into.on_columns.keys()
         for at in self.plan.framed:
             if into.needs(at):
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
 
-    def _products_outside(self, inputs: Sequence[Any], into: Into) -> tuple[list[Job], dict[int, list[Job]]]:
-        """The products that add to gradients outside: of what has frames, in order, and of parameters, by operand."""
+    def _products_outside(
+        self, inputs: Sequence[Any], into: Into, sums: np.ndarray
+    ) -> tuple[list[Job], dict[int, list[Job]]]:
+        """The products that add to gradients outside: of what has frames, in order, and of all else, by operand.
+
+        sums: those of the gradients of columns in each thread.
+        """
         below: list[Job] = []
         made: dict[int, list[Job]] = {}
         for product in self.plan.products:
@@ -346,43 +283,39 @@ class FusedLoop:
                 made.setdefault(product.parameter, []).append((gradient, operand.T, *into.place(product.parameter)))
             if not inside and into.needs(at):
                 below.append((inputs[product.parameter].T, gradient, *into.place(at)))
+        ones = np.ones((len(sums), 1), np.float32, order="F")
+        for at, start in self.plan.columns.items():
+            if into.needs(at):
+                parts = sums.T[start : start + self.outside[at].rows]
+                made.setdefault(at, []).append((parts, ones, *into.place(at)))
         return below, made
-
-
-@dataclass
-class _Back:
-    """Tables of the steps backward: see _loop_kernels; products without where the parameters lie."""
-
-    segments: np.ndarray
-    operations: np.ndarray
-    products: np.ndarray
 
 
 @dataclass
 class _Way:
     """How threads share out the slots: each one's, and the width of its factors; factors by direction and width.
 
-    forward: the table of products forward, without where the parameters lie; backward: tables by who has a gradient
-    from outside; repeats: of each thread and phase.
+    sums: of each thread the gradients of columns; backward: tables by who has a gradient from outside; repeats: of each
+    thread and phase.
     """
 
     shares: list[slice]
     widths: list[int]
     factors: dict[tuple[bool, int], list[Factor]]
-    forward: np.ndarray
-    backward: dict[frozenset[int], _Back] = field(default_factory=dict)
+    sums: np.ndarray
+    backward: dict[frozenset[int], Table] = field(default_factory=dict)
     repeats: dict[tuple[str, int], Repeat] = field(default_factory=dict)
 
     def repeat(self, what: str, worker: int) -> Repeat:
         """What a thread does in each pass besides the steps."""
         return self.repeats.setdefault((what, worker), Repeat())
 
-    def products(self, backward: bool, worker: int, table: np.ndarray | None = None) -> np.ndarray:
-        """The table of a thread's products."""
-        table = (self.forward if table is None else table).copy()
-        for row, factor in zip(table, self.factors[backward, self.widths[worker]]):
+    def products(self, backward: bool, worker: int, table: Table) -> np.ndarray:
+        """The products of a thread."""
+        products = table.products.copy()
+        for row, factor in zip(products, self.factors[backward, self.widths[worker]]):
             row[:3] = factor.address, factor.packed, factor.distance
-        return table
+        return products
 
 
 def _multiply_columns(job: Job, columns: slice) -> None:
@@ -399,10 +332,6 @@ def _functions() -> np.ndarray:
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
     """A matrix of so many columns or more: the one that is there, or a new one with some to spare."""
     return memory if memory is not None and memory.shape[1] >= cols else backend.empty(rows, cols + cols // 4)
-
-
-def _table(rows: Sequence[tuple], width: int) -> np.ndarray:
-    return np.array(rows, np.int64).reshape(len(rows), width)
 
 
 def fused_loop(

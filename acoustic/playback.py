@@ -187,6 +187,11 @@ class Repeat:
         self._recording: Recording | None = None
         self._is_possible = True
 
+    def holds(self, key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]) -> bool:
+        """Whether `run` will repeat what was written down, instead of calling the work."""
+        known = self._recording is not None and key is not None and key == self._key and same(arrays, self._arrays)
+        return known and all(type(matrix) is np.ndarray for matrix in moving.values())
+
     def run(
         self, work: Callable[[], None], key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]
     ) -> None:
@@ -196,17 +201,17 @@ class Repeat:
         moving: others, which lie elsewhere in the next pass.
         """
         moved = all(type(matrix) is np.ndarray for matrix in moving.values())
-        if key is None or not moved or not self._is_possible:
+        if self.holds(key, arrays, moving):
+            self._recording.play(moving)
+        elif key is None or not moved or not self._is_possible:
             work()
         elif key != self._key or not same(arrays, self._arrays):
             self._key, self._arrays, self._recording = key, list(arrays), None
             work()
-        elif self._recording is not None:
-            self._recording.play(moving)
         else:
             with Recording(moving) as recording:
                 work()
-            self._recording, self._is_possible = recording, recording.is_complete
+            self._recording, self._is_possible = recording if recording.is_complete else None, recording.is_complete
 
 
 def same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
