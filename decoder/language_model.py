@@ -32,6 +32,11 @@ class LMArrays(NamedTuple):
     first_arc (S+1,) i8: arcs of state s are first_arc[s] .. first_arc[s+1]-1, sorted by word.
     word (A,) i4; cost (A,) f4, -ln P, inf = impossible; next_state (A,) i4.
     backoff_cost (S,) f4, -ln of the back-off weight (may be negative), 0 for state 0; backoff_state (S,) i4.
+
+    Of a mixture of n models, made by decoder.lm_collection, these are those of the models one after the other, and
+    weights (n,) f8: their shares; roots (n,) i4: the empty history of each; own_word (n, V) i4: what each calls word v,
+    -1 = not at all, below that -2 - its unknown word; history (S, n) i4: the state of each model after the words of
+    state s; length (S,) i4: how many words those are.  A single model has no weights.
     """
 
     first_arc: np.ndarray
@@ -40,6 +45,11 @@ class LMArrays(NamedTuple):
     next_state: np.ndarray
     backoff_cost: np.ndarray
     backoff_state: np.ndarray
+    weights: np.ndarray = np.zeros(0)
+    roots: np.ndarray = np.zeros(0, np.int32)
+    own_word: np.ndarray = np.zeros((0, 0), np.int32)
+    history: np.ndarray = np.zeros((0, 0), np.int32)
+    length: np.ndarray = np.zeros(0, np.int32)
 
 
 @njit(cache=True, nogil=True)
@@ -47,9 +57,32 @@ def lm_step(arrays, state, word):
     """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
 
     arrays: LMArrays; 0 <= state < S, 0 <= word < V (not checked here).
+    A mixture adds up probabilities; its next state is that of the model that remembers most words (the first of those),
+    since that tells the histories of all others.
     """
+    if arrays.weights.shape[0] == 0:
+        return automaton_step(arrays, 0, state, word)
+    probability, following = 0.0, np.int64(arrays.roots[0])
+    for i in range(arrays.weights.shape[0]):
+        own, reached = np.int64(arrays.own_word[i, word]), np.int64(arrays.roots[i])
+        if own != -1:
+            unknown = own < 0
+            cost, after = automaton_step(
+                arrays, reached, np.int64(arrays.history[state, i]), -2 - own if unknown else own
+            )
+            probability += arrays.weights[i] * np.exp(-cost)
+            if not unknown:  # a word that the model lacks ends its history: <unk> hides what the others saw
+                reached = after
+        if arrays.length[reached] > arrays.length[following]:
+            following = reached
+    return (-np.log(probability) if probability > 0 else np.inf), following
+
+
+@njit(cache=True, nogil=True)
+def automaton_step(arrays, root, state, word):
+    """`lm_step` of one automaton, whose empty history is state `root`."""
     cost = 0.0
-    while state != 0:
+    while state != root:
         end = arrays.first_arc[state + 1]
         low = arrays.first_arc[state]
         high = end
@@ -60,10 +93,11 @@ def lm_step(arrays, state, word):
             else:
                 high = middle
         if low < end and arrays.word[low] == word:
-            return cost + arrays.cost[low], arrays.next_state[low]
+            return cost + arrays.cost[low], np.int64(arrays.next_state[low])
         cost += arrays.backoff_cost[state]
-        state = arrays.backoff_state[state]
-    return cost + arrays.cost[word], arrays.next_state[word]  # the empty history lists every word
+        state = np.int64(arrays.backoff_state[state])
+    first = arrays.first_arc[root] + word  # the empty history lists every word
+    return cost + arrays.cost[first], np.int64(arrays.next_state[first])
 
 
 @njit(cache=True, nogil=True)
@@ -74,7 +108,7 @@ def _sequence_costs(arrays, start_state, words, first, costs):
         for n in range(first[i], first[i + 1]):
             if words[n] < 0:
                 costs[n] = np.nan
-                state = np.int32(0)
+                state = np.int64(0)
             else:
                 costs[n], state = lm_step(arrays, state, words[n])
 
@@ -90,6 +124,7 @@ class LanguageModel:
         self.arrays = arrays
         self.vocabulary = list(vocabulary)
         self.order = order
+        self.components: tuple[tuple[float, LanguageModel], ...] = ()  # (weight, model) of a mixture
         self.start_state = int(start_state)
         self._ids = {word: i for i, word in enumerate(self.vocabulary)}
         self.end_id = self._ids.get(SENTENCE_END, -1)
@@ -145,7 +180,7 @@ class LanguageModel:
         first = np.concatenate([[0], np.cumsum([len(sentence) for sentence in ids])]).astype(np.int64)
         words = np.array([i for sentence in ids for i in sentence], dtype=np.int32)
         costs = np.empty(words.shape[0])
-        _sequence_costs(self.arrays, np.int32(self.start_state), words, first, costs)
+        _sequence_costs(self.arrays, np.int64(self.start_state), words, first, costs)
         return np.split(costs, first[1:-1])
 
 

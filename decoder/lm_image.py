@@ -15,9 +15,8 @@ from readers.arpa import read_arpa
 from readers.errors import ArgonautError, FormatError
 
 LEAST_SIZE = 1 << 20  # bytes of an ARPA file; one that is smaller is read as fast
-_TYPES = dict(
-    zip(LMArrays._fields, ("<i8", "<i4", "<f4", "<i4", "<f4", "<i4")), source="<i8", start="<i8", vocabulary="|u1"
-)
+_FIELDS = LMArrays._fields[:6]  # of a single model
+_TYPES = dict(zip(_FIELDS, ("<i8", "<i4", "<f4", "<i4", "<f4", "<i4")), source="<i8", start="<i8", vocabulary="|u1")
 LAYOUT = Layout(b"ARGONLM\n", 1, _TYPES, "language model image", "it is made from the ARPA file when that is opened")
 
 
@@ -59,7 +58,7 @@ def _source_of(path: str | Path) -> tuple[int, int]:
 
 def save_language_model(model: LanguageModel, path: str | Path, source: tuple[int, int] = (0, 0)) -> None:
     """Write an image.  source: size and modification time (ns) of the text it was made of."""
-    sections = dict(zip(LMArrays._fields, model.arrays))
+    sections = dict(zip(_FIELDS, model.arrays))
     sections |= {
         "source": np.array(source, dtype=np.int64),
         "start": np.array([model.start_state], dtype=np.int64),
@@ -80,7 +79,7 @@ def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | N
     if source is not None and tuple(sections["source"].tolist()) != source:
         return None
     vocabulary = unpack_names(sections["vocabulary"], "words", path)
-    arrays = LMArrays(**{name: sections[name] for name in LMArrays._fields})
+    arrays = LMArrays(**{name: sections[name] for name in _FIELDS})
     start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
     _check(arrays, vocabulary, order, start, path)
     return LanguageModel(arrays, vocabulary, order, start)
@@ -88,7 +87,7 @@ def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | N
 
 def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path) -> None:
     """Everything that `lm_step` takes for granted."""
-    lengths = {name: array.shape[0] for name, array in zip(LMArrays._fields, arrays)}
+    lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
     num_states, size = lengths["backoff_state"], len(vocabulary)
     first = arrays.first_arc

@@ -6,15 +6,18 @@ from numba import njit
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 
 
-def optimistic_costs(model: LanguageModel, words: np.ndarray) -> np.ndarray:
+def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: bool = False) -> np.ndarray:
     """The least cost of each word over every history that sentences of these words can reach.
 
-    model: LanguageModel; words (n,) ids, </s> among them if its cost is wanted (it opens no history).
+    model: LanguageModel; words (n,) ids, </s> among them if its cost is wanted (it opens no history);
+    empty_history: whether a word may follow nothing that the model knows of.
     Returns (n,) f8, -ln P; inf for a word that is impossible after all of them.
 
     A history counts as reachable when some word leads to it from a reachable history or from one of the histories
     that it backs off to: never fewer than the true ones, so that the result is never above the true least cost.
     """
+    if model.components:
+        return _of_mixture(model, words)
     arrays = model.arrays
     wanted = np.zeros(len(model.vocabulary), dtype=np.bool_)
     wanted[words] = True
@@ -23,10 +26,24 @@ def optimistic_costs(model: LanguageModel, words: np.ndarray) -> np.ndarray:
         if mark in model.vocabulary:
             grows[model.vocabulary.index(mark)] = False
     reachable, visited = _reach(arrays, model.start_state, grows)
+    reachable[0] |= empty_history
     bound = _completion_bounds(arrays, reachable)
     first_child, children = _children(arrays, bound)
     best = _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, model.order)
     return best[words]
+
+
+def _of_mixture(model: LanguageModel, words: np.ndarray) -> np.ndarray:
+    """Of a mixture: as if all its models were at their best at once, which is never above the true least cost."""
+    probability = np.zeros(len(words))
+    names = [model.vocabulary[word] for word in words]
+    for weight, component in model.components:
+        own = np.array([component.word_id(name) for name in names])
+        known = own >= 0
+        if known.any():
+            probability[known] += weight * np.exp(-optimistic_costs(component, own[known], empty_history=True))
+    with np.errstate(divide="ignore"):
+        return -np.log(probability)
 
 
 @njit(cache=True)

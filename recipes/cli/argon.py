@@ -23,7 +23,6 @@ from recipes.cli.console import one_line, progress_display, run_guarded, show_lo
 
 LATER = {
     "alignmlf": "forced alignment is not there yet; expected decoding with -lm",
-    "lm_collection": "several language models at once are not there yet; expected one with -lm",
 }
 TICKS_PER_SECOND = 10_000_000
 
@@ -94,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(inputs, "infiles", "LIST", "feature files to decode, one a line, or name=file[first,last]")
     inputs.add_argument("--features", default="", metavar="CONFIG", help="-infiles lists audio; HCopy configuration")
     add(inputs, "lm", "FILE", "ARPA language model (default: the graph's own costs alone)")
-    add(inputs, "lm-collection", "FILE", "several language models: not yet")
+    add(inputs, "lm-collection", "FILE", "several at once: lines `ARPA-file weight`, weights that sum to 1")
     add(inputs, "sil-cost", "X", "cost charged on entering silence (1.0)", 1.0)
     inputs.add_argument(
         "--silence", metavar="NAMES", help="silence models, comma between (default: those of <s>, sil and sp)"
@@ -255,7 +254,7 @@ class Pipeline:
         from decoder.outputs import slf_lattice
         from readers.slf import write_slf
 
-        name = Path(self.arguments.lm).name
+        name = Path(self.arguments.lm or self.arguments.lm_collection).name
         options = self.decoder.options
         slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
         write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
@@ -263,6 +262,7 @@ class Pipeline:
 
 def open_decoder(arguments: argparse.Namespace):
     from decoder.image_file import load_graph
+    from decoder.lm_collection import open_collection
     from decoder.lm_image import open_language_model
     from decoder.search import Decoder, SearchOptions
     from readers.hmm_tables import read_cntkmap
@@ -281,8 +281,12 @@ def open_decoder(arguments: argparse.Namespace):
         partial=arguments.partial,
     )
     lm = None
+    if arguments.lm and arguments.lm_collection:
+        raise ConfigError("command line: both -lm and -lm-collection; expected one of them")
     if arguments.lm:
         lm = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
+    elif arguments.lm_collection:
+        lm = open_collection(arguments.lm_collection, lambda line: print(line, file=sys.stderr))
     else:
         print("no -lm: the graph's own costs are all there is", file=sys.stderr)
     return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)

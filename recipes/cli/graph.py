@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--alignment", metavar="MLF", help="state alignments to estimate the transitions from instead")
     files.add_argument("--dict", metavar="FILE", help="HTK dictionary (default: a loop over all phones)")
     files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
+    files.add_argument("--lm-collection", metavar="FILE", help="instead, several: lines `ARPA-file weight`")
     files.add_argument("--out", metavar="DIR", help="directory for the results")
     donor = parser.add_argument_group("triphones: an HTK donor, or what was distilled from one")
     donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
@@ -75,6 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     donated = bool(arguments.mmf or arguments.hmms or arguments.trees)
     if not donated and not arguments.states and not arguments.state_list:
         raise ConfigError("command line: neither --states nor --state-list, --mmf or --hmms; expected one of them")
+    if arguments.lm and arguments.lm_collection:
+        raise ConfigError("command line: both --lm and --lm-collection; expected one of them")
+    collection, arguments.lm = bool(arguments.lm_collection), arguments.lm or arguments.lm_collection
     only_donor = bool(arguments.mmf and arguments.hmms and not arguments.lm)
     for name in ("lm", "out"):
         if not only_donor and not getattr(arguments, name):
@@ -97,12 +101,13 @@ def run(arguments: argparse.Namespace) -> int:
     if only_donor:
         print(f"distilled: {arguments.hmms}")
         return 0
-    return build(arguments, models, donated)
+    return build(arguments, models, donated, collection)
 
 
-def build(arguments: argparse.Namespace, models, donated: bool) -> int:
+def build(arguments: argparse.Namespace, models, donated: bool, collection: bool) -> int:
     """Stage two."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
+    from decoder.lm_collection import open_collection
     from decoder.lm_image import open_language_model
     from readers.dictionary import read_dictionary
     from readers.frame_labels import read_state_list
@@ -126,7 +131,7 @@ def build(arguments: argparse.Namespace, models, donated: bool) -> int:
         print(f"{step:<13} {states:>9} states {arcs:>9} arcs", flush=True)
 
     print(f"reading {arguments.lm}", flush=True)
-    model = open_language_model(arguments.lm, print)
+    model = (open_collection if collection else open_language_model)(arguments.lm, print)
     donor = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
         if donated or has_context(models):

@@ -99,4 +99,4 @@ def test_arrays_of_different_lengths_are_refused(arpa):
     LAYOUT.write(arpa.with_name("wrong"), 3, {**sections, "cost": model.arrays.cost[:-1]})
     with pytest.raises(FormatError, match="entries in cost; expected"):
         load_language_model(arpa.with_name("wrong"))
-    assert set(LMArrays._fields) < set(sections)
+    assert set(LMArrays._fields[:6]) < set(sections)

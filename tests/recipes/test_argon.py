@@ -199,6 +199,16 @@ def test_threads_change_nothing(made, tmp_path):
     assert (tmp_path / "1" / "out.mlf").read_bytes() == (tmp_path / "3" / "out.mlf").read_bytes()
 
 
+def test_collection_of_one_model_twice_decodes_as_that_model(made, tmp_path):
+    (tmp_path / "models").write_text(f"{made / 'lm.arpa'} 0.25\n{made / 'lm.arpa'} 0.75\n")
+    lattices = ("-lattice-prefix", str(tmp_path / "lattice"))
+    assert decode(made, tmp_path) == decode(
+        made, tmp_path / "two", *lattices, **{"lm": None, "lm-collection": tmp_path / "models"}
+    )
+    assert words_of(tmp_path / "two" / "out.mlf") == words_of(tmp_path / "out.mlf")
+    assert "lmname=models" in (tmp_path / "lattice1.lat").read_text()
+
+
 def test_bad_utterances_are_named_and_the_others_decoded(made, tmp_path, capsys):
     raw = (made / "u1.htk").read_bytes()
     (tmp_path / "cut.htk").write_bytes(raw[:-40])
@@ -323,7 +333,7 @@ def broken(made, tmp_path):
         "no model": ({"am": None}, "no -am; expected it for decoding"),
         "no output": ({"outmlf": None}, "neither -outmlf nor -lattice-prefix"),
         "later work": ({"alignmlf": "x.mlf"}, "-alignmlf: forced alignment is not there yet"),
-        "later work too": ({"lm-collection": "x"}, "-lm-collection: several language models"),
+        "two kinds of model": ({"lm-collection": "x"}, "both -lm and -lm-collection; expected one of them"),
         "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
         "unknown flag": ({"beem": "3"}, "unrecognized arguments: -beem 3"),
     }  # fmt: skip
@@ -332,7 +342,17 @@ def broken(made, tmp_path):
 CASES = (
     *("graph state without index", "state that the graph lacks", "index beyond the outputs", "another model"),
     *("half a graph", "graph as text", "no such graph", "words unknown", "ARPA line", "even window", "no files"),
-    *("chunks", "silence", "beam", "no model", "no output", "later work", "later work too", "threads", "unknown flag"),
+    *(
+        "chunks",
+        "silence",
+        "beam",
+        "no model",
+        "no output",
+        "later work",
+        "two kinds of model",
+        "threads",
+        "unknown flag",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from decoder.image_file import load_graph
 from readers.att import read_acceptor
-from readers.hmm_tables import read_cntkmap, read_state_map, read_transitions, write_state_map
+from readers.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions, write_state_map
 from readers.htk_hmm_set import Hmm, HmmSet, Transitions, left_to_right, single_gaussian_state
 from readers.htk_mmf import write_hmm_list
 from readers.htk_mmf_writer import write_mmf
@@ -106,6 +106,18 @@ def test_transitions_of_an_alignment_replace_those_of_the_donor(task):
     assert main(["graph", *DONOR, *BUILD, "--alignment", "mlf", "--out", "graph"]) == 0
     pairs = read_transitions("graph/transitions")
     assert pairs["sp_s2"] == pairs["sil_s3"] != pairs["b_s2_1"]
+
+
+def test_several_language_models_give_one_lookahead(task, capsys):
+    (task / "models").write_text("lm 0.5\nlm 0.5\n")
+    one = ["--dict", "dict", "--lm", "lm"]
+    assert main(["graph", *DONOR, *one, "--out", "one"]) == 0
+    assert main(["graph", *DONOR, *one[:2], "--lm-collection", "models", "--out", "two"]) == 0
+    single, double = read_lookahead("one/lookahead"), read_lookahead("two/lookahead")
+    assert set(single) == set(double)
+    assert all(double[word] <= single[word] for word in single)  # as if all were at their best at once
+    assert main(["graph", *DONOR, *one, "--lm-collection", "models", "--out", "two"]) == 2
+    assert "both --lm and --lm-collection; expected one of them" in capsys.readouterr().err
 
 
 def without(arguments, name):
