@@ -3,7 +3,7 @@
 worked example:
   argonaut recipe reversal --out exp/reversal
 makes strings of 1 to 8 digits, trains on some, decodes others and ends with the part that is reversed without a fault:
-  exact 99.6% (test, 736 sequences, 4071 tokens, 0.1% of them wrong)
+  exact 100.0% (test, 736 sequences, 4071 tokens, 0.0% of them wrong)
 
   argonaut recipe reversal --data ~/corpora/g2p --out exp/g2p --set HiddenDim=256
 does the same with train.source, train.target, dev.source, ... of a directory: a sequence a line, tokens between blanks,
