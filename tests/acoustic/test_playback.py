@@ -21,6 +21,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    """Passes are shared out, and repeated, by two threads, whatever the machine has."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
 def network(kind="Sigmoid", **options):
     options = {"normalise_features": True, "eval_criterion": "ErrorPrediction"} | options
     net = build_simple_network(SimpleNetworkOptions((7, 12, 9, 5), (kind,), **options))
