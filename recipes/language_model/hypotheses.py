@@ -15,12 +15,12 @@ from readers.mlf import Label, write_mlf
 from readers.nbest import Hypothesis, write_nbest
 from recipes.language_model.results import read_sentences
 
-NUM_HYPOTHESES = 50
-BEAM = 150  # hypotheses kept after each word
+NUM_HYPOTHESES = 100
+BEAM = 100  # hypotheses kept after each word
 NUM_ALIKE = 4  # words that a word is taken for, besides itself
 MOST_EDITS = 3
-EDIT_COST = 1.0  # -ln likelihood of a letter heard wrong
-NOISE = 1.6  # standard deviation of a word's score
+EDIT_COST = 2.0  # -ln likelihood of a letter heard wrong
+NOISE = 1.5  # standard deviation of a word's score
 KEY = 2  # letters at the beginning, or the end, that words taken for each other share
 
 Progress = Callable[..., None]
