@@ -1,7 +1,7 @@
 """A recurrent network over a sequence, whole or in chunks as in latency-controlled training.
 
 In chunks, what goes forward in time goes on from one to the next, and what goes backward begins anew some frames behind
-the end of each.  A network that was trained in chunks is best tested in the same.
+the end of each.
 """
 
 from collections.abc import Mapping, Sequence
