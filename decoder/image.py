@@ -18,7 +18,7 @@ import numpy as np
 
 from readers.att import EPSILON, Acceptor
 from readers.errors import GraphError
-from readers.htk_trees import split_triphone
+from readers.htk_trees import phone_of
 
 EPSILON_NAMES = (EPSILON, "<epsilon>", "0")
 _STATE_NAME = re.compile(r"(.+?)(?:_s(\d+)(?:_.*)?|\[(\d+)\])")
@@ -332,7 +332,7 @@ def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
     place: dict[str, tuple[str, int]] = {}
     # A state tied into several models belongs to the longest and then the first: to sil, not to sp.
     for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
-        phone = split_triphone(model)[1]
+        phone = phone_of(model)
         for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
             place.setdefault(name, (phone, index))
     pairs = [place.get(name) or model_of_state(name) for name in states]

@@ -45,6 +45,16 @@ def split_triphone(name: str) -> tuple[str | None, str, str | None]:
     return left, phone, right
 
 
+def phone_of(model: str) -> str:
+    """The phone of a triphone's name; any other name is itself, since phones such as TIMIT's ax-h hold a dash.
+
+    >>> phone_of("sil-aa+m"), phone_of("ax-h"), phone_of("aa+m")
+    ('aa', 'ax-h', 'aa+m')
+    """
+    left, phone, right = split_triphone(model)
+    return model if left is None or right is None else phone
+
+
 @dataclass(frozen=True)
 class Question:
     """Whether a model's name fits any of the patterns, in which * stands for any text and ? for any character."""

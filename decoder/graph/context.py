@@ -7,7 +7,7 @@ import numpy as np
 
 from decoder.fst import EPSILON
 from readers.errors import GraphError
-from readers.htk_trees import split_triphone
+from readers.htk_trees import phone_of
 
 
 class TriphoneTable:
@@ -22,8 +22,7 @@ class TriphoneTable:
         self.states, self.phone_names, self.silence = states, list(phones), silence
         label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
         self._label = {name: [label[f"[{s}]"] for s in names] for name, names in states.items()}
-        split = ((name, split_triphone(name)) for name in states)
-        with_context = {c for _, (left, c, right) in split if left is not None or right is not None}
+        with_context = {phone_of(name) for name in states if phone_of(name) != name}
         self.free = {phone for phone in phones if phone not in with_context and phone in states}
         self.missing: dict[str, str] = {}  # name of the model -> phone
         self.used: dict[str, tuple[int, ...]] = {}  # model -> labels
@@ -86,7 +85,7 @@ class TriphoneTable:
         place: dict[int, tuple[str, int]] = {}
         length: dict[str, int] = {}
         for name, labels in self.used.items():
-            phone = split_triphone(name)[1]
+            phone = phone_of(name)
             if length.setdefault(phone, len(labels)) != len(labels):
                 return False
             if any(place.setdefault(label, (phone, i)) != (phone, i) for i, label in enumerate(labels)):

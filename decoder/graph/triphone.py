@@ -21,14 +21,14 @@ from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.arpa import Arpa
 from readers.dictionary import Pronunciation
 from readers.errors import GraphError
-from readers.htk_trees import split_triphone
+from readers.htk_trees import phone_of
 
 SHORT_PAUSE = "sp"
 
 
 def has_context(models: PhoneModels) -> bool:
-    """Whether any model's name is that of a triphone or biphone."""
-    return any(split_triphone(name)[::2] != (None, None) for name in models.states)
+    """Whether any model's name is that of a triphone."""
+    return any(phone_of(name) != name for name in models.states)
 
 
 def build_triphone_graph(
@@ -109,7 +109,7 @@ def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
 
 def _check_phones(lexicon: Lexicon, models: PhoneModels) -> None:
     """Raises GraphError naming each word and phone without any model (the first ten)."""
-    centres = {split_triphone(name)[1] for name in models.states}
+    centres = {phone_of(name) for name in models.states}
     lacking = dict.fromkeys(
         (word, phone) for word, phones, _ in lexicon.words for phone in phones if phone not in centres
     )

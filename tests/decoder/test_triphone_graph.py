@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, PhoneModels, build_triphone_graph
+from decoder.graph import GraphOptions, PhoneModels, build_triphone_graph, has_context
 from decoder.image import precompile
 from decoder.language_model import LanguageModel
 from decoder.lm_estimate import estimate
@@ -319,6 +319,17 @@ def test_words_missing_from_the_language_model_can_be_left_out():
     graph = build([("X", "a"), ("Z", "b")], {"X": -1.0}, drop_missing=True)
     assert graph.dropped == [("Z", "not in the language model")]
     assert words_of(graph) == {(), ("X",)}
+
+
+def test_phone_with_a_dash_in_its_name_is_no_triphone():
+    models = PhoneModels({"ax-h": ("ax-h_s2",), "h": ("h_s2",), "h+": ("h+_s2",), **SILENCE})
+    assert not has_context(models)
+    words = [Pronunciation("X", None, None, ("ax-h", "h", "h+")), Pronunciation("Y", None, None, ("h",))]
+    graph = build_triphone_graph(models, [*MARK_ENTRIES, *words], unigrams({"X": -1.0, "Y": -1.0}), GraphOptions())
+    assert words_of(graph) == {(), ("X",), ("Y",)}
+    assert set(precompile(graph.acceptor, None, None, models.states).models) == {"sil", "sp", "ax-h", "h", "h+"} - {
+        "sp"
+    }
 
 
 def test_silence_must_have_a_model():
