@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readers.errors import ArgonautError, FormatError
-from recipes.cli.file_kinds import archives, configs, graphs, labels, language, networks, runs, sound
+from recipes.cli.file_kinds import archives, configs, graphs, labels, language, models, networks, runs, sound
 from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its figures
@@ -69,6 +69,7 @@ def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
 
 def _binary_kind(path: str, head: bytes) -> Kind | None:
     from decoder.image_file import MAGIC
+    from decoder.lm_image import LAYOUT
     from readers.audio import SNDFILE_MAGIC, SPHERE_MAGIC
     from readers.htk import WAVEFORM, read_htk_header
 
@@ -76,6 +77,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         return "audio", sound.audio
     if head.startswith(MAGIC):
         return "compiled decoding graph", graphs.graph
+    if head.startswith(LAYOUT.magic):
+        return "language model image", language.image
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= size:
         return networks.safetensors_kind(path)
@@ -111,10 +114,14 @@ def _text_kind(path: str) -> Kind:
         return kind
     if "\\data\\" in lines:
         return "ARPA language model", language.arpa
+    if re.match(r"~[a-z]\b|<beginhmm>", first, re.IGNORECASE):
+        return "HTK model definitions (MMF)", models.mmf
+    if fields[:1] == ["QS"]:
+        return "decision trees or script of HHEd", models.trees_or_script
     if first.startswith("VERSION=") or any(SLF_SIZES.match(line) for line in filled[:20]):
         return "SLF lattice", graphs.lattice
     if first.startswith("[") and len(fields) in (2, 3):
-        return _bracket_kinds()[len(fields)]
+        return _bracket_kind(fields)
     if Path(path).suffix.lower() in (".phn", ".wrd"):
         return "TIMIT label file", labels.segments
     if ARC.fullmatch(first):
@@ -124,12 +131,13 @@ def _text_kind(path: str) -> Kind:
     return archives.text_kind(filled) or configs.configuration_kind(lines) or _list_kind(path, filled)
 
 
-def _bracket_kinds() -> dict[int, Kind]:
-    """Tables that begin with a state in brackets, by the number of columns."""
-    return {
-        2: ("map of graph states to network outputs", graphs.cntkmap),
-        3: ("HMM state transitions", graphs.transitions),
-    }
+def _bracket_kind(fields: list[str]) -> Kind:
+    """Of a table that begins with a state in brackets, by its first line."""
+    if len(fields) == 3:
+        return "HMM state transitions", graphs.transitions
+    if fields[1].startswith("["):
+        return "states tied to senones", graphs.tied
+    return "map of graph states to network outputs", graphs.cntkmap
 
 
 def _list_kind(path: str, filled: list[str]) -> Kind:

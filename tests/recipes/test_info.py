@@ -37,6 +37,16 @@ TEXTS = {
     "ARPA language model": (ARPA, {"order": "1", "1-grams": "2", "marks": "<s>"}),
     "SLF lattice": ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 W=A\n", {"links": "1", "words": "1 different"}),
     "HMM state transitions": ("[a_s2] -0.6931 -0.6932\n", {"states": "1", "duration": "2.0 to 2.0 frames expected"}),
+    "states tied to senones": ("[sp_s2] [sil_s3]\n", {"states": "1", "senones": "1"}),
+    "HTK model definitions (MMF)": (
+        "~o <VECSIZE> 1<MFCC>\n~s 'x' <MEAN> 1 0 <VARIANCE> 1 1\n~h 'sp' <BEGINHMM><NUMSTATES> 3 <STATE> 2 ~s 'x'\n"
+        "<TRANSP> 3 0 0.5 0.5 0 0.5 0.5 0 0 0 <ENDHMM>\n",
+        {"models": "1", "shared": "1 state", "frames": "1, MFCC", "T-models": "sp"},
+    ),
+    "decision trees or script of HHEd": (
+        "QS 'L' { 'a-*' }\nb[2] { 0 'L' \"b_1\" \"b_2\" }\nb[3]\n\"b_3\"\n",
+        {"questions": "1", "trees": "2 of 1 phones", "leaves": "3 tied states"},
+    ),
     "map of graph states to network outputs": ("[a_s2] 0\n[a_s3] 7\n", {"outputs": "0 to 7"}),
     "acceptor in AT&T text (a decoding graph)": (
         "0 1 [a_s2] 0.5\n1 2 A\n2 0 <eps>\n2\n",
@@ -279,6 +289,19 @@ def test_compiled_graphs(tmp_path):
     (tmp_path / "g.dg").write_bytes((tmp_path / "g.dg").read_bytes()[:-1])
     with pytest.raises(info.FormatError, match="the file is damaged, compile it again"):
         figures_of(tmp_path / "g.dg")
+
+
+def test_language_model_images(tmp_path):
+    from decoder.lm_image import image_path, open_language_model
+
+    arpa = put(tmp_path / "lm", ARPA)
+    open_language_model(arpa, least_size=0)
+    assert figures_of(image_path(arpa)) == ("language model image", {"order": "1", "words": "2", "n-grams": "2"})
+
+
+def test_scripts_of_hhed(tmp_path):
+    figures = figures_of(put(tmp_path / "hed", 'QS "L" { a-* }\nTB 350 "b_2_" {(*-b+*).state[2]}\nAU "list"\n'))[1]
+    assert figures == {"questions": "1", "TB commands": "1", "other commands": "AU"}
 
 
 def test_lattices_show_their_header(tmp_path):

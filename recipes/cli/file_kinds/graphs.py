@@ -65,3 +65,10 @@ def cntkmap(path: str) -> Figures:
 
     indices = read_cntkmap(path)
     return [("states", len(indices)), ("outputs", f"{min(indices.values())} to {max(indices.values())}")]
+
+
+def tied(path: str) -> Figures:
+    from readers.hmm_tables import read_tied_states
+
+    tied = read_tied_states(path)
+    return [("states", len(tied)), ("senones", len(set(tied.values())))]

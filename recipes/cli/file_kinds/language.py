@@ -28,3 +28,10 @@ def arpa(path: str) -> Figures:
     figures += [(f"{k}-grams", len(order)) for k, order in enumerate(arpa.orders, 1)]
     special = [word for word in ("<s>", "</s>", "<UNK>", "<unk>") if word in set(arpa.vocabulary)]
     return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]
+
+
+def image(path: str) -> Figures:
+    from decoder.lm_image import load_language_model
+
+    model = load_language_model(path)
+    return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]
