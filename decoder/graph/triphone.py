@@ -54,9 +54,9 @@ def build_triphone_graph(
             raise GraphError(f"short pause: no model '{pause}' in the HMM set; expected one of its models")
         pause = None
     lexicon = normalised(lexicon, silence, pause or SHORT_PAUSE)
-    _check_phones(lexicon, models)
     lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
     words = [(word, phones, cost) for word, phones, cost in lexicon.words if word in lookahead]
+    _check_phones(words, models)
     arrays, symbols, word_of = _compile(models, words, lookahead, silence, pause, options, lexicon)
     arrays, sizes = optimise(arrays, progress)
     arrays = relabelled(arrays, word_of)
@@ -107,12 +107,10 @@ def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
     return silence
 
 
-def _check_phones(lexicon: Lexicon, models: PhoneModels) -> None:
+def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], models: PhoneModels) -> None:
     """Raises GraphError naming each word and phone without any model (the first ten)."""
     centres = {phone_of(name) for name in models.states}
-    lacking = dict.fromkeys(
-        (word, phone) for word, phones, _ in lexicon.words for phone in phones if phone not in centres
-    )
+    lacking = dict.fromkeys((word, phone) for word, phones, _ in words for phone in phones if phone not in centres)
     if lacking:
         shown = ", ".join(f"'{phone}' of {word}" for word, phone in list(lacking)[:10])
         more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""

@@ -316,7 +316,7 @@ def test_what_no_graph_can_hold_is_named(arguments, message):
 
 
 def test_words_missing_from_the_language_model_can_be_left_out():
-    graph = build([("X", "a"), ("Z", "b")], {"X": -1.0}, drop_missing=True)
+    graph = build([("X", "a"), ("Z", "b q")], {"X": -1.0}, drop_missing=True)
     assert graph.dropped == [("Z", "not in the language model")]
     assert words_of(graph) == {(), ("X",)}
 
