@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from decoder.graph import GraphOptions, PhoneModels, build_triphone_graph, has_context
+from decoder.graph import GraphOptions, PhoneModels, build_monophone_graph, build_triphone_graph, has_context
 from decoder.image import precompile
 from decoder.language_model import LanguageModel
 from decoder.lm_estimate import estimate
@@ -16,6 +16,7 @@ from readers.dictionary import Pronunciation
 from readers.errors import GraphError
 from tests.decoder.graphs import make_arpa, random_orders
 from tests.decoder.test_graph import completions, floor_cost, grid, num_classes, unigrams
+from tests.decoder.test_graph import random_task as random_monophones
 
 MARKS = ("<s>", "</s>")
 PHONES = ("a", "b", "c")
@@ -208,6 +209,16 @@ def least_paths(acceptor, max_words, max_labels):
             if count <= max_words:
                 waiting.append((target, (*labels, label), cost + more, count))
     return paths
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_models_without_context_give_the_graph_of_single_phones(seed):
+    state_map, dictionary, probabilities, options = random_monophones(seed)
+    lm = unigrams(probabilities)
+    single = build_monophone_graph(state_map, None, dictionary, lm, options)
+    models = PhoneModels({phone: tuple(names) for phone, names in state_map.items()})
+    crossed = build_triphone_graph(models, dictionary, lm, options)
+    assert least_paths(crossed.acceptor, 2, 14) == least_paths(single.acceptor, 2, 14)
 
 
 @pytest.mark.parametrize("seed", [s for s in range(60) if s % 10])
