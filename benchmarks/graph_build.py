@@ -151,8 +151,8 @@ def make_trees(rng: np.random.Generator):
 
 def write_donor(directory: Path, trees) -> None:
     """A tied state for each leaf, one triphone of each phone as seen, sil and sp."""
+    from readers.htk_hmm_list import write_hmm_list
     from readers.htk_hmm_set import Hmm, HmmSet, left_to_right, single_gaussian_state
-    from readers.htk_mmf import write_hmm_list
     from readers.htk_mmf_writer import write_mmf
 
     donor = HmmSet()

@@ -1,4 +1,4 @@
-"""HTK model definitions as text (MMF files): ~o ~h and the shared parts ~s ~t ~p ~m ~u ~v ~w; and HMM lists.
+"""HTK model definitions as text (MMF files): ~o ~h and the shared parts ~s ~t ~p ~m ~u ~v ~w.
 
 Keywords stand in <> and may be written in any case; blanks and line ends mean nothing but a gap.  A shared part must
 be defined before it is referred to, in the same file or in one read before.  `~p` shares a stream's mixture.
@@ -8,13 +8,12 @@ Source: HTK Book, HMM definition files and the HMM definition language.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from readers.errors import FormatError
-from readers.files import atomic_write
 from readers.htk_hmm_set import (
     MACRO_KINDS,
     Component,
@@ -26,7 +25,7 @@ from readers.htk_hmm_set import (
     Transitions,
     Vector,
 )
-from readers.text import is_count, is_number, quote_name, read_lines, split_fields, unescape
+from readers.text import is_count, is_number, read_lines, unescape
 
 TOLERANCE = 0.01  # files hold few digits: probabilities may miss 1 by this much
 MAX_STATES = 1000  # of a model; more is a damaged file
@@ -369,33 +368,3 @@ class _Parser:
         if sums[-1] or matrix[:, 0].any():
             raise self.fault("transitions out of the last state or into the first", "none", begin)
         return Transitions(matrix, macro)
-
-
-def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
-    """Logical name -> name of the physical model, in file order; a line with one name stands for itself.
-
-    Raises FormatError, with file and line, for a malformed line and a name there twice.
-    """
-    names: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split() if "\\" not in line and '"' not in line and "'" not in line else None
-        if fields is None:
-            fields = [name for name, _ in split_fields(line, f"{path}:{number}")]
-        if not fields:
-            continue
-        if len(fields) > 2:
-            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected a logical and a physical model name")
-        if fields[0] in names:
-            raise FormatError(f"{path}:{number}: {fields[0]!r} is there a second time; expected each name once")
-        names[fields[0]] = fields[-1]
-    if not names:
-        raise FormatError(f"{path}: no models; expected lines `logical physical`")
-    return names
-
-
-def write_hmm_list(path: str | os.PathLike, names: Mapping[str, str]) -> None:
-    with atomic_write(path, "w") as file:
-        for logical, physical in names.items():
-            if not logical or not physical:
-                raise FormatError(f"{path}: model {logical!r} {physical!r}; expected no empty names")
-            file.write(quote_name(logical) + (f" {quote_name(physical)}" if physical != logical else "") + "\n")

@@ -1,4 +1,4 @@
-"""HTK decision trees: the file that HHEd's ST writes and LT reads; edit scripts with questions (QS) and TB commands.
+"""HTK decision trees: the file that HHEd's ST writes and LT reads.
 
 A question is a set of patterns on triphone names such as `*-m+*`; a tree belongs to one emitting state of one phone and
 leads from a triphone's name to the name of a tied state:
@@ -17,17 +17,16 @@ A node's line is: its number, question, where "no" leads, where "yes" leads.  So
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from readers.errors import FormatError, GraphError
 from readers.files import atomic_write
-from readers.text import escape, is_number, read_lines, unescape
+from readers.text import escape, read_lines, unescape
 
 _TOKEN = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}(),]|[^\s{}(),"']+|["']""")
 _HEADER = re.compile(r"(.+)\[(\d{1,3})\](?:\.stream\[(\d{1,3})\])?")
-_TB_STATE = re.compile(r"\.state\[(\d{1,3})\]")
 
 
 def split_triphone(name: str) -> tuple[str | None, str, str | None]:
@@ -129,26 +128,7 @@ class DecisionTrees:
         return tuple(self.tied_state(model, state) for state in range(2, 2 + count))
 
 
-@dataclass(frozen=True)
-class Clustering:
-    """A TB command: cluster a state of a phone by the questions above.  prefix: of the tied states' names."""
-
-    threshold: float
-    prefix: str
-    phone: str
-    state: int
-
-
-@dataclass(frozen=True)
-class EditScript:
-    """An HHEd script: its questions, its TB commands, and its other commands as (name, arguments)."""
-
-    questions: dict[str, Question] = field(default_factory=dict)
-    clusterings: list[Clustering] = field(default_factory=list)
-    others: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-
-
-class _Tokens:
+class Tokens:
     """Tokens of a file with their lines; names in quotes are told from bare ones."""
 
     def __init__(self, path: str | os.PathLike):
@@ -219,7 +199,7 @@ def read_trees(path: str | os.PathLike) -> DecisionTrees:
     Raises FormatError, with file and line, for what the format does not allow, a question that is not defined, a node
     that is not there, is reached twice or never, and a second tree of one state.
     """
-    tokens = _Tokens(path)
+    tokens = Tokens(path)
     questions: dict[str, Question] = {}
     trees: dict[tuple[str, int], Tree] = {}
     while tokens.next == "QS":
@@ -240,7 +220,7 @@ def read_trees(path: str | os.PathLike) -> DecisionTrees:
     return DecisionTrees(questions, trees)
 
 
-def _tree_header(tokens: _Tokens) -> tuple[str, int]:
+def _tree_header(tokens: Tokens) -> tuple[str, int]:
     match = _HEADER.fullmatch(tokens.next)
     if match is None or int(match[2]) < 2 or int(match[3] or 1) != 1:
         raise tokens.fault("a tree's phone[state], the states counted from 2, or QS before the first tree")
@@ -248,7 +228,7 @@ def _tree_header(tokens: _Tokens) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def _tree(tokens: _Tokens, questions: Mapping[str, Question], title: str, first_line: int) -> Tree:
+def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_line: int) -> Tree:
     """Between { and }."""
     tokens.require("{")
     rows: dict[int, tuple[str, str, str, int]] = {}
@@ -308,118 +288,26 @@ def _node_number(token: str) -> int | None:
 def write_trees(path: str | os.PathLike, trees: DecisionTrees) -> None:
     """Write questions and trees as HHEd's ST does.  Raises FormatError for an empty name."""
     with atomic_write(path, "w") as file:
-        file.writelines(f"{_question_line(question)}\n" for question in trees.questions.values())
+        file.writelines(f"{question_line(question)}\n" for question in trees.questions.values())
         for (phone, state), tree in trees.trees.items():
             file.write(f"\n{phone}[{state}]\n")
             if tree.leaf is not None:
-                file.write(f"   {_quoted(tree.leaf, path)}\n")
+                file.write(f"   {quoted(tree.leaf, path)}\n")
                 continue
             rows = [
-                f"{-number:4d} {_quoted(question, path, chr(39)):>24} "
-                + " ".join(f"{-child if isinstance(child, int) else _quoted(child, path):>12}" for child in (no, yes))
+                f"{-number:4d} {quoted(question, path, chr(39)):>24} "
+                + " ".join(f"{-child if isinstance(child, int) else quoted(child, path):>12}" for child in (no, yes))
                 for number, (question, no, yes) in enumerate(tree.nodes)
             ]
             file.write("{\n" + "\n".join(rows) + "\n}\n")
 
 
-def _question_line(question: Question) -> str:
+def question_line(question: Question) -> str:
     patterns = ",".join(f'"{escape(pattern)}"' for pattern in question.patterns)
     return f"QS '{escape(question.name, chr(39))}' {{ {patterns} }}"
 
 
-def _quoted(name: str, path: str | os.PathLike, mark: str = '"') -> str:
+def quoted(name: str, path: str | os.PathLike, mark: str = '"') -> str:
     if not name:
         raise FormatError(f"{path}: an empty name; expected every leaf and question to have one")
     return f"{mark}{escape(name, mark)}{mark}"
-
-
-_ARGUMENTS = {  # of the other commands; the last of TI, CL.. is an item list, kept as text
-    "RO": (1, 2),
-    "LS": (1, 1),
-    "TR": (1, 1),
-    "ST": (1, 1),
-    "LT": (1, 1),
-    "AU": (1, 1),
-    "CO": (1, 1),
-    "SH": (0, 0),
-    "UT": (0, 1),
-    "CL": (1, 1),
-}
-
-
-def read_edit_script(path: str | os.PathLike) -> EditScript:
-    """The questions and commands of an HHEd script: QS, TB, RO, LS, TR, ST, LT, AU, CO, SH, UT, CL, TI.
-
-    Raises FormatError, with file and line, for other commands and malformed ones.
-    """
-    tokens, script = _Tokens(path), EditScript()
-    while tokens.next:
-        line, command = tokens.line, tokens.next
-        if command == "QS":
-            tokens.add_question(script.questions)
-            continue
-        tokens.at += 1
-        if command == "TB":
-            script.clusterings.append(_clustering(tokens))
-        elif command == "TI":
-            name = tokens.name("the name of a macro")
-            script.others.append((command, (name, _item_list(tokens))))
-        elif command in _ARGUMENTS:
-            low, high = _ARGUMENTS[command]
-            arguments = []
-            while tokens.next and tokens.line == line:
-                arguments.append(tokens.name("an argument"))
-            if not low <= len(arguments) <= high:
-                raise tokens.fault(f"{low} to {high} arguments", f"{command} with {len(arguments)} arguments", line)
-            script.others.append((command, tuple(arguments)))
-        else:
-            raise tokens.fault(f"QS, TB, TI, {', '.join(_ARGUMENTS)}", f"command {command[:20]!r}", line)
-    return script
-
-
-def _clustering(tokens: _Tokens) -> Clustering:
-    """After TB: threshold prefix item-list; the items are one state of all models of one phone."""
-    line = tokens.line
-    if not is_number(tokens.next):
-        raise tokens.fault("TB's threshold")
-    threshold = float(tokens.next)
-    tokens.at += 1
-    prefix = tokens.name("the prefix of the tied states' names")
-    items = _item_list(tokens)
-    state = _TB_STATE.findall(items)
-    names = [n for n in re.split(r"[(){},\s\"']+", items.split(".state")[0]) if n]
-    phones = {split_triphone(name)[1] for name in names}
-    if len(state) != 1 or len(phones) != 1 or phones & {"*"}:
-        raise tokens.fault('one state of one phone: {("aa","*-aa+*").state[2]}', f"items {items[:60]!r}", line)
-    return Clustering(threshold, prefix, phones.pop(), int(state[0]))
-
-
-def _item_list(tokens: _Tokens) -> str:
-    """From { to its }, as text without blanks."""
-    tokens.require("{")
-    pieces = ["{"]
-    depth = 1
-    while depth:
-        if not tokens.next:
-            raise tokens.fault("} at the end of the items")
-        depth += {"{": 1, "}": -1}.get(tokens.next, 0)
-        pieces.append(tokens.next)
-        tokens.at += 1
-    return "".join(pieces)
-
-
-def write_edit_script(path: str | os.PathLike, script: EditScript) -> None:
-    """Write questions, then TB commands, then the others."""
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{_question_line(question)}\n" for question in script.questions.values())
-        for tb in script.clusterings:
-            items = ",".join(f'"{pattern}"' for pattern in _all_of(tb.phone))
-            file.write(f"TB {tb.threshold:g} {_quoted(tb.prefix, path)} {{({items}).state[{tb.state}]}}\n")
-        for command, arguments in script.others:
-            texts = [a if command == "TI" and i else _quoted(a, path) for i, a in enumerate(arguments)]
-            file.write(" ".join([command, *texts]) + "\n")
-
-
-def _all_of(phone: str) -> Iterable[str]:
-    """Patterns for every model of a phone."""
-    return (phone, f"*-{phone}+*", f"{phone}+*", f"*-{phone}")

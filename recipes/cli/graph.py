@@ -155,7 +155,8 @@ def phone_models(arguments: argparse.Namespace):
     from decoder.graph import PhoneModels, distil, from_trees, state_map_of
     from readers.frame_labels import read_state_list
     from readers.hmm_tables import read_state_map
-    from readers.htk_mmf import read_hmm_list, read_mmf
+    from readers.htk_hmm_list import read_hmm_list
+    from readers.htk_mmf import read_mmf
     from readers.htk_trees import read_trees
 
     trees = read_trees(arguments.trees) if arguments.trees else None

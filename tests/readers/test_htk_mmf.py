@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import ArgonautError, FormatError
+from readers.htk_hmm_list import read_hmm_list, write_hmm_list
 from readers.htk_hmm_set import (
     Component,
     Hmm,
@@ -18,7 +19,7 @@ from readers.htk_hmm_set import (
     left_to_right,
     single_gaussian_state,
 )
-from readers.htk_mmf import read_hmm_list, read_mmf, write_hmm_list
+from readers.htk_mmf import read_mmf
 from readers.htk_mmf_writer import write_mmf
 
 DONOR = """~o

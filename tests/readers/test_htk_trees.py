@@ -7,18 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import ArgonautError, FormatError, GraphError
-from readers.htk_trees import (
-    Clustering,
-    DecisionTrees,
-    EditScript,
-    Question,
-    Tree,
-    read_edit_script,
-    read_trees,
-    split_triphone,
-    write_edit_script,
-    write_trees,
-)
+from readers.htk_edit_script import Clustering, EditScript, read_edit_script, write_edit_script
+from readers.htk_trees import DecisionTrees, Question, Tree, read_trees, split_triphone, write_trees
 
 TREES = """ QS  'L_Nasal' { "m-*","n-*" }
  QS "R_Stop" { *+p , *+t }

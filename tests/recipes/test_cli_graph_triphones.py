@@ -7,8 +7,8 @@ import pytest
 from decoder.image_file import load_graph
 from readers.att import read_acceptor
 from readers.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions, write_state_map
+from readers.htk_hmm_list import write_hmm_list
 from readers.htk_hmm_set import Hmm, HmmSet, Transitions, left_to_right, single_gaussian_state
-from readers.htk_mmf import write_hmm_list
 from readers.htk_mmf_writer import write_mmf
 from readers.htk_trees import DecisionTrees, Question, Tree, write_trees
 from recipes.cli.main import main

@@ -22,7 +22,8 @@ def mmf(path: str) -> Figures:
 
 def trees_or_script(path: str) -> Figures:
     from readers.errors import FormatError
-    from readers.htk_trees import read_edit_script, read_trees
+    from readers.htk_edit_script import read_edit_script
+    from readers.htk_trees import read_trees
 
     try:
         trees = read_trees(path)
