@@ -8,6 +8,7 @@ their states.  Sources: CNTK book 6.1.3.3; HTK Book, label files and standard la
 
 import numpy as np
 
+from decoder.alignment import Alignment
 from decoder.image import DecodingGraph
 from decoder.lattice import WordLattice
 from decoder.path import model_instances, word_steps
@@ -49,6 +50,43 @@ def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME
         start, end = int(path.start[i]) * period, int(path.end[i]) * period
         labels.append(Label(start, end, state, _score(path.cost[i]), aux))
     return labels
+
+
+LEVELS = ("word", "phone", "state")
+
+
+def alignment_labels(alignment: Alignment, level: str, period: int = TICKS_PER_FRAME) -> list[Label]:
+    """One label per word, phone model or HMM state, as HVite writes them (by itself, with -m, with -f): the levels
+    above stand beside the label that they begin with.  Silence put in has no word, words written as nothing no label.
+    """
+    graph, words = alignment.graph, [pair for pair in alignment.words if pair[0].output]
+    if level == "word":
+        return [Label(span.start * period, span.end * period, unit.output, _score(span.cost)) for unit, span in words]
+    word_of = {span.first: (unit.output, _score(span.cost)) for unit, span in words}
+    phones = alignment.phones
+    if level == "phone":
+        return [
+            Label(
+                span.start * period,
+                span.end * period,
+                unit.model,
+                _score(span.cost),
+                (word_of[span.first],) if span.first in word_of else (),
+            )
+            for unit, span in phones
+        ]
+    phone_of = {span.first: (unit.model, _score(span.cost)) for unit, span in phones}
+    columns = (alignment.position, alignment.start, alignment.end, alignment.cost)
+    return [
+        Label(
+            start * period,
+            end * period,
+            graph.state[position],
+            _score(cost),
+            (*([phone_of[i]] if i in phone_of else []), *([word_of[i]] if i in word_of else [])),
+        )
+        for i, (position, start, end, cost) in enumerate(zip(*(column.tolist() for column in columns)))
+    ]
 
 
 def _score(cost: float) -> float:

@@ -150,7 +150,7 @@ def score(
     fold: word -> word it counts as, None to leave it out (TIMIT's 61 -> 39 phones); words it lacks stay as they are.
     ignore: words left out on both sides.
     """
-    found = _match_names(references, hypotheses)
+    found = match_names(references, hypotheses)
     results = Results(unexpected=sorted(set(hypotheses) - set(found.values())))
     for name, words in references.items():
         if name not in found:
@@ -169,7 +169,7 @@ def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, igno
     return [word for word in folded if word is not None and word not in ignore]
 
 
-def _match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
+def match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
     """reference name -> hypothesis name, whole or by the last path component where that is unambiguous on each side."""
     by_last = _unique_last_components(hypotheses)
     reference_by_last = _unique_last_components(references)

@@ -1,0 +1,96 @@
+"""The compiled inner loop of forced alignment: an exact Viterbi over the positions of one transcript.
+
+Costs are minus natural logs, the smaller the better.  Positions are numbered about in the order in which a path visits
+them, so that those alive at a frame lie in a narrow range, and only that range is computed and remembered.
+"""
+
+import numpy as np
+from numba import njit
+
+STAY, ENTER = -1, -2  # how a position was reached, where not by an arc
+
+
+@njit(cache=True, nogil=True)
+def align_frames(
+    frames, row, self_cost, first_arc, arc_source, arc_cost, entry_cost, final_cost, to_end, acweight, beam, max_cells
+):
+    """The best path of T frames through P positions.
+
+    frames (T, K) f4: log-likelihoods; row (P,): of each position; self_cost, entry_cost, final_cost (P,) f8: of
+    staying, of beginning and of ending there; the arcs into position p are first_arc[p] to first_arc[p + 1] - 1, with
+    arc_source and arc_cost; to_end (P,): frames that a path needs after its first in p; beam: positions worse than the
+    best by more are dropped, inf: none.
+    Returns (cost, positions (T,) i4, how (T,) i4: the arc, STAY or ENTER).  cost inf: no path; NaN: more than
+    max_cells positions would have to be remembered.  Ties: staying before arcs, then the first arc and position.
+    """
+    num_frames, num_positions = frames.shape[0], row.shape[0]
+    reach_low, reach_high = np.arange(num_positions), np.arange(num_positions)
+    for p in range(num_positions):
+        for arc in range(first_arc[p], first_arc[p + 1]):
+            source = arc_source[arc]
+            reach_low[source], reach_high[source] = min(reach_low[source], p), max(reach_high[source], p)
+    old, new = np.full(num_positions, np.inf), np.full(num_positions, np.inf)
+    low_at = np.zeros(num_frames, np.int64)
+    begin_at = np.zeros(num_frames + 1, np.int64)
+    back = np.zeros(min(max_cells, num_frames * min(num_positions, 64)) + 1, np.uint16)
+    path, how = np.zeros(num_frames, np.int32), np.zeros(num_frames, np.int32)
+    low, high = 0, num_positions - 1
+    for t in range(num_frames):
+        if t:
+            next_low, next_high = low, high
+            for p in range(low, high + 1):
+                if old[p] < np.inf:
+                    next_low, next_high = min(next_low, reach_low[p]), max(next_high, reach_high[p])
+            low, high = next_low, next_high
+        used = begin_at[t]
+        if used + high + 1 - low > max_cells:
+            return np.nan, path, how
+        if used + high + 1 - low > back.shape[0]:
+            grown = np.zeros(min(max_cells, max(2 * back.shape[0], used + high + 1 - low)), np.uint16)
+            grown[:used] = back[:used]
+            back = grown
+        new[:] = np.inf
+        least = np.inf
+        for p in range(low, high + 1):
+            if to_end[p] >= num_frames - t:
+                continue
+            best, came = np.inf, 0
+            if t == 0:
+                best = entry_cost[p]
+            else:
+                best = old[p] + self_cost[p]
+                for arc in range(first_arc[p], first_arc[p + 1]):
+                    cost = old[arc_source[arc]] + arc_cost[arc]
+                    if cost < best:
+                        best, came = cost, arc - first_arc[p] + 1
+            new[p] = best - acweight * np.float64(frames[t, row[p]])
+            back[used + p - low] = came
+            least = min(least, new[p])
+        if least == np.inf:
+            return np.inf, path, how
+        for p in range(low, high + 1):
+            if new[p] > least + beam:
+                new[p] = np.inf
+        low_at[t], begin_at[t + 1] = low, used + high + 1 - low
+        while low < high and new[low] == np.inf:
+            low += 1
+        while high > low and new[high] == np.inf:
+            high -= 1
+        old, new = new, old
+    total, p = np.inf, 0
+    for last in range(num_positions):
+        if old[last] + final_cost[last] < total:
+            total, p = old[last] + final_cost[last], last
+    if total == np.inf:
+        return np.inf, path, how
+    for t in range(num_frames - 1, -1, -1):
+        path[t] = p
+        came = np.int64(back[begin_at[t] + p - low_at[t]])
+        if t == 0:
+            how[t] = ENTER
+        elif came == 0:
+            how[t] = STAY
+        else:
+            how[t] = first_arc[p] + came - 1
+            p = np.int64(arc_source[how[t]])
+    return total, path, how

@@ -1,0 +1,361 @@
+"""The alignment graph of one transcript: its HMM positions, and how a path may go from one to the next.
+
+    slots     silence?  word  (silence | short pause)?  word ...  silence?
+
+Each slot has alternatives (a word's pronunciations), each a row of phones; with triphones a phone's model depends on
+its neighbours, across words too, where short pause is no neighbour.  Every alternative has positions of its own, so
+that a path tells which it took.  Models are walked as PhoneModels.ways has it; those that can be passed without a frame
+(T-models) are passed by arcs from what stands before to what comes after.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.graph.lexicon import GraphOptions
+from decoder.graph.phone_models import PhoneModels
+from decoder.graph.triphone import SHORT_PAUSE, has_context
+from decoder.language_model import SENTENCE_START
+from readers.dictionary import Pronunciation
+from readers.errors import GraphError
+from readers.htk_trees import split_triphone
+
+BEGIN = -1  # what the first position follows
+Flow = dict[int, float]  # the positions that a path may come from (or BEGIN) -> cost since
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One phone model of the graph.  word: which label of the transcript it belongs to, -1 for silence put in; phones:
+    the pronunciation it is part of; output: how the word is written, "" for not at all.
+    """
+
+    model: str
+    word: int
+    phones: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True)
+class TranscriptGraph:
+    """P positions in about the order of a path.  row (P,) i4: of the scores; unit (P,) i4; state: name of each; stay,
+    leave (P,) f8: cost of its self-loop and of its forward transition; the arcs into p are first_arc[p] to
+    first_arc[p + 1] - 1, with arc_source (A,) i4 and arc_cost (A,) f8, forward transitions not in it; entry, final
+    (P,) f8: cost of beginning there, and of ending there once it is left, inf: not possible; to_end (P,) i4: least
+    number of frames after the first one in p.
+    """
+
+    units: list[Unit]
+    state: list[str]
+    row: np.ndarray
+    unit: np.ndarray
+    stay: np.ndarray
+    leave: np.ndarray
+    first_arc: np.ndarray
+    arc_source: np.ndarray
+    arc_cost: np.ndarray
+    entry: np.ndarray
+    final: np.ndarray
+    to_end: np.ndarray
+
+    @property
+    def min_frames(self) -> int:
+        """The fewest frames that a path can have."""
+        return 1 + int(self.to_end[np.isfinite(self.entry)].min(initial=np.iinfo(np.int32).max - 1))
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """alternatives: (phones, cost, output); word: number in the transcript, or -1; skip: cost of nothing at all, None:
+    there must be something.
+    """
+
+    alternatives: list[tuple[tuple[str, ...], float, str]]
+    word: int
+    skip: float | None
+
+
+class TranscriptGraphs:
+    """Makes the graphs of transcripts.
+
+    dictionary None: transcripts are of phones (models, or without their neighbours' names the phones of triphones).
+    rows: state -> row of the scores, tied states by their senone; None: in the order of models.senones.
+    options: silence None means that of the dictionary's <s>, else `sil` if there is such a model; optional_silence None
+    means yes with a dictionary, no for phones; silence_cost: charged once for each silence put in.
+    Raises GraphError for a state without a row, phones without a model, and options that do not fit.
+    """
+
+    def __init__(
+        self,
+        models: PhoneModels,
+        dictionary: Sequence[Pronunciation] | None = None,
+        rows: Mapping[str, int] | None = None,
+        options: GraphOptions | None = None,
+        silence_cost: float = 0.0,
+    ):
+        self.models, self.options, self.silence_cost = models, options or GraphOptions(), silence_cost
+        self.context = has_context(models)
+        self.rows = _score_rows(models, rows)
+        self.num_rows = max(self.rows.values()) + 1
+        pause = self.options.short_pause if self.options.short_pause is not None else SHORT_PAUSE
+        self.pause = pause if pause in models.states else None
+        self.silence = self._silence(dictionary)
+        self.words = None if dictionary is None else self._words(dictionary)
+        wanted = self.options.optional_silence
+        self.put_silence = dictionary is not None if wanted is None else wanted
+        if wanted and self.silence is None:
+            raise GraphError("alignment: which model is silence is unknown; expected its name, or no optional silence")
+        self.put_silence = self.put_silence and self.silence is not None
+        self._phones = {split_triphone(name)[1] for name in models.states}
+
+    def _silence(self, dictionary: Sequence[Pronunciation] | None) -> str | None:
+        silence = self.options.silence
+        if silence is None:
+            marks = [entry.phones for entry in dictionary or () if entry.word == SENTENCE_START]
+            silence = marks[0][0] if len(marks) == 1 and len(marks[0]) == 1 else "sil"
+            if silence not in self.models.states:
+                return None
+        if silence not in self.models.states:
+            raise GraphError(f"silence: no model '{silence}' in the HMM set; expected one of its models")
+        return silence
+
+    def _words(self, dictionary: Sequence[Pronunciation]) -> dict[str, list[tuple[tuple[str, ...], float, str]]]:
+        words: dict[str, dict] = {}
+        for entry in dictionary:
+            phones = tuple(entry.phones)
+            while self.context and len(phones) > 1 and phones[-1] in (self.silence, self.pause):
+                phones = phones[:-1]  # between words it may stand anyway
+            cost = -self.options.pronunciation_scale * math.log(entry.probability or 1.0)
+            key = (phones, entry.output_word)
+            known = words.setdefault(entry.word, {})
+            known[key] = min(cost, known.get(key, math.inf))
+        return {word: [(p, cost, out) for (p, out), cost in known.items()] for word, known in words.items()}
+
+    def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
+        """Raises GraphError naming the words without a pronunciation, or the phones without a model."""
+        slots = self._slots(list(transcript))
+        follows = self._follows(slots)
+        return _Builder(self).build(slots, follows)
+
+    def _slots(self, transcript: list[str]) -> list[_Slot]:
+        if not transcript:
+            raise GraphError("transcript: no labels; expected at least one word or phone")
+        if self.words is not None:
+            _refuse([name for name in transcript if name not in self.words], "words", "the dictionary")
+            spoken = [self.words[name] for name in transcript]
+            phones = [phone for choices in spoken for names, _, _ in choices for phone in names]
+            empty = [name for name, choices in zip(transcript, spoken) if not all(choice[0] for choice in choices)]
+            if empty:
+                raise GraphError(f"dictionary word '{empty[0]}': no phones; expected at least one")
+            _refuse([phone for phone in phones if phone not in self._phones], "phones", "the HMM set")
+        else:
+            known = self.models.states.keys() | self._phones
+            _refuse([name for name in transcript if name not in known], "phones", "the HMM set")
+            spoken = [[((name,), 0.0, name)] for name in transcript]
+        words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
+        if not self.put_silence:
+            return words
+        p = self.options.silence_probability
+        silent, nothing = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
+        silent += self.silence_cost
+        at_ends = _Slot([((self.silence,), silent, "")], -1, nothing)
+        between = [((self.silence,), silent, "")]
+        if self.pause:
+            between.append(((self.pause,), nothing, ""))
+        slots = [at_ends]
+        for slot in words:
+            slots += [slot, _Slot(between, -1, nothing)]
+        return [*slots[:-1], at_ends]
+
+    def _follows(self, slots: Sequence[_Slot]) -> list[set[str | None]]:
+        """Before each slot and after the last: the phones that can come next, as neighbours."""
+        follows: list[set[str | None]] = [{self.neighbour(self.silence)}]
+        for slot in reversed(slots):
+            first = {self.neighbour(phones[0]) for phones, _, _ in slot.alternatives if phones != (self.pause,)}
+            passes = slot.skip is not None or any(phones == (self.pause,) for phones, _, _ in slot.alternatives)
+            follows.append(first | follows[-1] if passes else first)
+        return follows[::-1]
+
+    def neighbour(self, phone: str | None) -> str | None:
+        """What the phone is to the one beside it; None where models do not depend on that."""
+        return split_triphone(phone)[1] if self.context and phone is not None else None
+
+    def model(self, left: str | None, phone: str, right: str | None) -> str:
+        if phone in self.models.states:
+            return phone
+        name = f"{left}-{phone}+{right}"
+        if name not in self.models.states:
+            raise GraphError(f"HMM set: no model '{name}'; expected every triphone that the transcript's words make")
+        return name
+
+    def ways(self, model: str) -> list[tuple[int, int, float]]:
+        """(from, to, cost) of a model; 0 the entry, one more than its states the exit."""
+        any_order = self.options.silence_topology == "any-order"
+        if any_order and model == self.silence and model not in self.models.topology:
+            last = len(self.models.states[model])
+            inside = [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
+            return [(0, 1, 0.0), *inside, (last, last + 1, 0.0)]
+        return [(start, end, -ln) for start, end, ln in self.models.ways(model)]
+
+
+class _Builder:
+    """Collects one graph, slot by slot; `hubs`: (phone before, phone after) -> the flow that is there."""
+
+    def __init__(self, graphs: TranscriptGraphs):
+        self.graphs = graphs
+        self.units: list[Unit] = []
+        self.states: list[tuple[str, int]] = []  # name, unit
+        self.arcs: list[tuple[int, int, float]] = []  # source or BEGIN, target, cost
+
+    def build(self, slots: Sequence[_Slot], follows: Sequence[set]) -> TranscriptGraph:
+        start = self.graphs.neighbour(self.graphs.silence)
+        hubs = {(start, first): {BEGIN: 0.0} for first in follows[0]}
+        for slot, after in zip(slots, follows[1:]):
+            hubs = self._slot(slot, hubs, after)
+        final: Flow = {}
+        for flow in hubs.values():
+            _merge(final, flow)
+        return self._finish(final)
+
+    def _slot(self, slot: _Slot, hubs: dict, after: set) -> dict:
+        neighbour, reached = self.graphs.neighbour, {}
+        if slot.skip is not None:
+            for (left, right), flow in hubs.items():
+                if right in after:
+                    _merge(reached.setdefault((left, right), {}), flow, slot.skip)
+        for phones, cost, output in slot.alternatives:
+            if phones == (self.graphs.pause,) and slot.word < 0:
+                for (left, right), flow in hubs.items():
+                    if right in after:
+                        unit = Unit(phones[0], slot.word, phones, output)
+                        _merge(reached.setdefault((left, right), {}), self._unit(unit, _plus(flow, cost)))
+                continue
+            arriving = {left: flow for (left, right), flow in hubs.items() if right == neighbour(phones[0])}
+            for i, phone in enumerate(phones):
+                rights = after if i == len(phones) - 1 else {neighbour(phones[i + 1])}
+                if phone in self.graphs.models.states:  # the same model whatever is beside it
+                    unit = Unit(phone, slot.word, phones, output)
+                    leaving = self._unit(unit, _plus(_union(arriving.values()), cost))
+                    flows = dict.fromkeys(rights, leaving)
+                else:
+                    flows = {}
+                    for right in sorted(rights, key=str):
+                        for left, flow in arriving.items():
+                            unit = Unit(self.graphs.model(left, phone, right), slot.word, phones, output)
+                            _merge(flows.setdefault(right, {}), self._unit(unit, _plus(flow, cost)))
+                cost = 0.0
+                if i < len(phones) - 1:
+                    arriving = {neighbour(phone): _union(flows.values())}
+            for right, flow in flows.items():
+                _merge(reached.setdefault((neighbour(phones[-1]), right), {}), flow)
+        return reached
+
+    def _unit(self, unit: Unit, entering: Flow) -> Flow:
+        """Add a model; what leaves it."""
+        if not entering:
+            return {}
+        number, first = len(self.units), len(self.states)
+        names = self.graphs.models.states[unit.model]
+        self.units.append(unit)
+        self.states += [(name, number) for name in names]
+        leaving: Flow = {}
+        for start, end, cost in self.graphs.ways(unit.model):
+            sources = entering if start == 0 else {first + start - 1: 0.0}
+            if end == len(names) + 1:
+                _merge(leaving, sources, cost)
+            else:
+                self.arcs += [(source, first + end - 1, cost + before) for source, before in sources.items()]
+        return leaving
+
+    def _finish(self, final: Flow) -> TranscriptGraph:
+        graphs, size = self.graphs, len(self.states)
+        names = [name for name, _ in self.states]
+        pairs = graphs.models.transitions
+        costs = np.zeros((size, 2)) if pairs is None else -np.array([pairs[name] for name in names]).reshape(-1, 2)
+        entry, ending = np.full(size, np.inf), np.full(size, np.inf)
+        inner: list[tuple[int, int, float]] = []
+        for source, target, cost in self.arcs:
+            if source == BEGIN:
+                entry[target] = min(entry[target], cost)
+            else:
+                inner.append((target, source, cost))
+        for source, cost in final.items():
+            if source != BEGIN:
+                ending[source] = cost
+        inner.sort()
+        target = np.array([arc[0] for arc in inner], dtype=np.int64)
+        return TranscriptGraph(
+            units=self.units,
+            state=names,
+            row=np.array([graphs.rows[name] for name in names], dtype=np.int32),
+            unit=np.array([unit for _, unit in self.states], dtype=np.int32),
+            stay=costs[:, 0].copy(),
+            leave=costs[:, 1].copy(),
+            first_arc=np.searchsorted(target, np.arange(size + 1)).astype(np.int64),
+            arc_source=np.array([arc[1] for arc in inner], dtype=np.int32),
+            arc_cost=np.array([arc[2] for arc in inner], dtype=np.float64),
+            entry=entry,
+            final=ending,
+            to_end=_frames_to_end(size, inner, np.flatnonzero(np.isfinite(ending)).tolist()),
+        )
+
+
+def _frames_to_end(size: int, arcs: list[tuple[int, int, float]], last: list[int]) -> np.ndarray:
+    """(P,) i4: the least number of arcs from each position to one of the last; a large number where there is none."""
+    before: list[list[int]] = [[] for _ in range(size)]
+    for target, source, _ in arcs:
+        before[target].append(source)
+    distance = np.full(size, np.iinfo(np.int32).max - 1, dtype=np.int32)
+    distance[last] = 0
+    waiting = deque(last)
+    while waiting:
+        place = waiting.popleft()
+        for source in before[place]:
+            if distance[source] > distance[place] + 1:
+                distance[source] = distance[place] + 1
+                waiting.append(source)
+    return distance
+
+
+def _merge(into: Flow, flow: Flow, cost: float = 0.0) -> None:
+    for source, before in flow.items():
+        into[source] = min(into.get(source, math.inf), before + cost)
+
+
+def _plus(flow: Flow, cost: float) -> Flow:
+    return {source: before + cost for source, before in flow.items()}
+
+
+def _union(flows) -> Flow:
+    result: Flow = {}
+    for flow in flows:
+        _merge(result, flow)
+    return result
+
+
+def _refuse(unknown: list[str], what: str, where: str) -> None:
+    unknown = list(dict.fromkeys(unknown))
+    if unknown:
+        more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
+        raise GraphError(
+            f"transcript: {what} not in {where}: {', '.join(unknown[:10])}{more}; expected {what} of {where}"
+        )
+
+
+def _score_rows(models: PhoneModels, rows: Mapping[str, int] | None) -> dict[str, int]:
+    """State -> row of the scores."""
+    senones = models.senones
+    if rows is None:
+        order = {senone: i for i, senone in enumerate(dict.fromkeys(senones.values()))}
+        return {state: order[senone] for state, senone in senones.items()}
+    found = {state: rows.get(state, rows.get(senone, -1)) for state, senone in senones.items()}
+    lacking = [state for state, row in found.items() if row < 0]
+    if lacking:
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise GraphError(
+            f"cntkmap: no index of state [{lacking[0]}]{more}; expected a line `[state] index` for each of the HMM set"
+        )
+    return found
