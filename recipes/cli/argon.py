@@ -1,4 +1,4 @@
-"""Compile a decoding graph, or decode features or audio with one: the decoder of the CNTK book's chapter 6.
+"""Compile a decoding graph, decode with one, or align known words: the decoder of the CNTK book's chapter 6.
 
 worked example: compile the acceptor that `argonaut graph` wrote, then decode the feature files of test.scp
   argon -precompile true -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg
@@ -7,29 +7,26 @@ and the second ends with a line such as
   utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
 
 Straight from audio: with --features hcopy.config, -infiles lists audio files.
+
+Forced alignment of transcripts, with the tables that `argonaut graph` wrote beside g.dg:
+  argon -graph g.dg -alignmlf words.mlf --dict words.dict -am model.dnn -cntkmap cntkmap -infiles train.scp \\
+        -detailed-alignment -outmlf aligned.mlf
 """
 
 import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError
 from readers.report import RunReport
+from recipes.cli.argon_options import ALIGNING, DECODING, canonical, make_parser
 from recipes.cli.console import one_line, progress_display, run_guarded, show_losses
 
-LATER = {
-    "alignmlf": "forced alignment is not there yet; expected decoding with -lm",
-}
 TICKS_PER_SECOND = 10_000_000
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        raise ConfigError(f"command line: {message}; argon -help shows the options")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,119 +36,20 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     if not argv:
         raise ConfigError("command line: no options; argon -help shows them")
-    parser = make_parser()
+    parser = make_parser(__doc__)
     arguments = parser.parse_args(canonical(argv, parser))
-    for name, reason in LATER.items():
-        if getattr(arguments, name):
-            raise ConfigError(f"command line: -{name.replace('_', '-')}: {reason}")
     if not arguments.graph:
         raise ConfigError("command line: no -graph; expected the compiled graph, to write or to read")
-    return precompile_graph(arguments) if arguments.precompile else decode_files(arguments)
+    for name, value in (ALIGNING if arguments.alignmlf else DECODING).items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
+    if arguments.precompile:
+        return precompile_graph(arguments)
+    if arguments.alignmlf:
+        from recipes.cli.argon_align import AlignmentPipeline
 
-
-def truth(text: str) -> bool:
-    if text.lower() not in ("true", "false", "t", "f", "1", "0"):
-        raise argparse.ArgumentTypeError(f"{text!r}; expected true or false")
-    return text.lower() in ("true", "t", "1")
-
-
-def chunk_sizes(text: str) -> tuple[int, int]:
-    try:
-        size, _, ahead = text.partition(":")
-        chunks = int(size), int(ahead or 0)
-    except ValueError:
-        chunks = 0, 0
-    if chunks[0] < 1 or chunks[1] < 0:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected frames of a chunk and frames ahead, 40:20 for instance")
-    return chunks
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="argon",
-        usage="argon -graph FILE [options]",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-        allow_abbrev=False,
-    )
-    parser.add_argument("-h", "-help", action="help", help="this text")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell more")
-
-    compiling = parser.add_argument_group("graph compilation (6.1.3.1)")
-    add(compiling, "infsm", "FILE", "acceptor as AT&T text, plain or gzipped, to compile")
-    add(compiling, "lookahead-file", "FILE", "look-ahead score of each word, if the acceptor holds them")
-    add(compiling, "transition-file", "FILE", "lines [state] ln_self ln_forward")
-    add_switch(compiling, "precompile", "compile -infsm into -graph")
-    add(compiling, "graph", "FILE", "compiled graph, written with -precompile, else read")
-    compiling.add_argument(
-        "--state-map", default="", metavar="FILE", help="lines `model state state ...` (default: by the states' names)"
-    )
-    compiling.add_argument("--dict", default="", metavar="FILE", help="dictionary whose [output symbols] are written")
-
-    inputs = parser.add_argument_group("inputs (6.1.3.2)")
-    add(inputs, "infiles", "LIST", "feature files to decode, one a line, or name=file[first,last]")
-    inputs.add_argument("--features", default="", metavar="CONFIG", help="-infiles lists audio; HCopy configuration")
-    add(inputs, "lm", "FILE", "ARPA language model (default: the graph's own costs alone)")
-    add(inputs, "lm-collection", "FILE", "several at once: lines `ARPA-file weight`, weights that sum to 1")
-    add(inputs, "sil-cost", "X", "cost charged on entering silence (1.0)", 1.0)
-    inputs.add_argument(
-        "--silence", metavar="NAMES", help="silence models, comma between (default: those of <s>, sil and sp)"
-    )
-    add(inputs, "am", "FILE", "network model")
-    inputs.add_argument(
-        "--output-node", default="ScaledLogLikelihood", metavar="NODE", help="its log-likelihoods (ScaledLogLikelihood)"
-    )
-    add(inputs, "cntkmap", "FILE", "lines [state] index-of-network-output")
-    add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
-    inputs.add_argument(
-        "--chunks",
-        type=chunk_sizes,
-        metavar="N:AHEAD",
-        help="score in chunks, as a network was trained (whole utterances)",
-    )
-
-    outputs = parser.add_argument_group("outputs (6.1.3.3)")
-    add(outputs, "outmlf", "FILE", "recognised words as MLF")
-    add_switch(outputs, "detailed-alignment", "a line per HMM state in it, phone and word beside")
-    add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ...; PREFIX.index tells which is which")
-    outputs.add_argument("--report", metavar="FILE", help="where losses are named (default: OUTMLF.report)")
-    outputs.add_argument("--partial", action="store_true", help="write the best unfinished path where none is final")
-
-    searching = parser.add_argument_group("search (6.1.3.4)")
-    add(searching, "acweight", "X", "weight of acoustic log-likelihoods; useful 0.1 to 2 (0.0667)", 0.0667)
-    add(searching, "beam", "X", "absolute beam (15)", 15.0)
-    add(searching, "alignmlf", "FILE", "forced alignment: not yet")
-    add(searching, "max-tokens", "N", "tokens kept per frame (20000)", 20000)
-    add(searching, "word_end_beam_frac", "X", "beam after a word arc, as part of the beam (0.33333)", 0.33333)
-    searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
-    searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
-    searching.add_argument("--slack-decay", type=float, default=0.8, metavar="X", help="per frame (0.8)")
-    searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
-    searching.add_argument("--threads", type=int, metavar="N", help="(default: one per core)")
-    return parser
-
-
-def add(group, name: str, metavar: str, text: str, default=""):
-    """A flag of the book."""
-    group.add_argument(f"-{name}", type=type(default), default=default, metavar=metavar, help=text)
-
-
-def add_switch(group, name: str, text: str):
-    """A flag that stands alone or with true or false."""
-    group.add_argument(f"-{name}", type=truth, nargs="?", const=True, default=False, help=text, metavar="true|false")
-
-
-def canonical(argv: list[str], parser: argparse.ArgumentParser) -> list[str]:
-    """The arguments with flags as the parser knows them: one dash or two, hyphens or underscores all mean the same."""
-    known = {flag.lstrip("-").replace("_", "-"): flag for flag in parser._option_string_actions}
-    result = []
-    for argument in argv:
-        flag, equals, value = argument.partition("=")
-        if flag.startswith("-"):
-            flag = known.get(flag.lstrip("-").replace("_", "-"), flag)
-        result.append(flag + equals + value)
-    return result
+        return process_files(arguments, AlignmentPipeline)
+    return process_files(arguments, Pipeline)
 
 
 def precompile_graph(arguments: argparse.Namespace) -> int:
@@ -187,6 +85,16 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def naming(entry):
+    """What goes wrong in the body names the file."""
+    try:
+        yield
+    except ArgonautError as fault:
+        name = "" if entry.path in str(fault) else f"{entry.path}: "
+        raise type(fault)(f"{name}{fault}") from fault
+
+
 @dataclass(frozen=True)
 class Decoded:
     """One utterance of the run; labels None: nothing to write."""
@@ -198,35 +106,22 @@ class Decoded:
     tokens_per_frame: float
 
 
-class Pipeline:
-    """From a line of -infiles to labels and a lattice file; used by all threads at once."""
+class Source:
+    """Acoustic scores of a line of -infiles; used by all threads at once."""
 
     def __init__(self, arguments: argparse.Namespace):
         from acoustic.scorer import AcousticScorer
 
         self.arguments = arguments
-        self.decoder = open_decoder(arguments)
         self.scorer = AcousticScorer(
             arguments.am, arguments.output_node, arguments.dnn_window_size, chunks=arguments.chunks
         )
-        self.decoder.check_outputs(self.scorer.num_outputs, arguments.am)
         self.config = open_features(arguments.features, self.scorer.dim) if arguments.features else None
 
-    def __call__(self, numbered) -> Decoded:
-        number, entry = numbered
-        try:
-            frames, period = self.read(entry)
-            scores = self.scorer.score(frames)
-            result = self.decoder.decode(scores)
-        except ArgonautError as fault:
-            name = "" if entry.path in str(fault) else f"{entry.path}: "
-            raise type(fault)(f"{name}{fault}") from fault
-        labels = None
-        if not result.reason or self.arguments.partial:
-            labels = self.labels(result, period)
-        if result.lattice is not None:
-            self.write_lattice(number, entry, result.lattice, period)
-        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame)
+    def scores(self, entry):
+        """(scores (K, T), 100 ns ticks per frame)."""
+        frames, period = self.read(entry)
+        return self.scorer.score(frames), period
 
     def read(self, entry):
         """(frames (dim, T), 100 ns ticks per frame)."""
@@ -242,6 +137,28 @@ class Pipeline:
             raise ConfigError(f"{entry.where}: frames [{entry.start},{entry.end}] of audio; expected the whole file")
         samples, rate = read_audio(entry.path)
         return extract(samples, self.config, rate), frame_period(self.config, rate)
+
+
+class Pipeline:
+    """From a line of -infiles to labels and a lattice file; used by all threads at once."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.arguments = arguments
+        self.decoder = open_decoder(arguments)
+        self.source = Source(arguments)
+        self.decoder.check_outputs(self.source.scorer.num_outputs, arguments.am)
+
+    def __call__(self, numbered) -> Decoded:
+        number, entry = numbered
+        with naming(entry):
+            scores, period = self.source.scores(entry)
+            result = self.decoder.decode(scores)
+        labels = None
+        if not result.reason or self.arguments.partial:
+            labels = self.labels(result, period)
+        if result.lattice is not None:
+            self.write_lattice(number, entry, result.lattice, period)
+        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame)
 
     def labels(self, result, period: int) -> list:
         from decoder.outputs import state_labels, word_labels
@@ -306,7 +223,8 @@ def open_features(path: str, dim: int):
     return config
 
 
-def decode_files(arguments: argparse.Namespace) -> int:
+def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:
+    """Decode or align."""
     from readers.files import require_writable
     from readers.mlf import write_mlf
     from readers.scp import read_scp
@@ -324,7 +242,7 @@ def decode_files(arguments: argparse.Namespace) -> int:
     entries = read_scp(arguments.infiles)
     if not entries:
         raise ConfigError(f"{arguments.infiles}: no files; expected at least one")
-    pipeline = Pipeline(arguments)
+    pipeline = make_pipeline(arguments)
     decoding = Run(arguments, pipeline)
     with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
         decoded = decoding.results(entries, show)
