@@ -239,7 +239,7 @@ class _Planner:
         left = [p for p in self.computed if not self._is_product(p) and p not in self.inner_sums and p not in self.home]
         while left or products:
             operations: list[Segment] = []
-            waiting = []
+            waiting, before = [], len(left)
             for position in left:  # in the order of a step: operands come first
                 if all(not inside or at in done for inside, at in self._sources(position)):
                     operations += self._operations(position, started)
@@ -256,6 +256,8 @@ class _Planner:
                     keep = plan.rows[home] in started
                     started.add(plan.rows[home])
                     groups.setdefault(operand, []).append(Product(position, parameter, operand, home, keep))
+            if not groups and len(waiting) == before:
+                raise RuntimeError("a loop that no order of its nodes computes")  # else this would go on for ever
             made = {product.position for group in groups.values() for product in group}
             plan.segments += groups.values()
             done |= made
