@@ -4,7 +4,6 @@ They run on the GPU and in double precision, and are the plain twins that the co
 Every function fills buffers it is given: (rows, cols), Fortran order.
 """
 
-import math
 from typing import Any
 
 from acoustic.array_image_kernels import ArrayImageKernels
@@ -173,29 +172,3 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels):
         smoothed *= momentum
         smoothed += ((1 - momentum) * learning_rate) * gradient
         weight -= smoothed
-
-    def regularised_step(
-        self,
-        weight: Any,
-        gradient: Any,
-        smoothed: Any,
-        learning_rate: float,
-        momentum: float,
-        limit: float = math.inf,
-        l2: float = 0.0,
-        l1: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        """The same with everything that may be added to it, in this order.
-
-        g <- g clipped to +-limit; g <- g + l2 w; v <- m v + (1 - m) l g; w <- w - v, with nesterov
-        w <- w - m v - (1 - m) l g; w <- sign(w) max(|w| - l1 l, 0).  l2 and l1 are those of the whole minibatch.
-        """
-        xp = self.xp
-        pull = ((1 - momentum) * learning_rate) * (xp.clip(gradient, -limit, limit) + l2 * weight)
-        smoothed *= momentum
-        smoothed += pull
-        weight -= momentum * smoothed + pull if nesterov else smoothed
-        if l1:
-            # w - clip(w) moves every element towards 0 by the threshold, and to 0 those within it.
-            weight -= xp.clip(weight, -learning_rate * l1, learning_rate * l1)

@@ -4,7 +4,6 @@ Measured on one core of a Xeon (AVX-512, 2.6 GHz): on 512x256, bias + sigmoid 52
 18 us; on 183x256, softmax + cross-entropy + error 79 us; momentum update 0.35 ns a weight.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -201,22 +200,6 @@ class CompiledKernels(CompiledImageKernels, CompiledWordKernels, CompiledSequenc
     def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
         rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
         share_elements(self.team, _kernels.momentum, [weight, gradient, smoothed], rate, decay)
-
-    def regularised_step(
-        self,
-        weight: Any,
-        gradient: Any,
-        smoothed: Any,
-        learning_rate: float,
-        momentum: float,
-        limit: float = math.inf,
-        l2: float = 0.0,
-        l1: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
-        settings = np.float32(limit), np.float32(l2), np.float32(learning_rate * l1), nesterov
-        share_elements(self.team, _kernels.regularised_momentum, [weight, gradient, smoothed], rate, decay, *settings)
 
 
 def momentum_step(weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:

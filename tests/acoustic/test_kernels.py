@@ -159,25 +159,6 @@ def test_momentum_step_of_the_module_and_without_momentum():
     np.testing.assert_allclose(weight, w, rtol=1e-6)
 
 
-@pytest.mark.parametrize("settings", [{}, {"limit": 0.5}, {"l2": 0.3}, {"l1": 0.4}, {"limit": 1, "l2": 0.1, "l1": 0.2}])
-@pytest.mark.parametrize("nesterov", [False, True])
-@pytest.mark.parametrize("kernels", [PLAIN, COMPILED], ids=["plain", "compiled"])
-def test_regularised_step_by_its_formulas(kernels, nesterov, settings):
-    """Element by element, in double: clip, L2, smooth, step, shrink."""
-    weight, gradient, smoothed = (draw((23, 4), seed, 1.0) for seed in (1, 2, 3))
-    expected = []
-    rate, m, limit = 0.5, 0.75, settings.get("limit", np.inf)
-    for w, g, v in zip(*(matrix.ravel(order="F").astype(float) for matrix in (weight, gradient, smoothed))):
-        g = min(max(g, -limit), limit) + settings.get("l2", 0) * w
-        v = m * v + (1 - m) * rate * g
-        w = w - (m * v + (1 - m) * rate * g if nesterov else v)
-        w = np.sign(w) * max(abs(w) - rate * settings.get("l1", 0), 0)
-        expected.append((w, v))
-    kernels.regularised_step(weight, gradient, smoothed, rate, m, nesterov=nesterov, **settings)
-    np.testing.assert_allclose(weight.ravel(order="F"), [w for w, _ in expected], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(smoothed.ravel(order="F"), [v for _, v in expected], rtol=1e-5, atol=1e-6)
-
-
 def test_exponential_over_its_whole_range():
     """Relative error below 3e-7 where exp is a normal number; beyond, the largest and smallest it gives."""
     x = np.linspace(-87, 87, 100_001).astype(np.float32)

@@ -293,3 +293,24 @@ def test_updates_by_columns(rule, limit):
             expected = start[name].copy()
             expected[:, columns] = alone[name]
             np.testing.assert_allclose(matrix, expected, rtol=3e-6, atol=3e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("settings", [{}, {"limit": 0.5}, {"l2": 0.3}, {"l1": 0.4}, {"limit": 1, "l2": 0.1, "l1": 0.2}])
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("loops", [ArrayRules(np), CompiledRules()], ids=["plain", "compiled"])
+def test_momentum_by_its_formulas(loops, nesterov, settings):
+    """Element by element, in double: clip, L2, smooth, step, shrink."""
+    rng = np.random.default_rng(1)
+    weight, gradient, smoothed = (np.asfortranarray(rng.standard_normal((23, 4)), np.float32) for _ in range(3))
+    expected = []
+    rate, m, limit = 0.5, 0.75, settings.get("limit", np.inf)
+    for w, g, v in zip(*(matrix.ravel(order="F").astype(float) for matrix in (weight, gradient, smoothed))):
+        g = min(max(g, -limit), limit) + settings.get("l2", 0) * w
+        v = m * v + (1 - m) * rate * g
+        w = w - (m * v + (1 - m) * rate * g if nesterov else v)
+        w = np.sign(w) * max(abs(w) - rate * settings.get("l1", 0), 0)
+        expected.append((w, v))
+    step = Step(rate, m, 1, limit=limit, l2=settings.get("l2", 0.0), shrink=rate * settings.get("l1", 0.0))
+    loops.momentum(weight, gradient, smoothed, step, nesterov)
+    np.testing.assert_allclose(weight.ravel(order="F"), [w for w, _ in expected], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(smoothed.ravel(order="F"), [v for _, v in expected], rtol=1e-5, atol=1e-6)
