@@ -85,16 +85,11 @@ def storage(rows, cols, down, across):
 
 
 ANY = types.Array(types.float32, 2, "A")
-COUNTER = types.Array(types.int64, 1, "C")
 
 
-@njit(types.boolean(PLACE, COUNTER, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
-def multiply(address, entered, a, b, out, scale, keep):
-    """out = scale a b + keep out; False, having done nothing, for strides that the function does not take.
-
-    entered: its first element is counted up, for threads that wait for the interpreter lock to be free (see team.py).
-    """
-    entered[0] += 1
+@njit(types.boolean(PLACE, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
+def multiply(address, a, b, out, scale, keep):
+    """out = scale a b + keep out; False, having done nothing, for strides that the function does not take."""
     if a.size == 0 or b.size == 0 or out.size == 0:
         return False
     first, lda = storage(a.shape[0], a.shape[1], a.strides[0], a.strides[1])

@@ -86,7 +86,6 @@ one_thread = _OneThread()
 """While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
-entered = np.zeros(16, dtype=np.int64)  # two cache lines; the first element counts compiled products and waits
 _sharing = threading.local()
 recordings = threading.local()  # its `now`: what the thread's products are written into, see playback.py
 
@@ -165,7 +164,7 @@ def mkl_multiply() -> Callable[..., bool] | None:
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
-            return _gemm.multiply(address, entered, a, b, out, scale, keep)
+            return _gemm.multiply(address, a, b, out, scale, keep)
         except TypeError:  # read-only or of another type
             return _by_library(sgemm, a, b, out, scale, keep)
 

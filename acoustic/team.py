@@ -9,14 +9,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from acoustic import blas
 
-SPIN = 120_000  # looks at the flag, about 100 us, before sleeping
-PATIENCE = 24_000  # looks, about 20 us, for another thread to need the interpreter lock no more
+SPIN = 60_000  # looks at the flag, about 100 us, before sleeping
 FLAG_STRIDE = 16  # int64s between flags: two cache lines
 
 
@@ -46,7 +44,7 @@ class Team:
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self._spin: Any = None  # the compiled module
+        self._wait: Callable[..., None] | None = None
 
     def run(self, work: Callable[[int], None], count: int | None = None) -> None:
         """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
@@ -88,18 +86,14 @@ class Team:
 
     def _meet(self, worker: int, number: int, count: int) -> None:
         """Wait until all of `count` workers have ended so many phases; give up when one of them has failed."""
-        mine = worker * FLAG_STRIDE
-        for other in (other for other in range(count) if other != worker):
-            there = other * FLAG_STRIDE, number, SPIN
-            if worker == 0 and other == count - 1:
-                self._spin.let_pass(blas.entered, self._phases, mine, number, *there, PATIENCE)
-            else:
-                self._spin.tell(blas.entered, self._phases, mine, number, *there)
-            while self._phases[there[0]] < number:
+        self._phases[worker * FLAG_STRIDE] = number
+        for other in range(count):
+            while self._phases[other * FLAG_STRIDE] < number:
                 if self._errors:
                     raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
-                time.sleep(0)
-                self._spin.wait(self._phases, *there)
+                self._wait(self._phases, other * FLAG_STRIDE, number, SPIN)
+                if self._phases[other * FLAG_STRIDE] < number:
+                    time.sleep(0)
 
     def share(self, worker: int, count: int) -> slice:
         """Worker's part of `count` things in a row."""
@@ -111,32 +105,27 @@ class Team:
         self._errors.clear()
         self._work = work
         for worker in range(1, count):
-            mine = 2 * worker * FLAG_STRIDE
-            ticket = int(self._flags[mine]) + 1
+            self._flags[2 * worker * FLAG_STRIDE] += 1
             self._given[worker].release()
-            patience = PATIENCE if worker == count - 1 else 0
-            self._spin.let_pass(blas.entered, self._flags, mine, ticket, mine, ticket, 1, patience)
         try:
             work(0)
         except BaseException as error:
             self._errors.append(error)
         for worker in range(1, count):
             ticket = int(self._flags[2 * worker * FLAG_STRIDE])
-            self._spin.wait(self._flags, (2 * worker + 1) * FLAG_STRIDE, ticket, SPIN)
+            self._wait(self._flags, (2 * worker + 1) * FLAG_STRIDE, ticket, SPIN)
             self._done[worker].acquire()
         if self._errors:
             raise self._errors[0]
 
     def _start(self) -> None:
         """Start the threads; after a fork, which copies none, again."""
-        from acoustic import _spin
+        from acoustic._spin import wait
 
-        self._spin = _spin
+        self._wait = wait
+        wait(self._flags, 0, 0, 1)  # compiled here, not while the others wait
         self._process = os.getpid()
         self._flags[:] = 0
-        # Compiled here, not while the others wait.
-        _spin.tell(blas.entered, self._flags, 0, 0, 0, 0, 1)
-        _spin.let_pass(blas.entered, self._flags, 0, 0, 0, 0, 1, 0)
         for worker in range(1, self.size):
             for locks in (self._given, self._done):
                 locks[worker] = _thread.allocate_lock()
@@ -147,12 +136,12 @@ class Team:
     def _serve(self, worker: int, given: list, done: list) -> None:
         mine, ticket = 2 * worker * FLAG_STRIDE, 0
         while True:
-            # Tells that the work before is done, too.
-            self._spin.tell(blas.entered, self._flags, mine + FLAG_STRIDE, ticket, mine, ticket + 1, SPIN)
             ticket += 1
+            self._wait(self._flags, mine, ticket, SPIN)
             given[worker].acquire()
             try:
                 self._work(worker)
             except BaseException as error:  # handed to the caller of run
                 self._errors.append(error)
+            self._flags[mine + FLAG_STRIDE] = ticket
             done[worker].release()
