@@ -15,6 +15,7 @@ import numpy as np
 
 from decoder._alignment_kernels import align_frames
 from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Unit
+from decoder.search import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
 
 WIDENINGS = 3  # times the beam is doubled before an utterance is given up, as HVite's -t does
@@ -92,7 +93,7 @@ class Aligner:
         Raises GraphError for labels that are not known, ShapeError for scores that do not fit, too few frames for the
         transcript, and where no path survives.
         """
-        frames = self._frames(scores)
+        frames = score_frames(scores, self.graphs.num_rows)
         graph = self.graphs.graph(transcript)
         if len(frames) < graph.min_frames:
             raise ShapeError(
@@ -129,21 +130,6 @@ class Aligner:
             f"alignment: no path survives a beam of {beam / 2:g} ({self.beam:g} doubled {WIDENINGS} times); expected a "
             "transcript of these frames, or a wider beam"
         )
-
-    def _frames(self, scores: np.ndarray) -> np.ndarray:
-        """(T, K) view, C order, read-only: what the kernel takes."""
-        scores = np.asarray(scores)
-        if scores.ndim != 2 or scores.shape[0] < self.graphs.num_rows:
-            raise ShapeError(
-                f"scores: shape {scores.shape}; expected ({self.graphs.num_rows} or more network outputs, frames)"
-            )
-        scores = np.asfortranarray(scores, dtype=np.float32)
-        if scores.size and not scores.max() < np.inf:  # NaN fails too
-            frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
-            raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
-        frames = scores.T.view()
-        frames.flags.writeable = False  # one array type, one compiled kernel
-        return frames
 
     def _alignment(self, graph, frames, position, how, cost, beam) -> Alignment:
         begins = np.flatnonzero(how != -1)

@@ -199,7 +199,7 @@ class Decoder:
         scores (K, T) float32, Fortran order: log-likelihoods of the network's outputs, a column per frame.
         Raises ShapeError for other shapes, too few rows, NaN and +inf; -inf is an impossible state.
         """
-        frames = self._check_scores(scores)
+        frames = score_frames(scores, self.num_rows)
         lm = NO_LM if self.lm is None else self.lm.arrays
         outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._limits, frames)
         reason = ""
@@ -218,20 +218,22 @@ class Decoder:
             lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
         return Result(reason, len(frames), float(cost), path, lattice, tokens, self)
 
-    def _check_scores(self, scores: np.ndarray) -> np.ndarray:
-        """(T, K) view, C order, read-only: what the kernel takes."""
-        scores = np.asarray(scores)
-        if scores.ndim != 2 or scores.shape[0] < self.num_rows:
-            raise ShapeError(
-                f"scores: shape {scores.shape}; expected ({self.num_rows} or more network outputs, frames)"
-            )
-        scores = np.asfortranarray(scores, dtype=np.float32)
-        if scores.size and not scores.max() < np.inf:  # NaN fails too
-            frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
-            raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
-        frames = scores.T.view()
-        frames.flags.writeable = False  # one array type, one compiled kernel
-        return frames
+
+def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:
+    """Log-likelihoods (K, T) as a view (T, K), float32 in C order, read-only: what compiled searches take.
+
+    Raises ShapeError for fewer than num_rows network outputs, NaN and +inf.
+    """
+    scores = np.asarray(scores)
+    if scores.ndim != 2 or scores.shape[0] < num_rows:
+        raise ShapeError(f"scores: shape {scores.shape}; expected ({num_rows} or more network outputs, frames)")
+    scores = np.asfortranarray(scores, dtype=np.float32)
+    if scores.size and not scores.max() < np.inf:  # NaN fails too
+        frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
+        raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
+    frames = scores.T.view()
+    frames.flags.writeable = False  # one array type, one compiled kernel
+    return frames
 
 
 def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.ndarray:

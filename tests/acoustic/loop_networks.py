@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from acoustic.engine import Engine
 from acoustic.network import Network
-from acoustic.order import forward_order
 from readers.sequences import SequenceLayout
 from tests.acoustic.recurrent import randomise
 
@@ -126,20 +124,6 @@ def packed(sequences):
     for s, one in enumerate(sequences):
         columns[:, : one.shape[1], s] = one
     return np.asfortranarray(columns.reshape(len(columns), -1))
-
-
-def gradients(network, batches):
-    """(sum of the criterion, sums of the gradients by name) over (matrices, layout), in order."""
-    learning = [node for node in forward_order([network["J"]]) if node.needs_gradient]
-    engine = Engine(network, ["J"])
-    total, sums = 0.0, {}
-    for matrices, layout in batches:
-        engine.forward(matrices, training=True, layout=layout)
-        total += float(engine.value("J")[0, 0])
-        engine.backward()
-        for node in learning:
-            sums[node.name] = sums.get(node.name, 0) + engine.gradient(node.name).copy()
-    return total, sums
 
 
 def whole(lengths, xs, labels):

@@ -18,13 +18,13 @@ from tests.acoustic.loop_networks import (
     build,
     data,
     delay,
-    gradients,
     new_network,
     packed,
     parameter,
     whole,
     with_criterion,
 )
+from tests.acoustic.recurrent import gradients
 
 
 def test_a_delay_outside_a_loop_shifts_each_sequence():

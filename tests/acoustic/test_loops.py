@@ -14,7 +14,6 @@ from tests.acoustic.loop_networks import (
     build,
     data,
     delay,
-    gradients,
     lstm,
     new_network,
     packed,
@@ -22,7 +21,7 @@ from tests.acoustic.loop_networks import (
     whole,
     with_criterion,
 )
-from tests.acoustic.recurrent import randomise
+from tests.acoustic.recurrent import gradients, randomise
 
 
 @pytest.mark.parametrize("kind", KINDS)
