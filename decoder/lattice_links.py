@@ -49,7 +49,7 @@ class Links:
 def weigh(lattice: Lattice) -> Links:
     """Scores of the links by the scales and the penalty of the lattice's header.
 
-    Raises GraphError unless there is one node to start in and one to end in.
+    Raises GraphError unless there is one node to start in and one to end in, and for scores of NaN or +inf.
     """
     penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
     acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty
@@ -65,4 +65,8 @@ def weigh(lattice: Lattice) -> Links:
             "expected one of each"
         )
     total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
+    odd = np.flatnonzero(~(total < np.inf))  # NaN too
+    if odd.size:
+        found = f"link {odd[0]} scores {total[odd[0]]}"
+        raise GraphError(f"lattice {lattice.utterance or ''}: {found}; expected a finite log")
     return Links(acoustic, total, leaving, int(first[0]), last[0], lattice)

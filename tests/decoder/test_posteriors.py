@@ -83,3 +83,10 @@ def test_faults_are_told(measure, links, fault):
 def test_a_lattice_without_a_possible_path(measure):
     with pytest.raises(GraphError, match="no path from start to end"):
         measure(lattice_of([(0, 1, "a", -np.inf, 0)], header={}))
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf])
+@pytest.mark.parametrize("measure", [posteriors, confident_words, lambda lattice: oracle(lattice, ["a"])])
+def test_a_score_that_is_none(measure, score):
+    with pytest.raises(GraphError, match=f"link 1 scores {score}; expected a finite log"):
+        measure(lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", score, 0)], header={}))
