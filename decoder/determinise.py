@@ -75,7 +75,7 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
             if end == known:
                 if known >= max_nodes:
                     raise GraphError(
-                        f"lattice {lattice.utterance or ''}: more than {max_nodes} nodes when made deterministic; "
+                        f"{lattice.where}: more than {max_nodes} nodes when made deterministic; "
                         "expected a pruned lattice: a smaller --lattice-beam"
                     )
                 waiting.append(end)

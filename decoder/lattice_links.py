@@ -32,7 +32,7 @@ class Links:
                 if entering[end] == 0:
                     order.append(end)
         if len(order) != self.lattice.num_nodes:
-            raise GraphError(f"lattice {self.lattice.utterance or ''}: has a loop; expected none")
+            raise GraphError(f"{self.lattice.where}: has a loop; expected none")
         return order
 
     @cached_property
@@ -43,7 +43,7 @@ class Links:
         return np.argsort(place[self.lattice.start], kind="stable")
 
     def no_path(self) -> GraphError:
-        return GraphError(f"lattice {self.lattice.utterance or ''}: no path from start to end; expected one")
+        return GraphError(f"{self.lattice.where}: no path from start to end; expected one")
 
 
 def weigh(lattice: Lattice) -> Links:
@@ -61,12 +61,12 @@ def weigh(lattice: Lattice) -> Links:
     last = [node for node, links in enumerate(leaving) if not links]
     if len(first) != 1 or len(last) != 1:
         raise GraphError(
-            f"lattice {lattice.utterance or ''}: {len(first)} nodes to start in and {len(last)} to end in; "
+            f"{lattice.where}: {len(first)} nodes to start in and {len(last)} to end in; "
             "expected one of each"
         )
     total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
     odd = np.flatnonzero(~(total < np.inf))  # NaN too
     if odd.size:
         found = f"link {odd[0]} scores {total[odd[0]]}"
-        raise GraphError(f"lattice {lattice.utterance or ''}: {found}; expected a finite log")
+        raise GraphError(f"{lattice.where}: {found}; expected a finite log")
     return Links(acoustic, total, leaving, int(first[0]), last[0], lattice)

@@ -51,10 +51,9 @@ def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[st
         yield f"{numbers[node]}\t0,0,\n"
 
 
-def word_table(lattices: Iterable[Lattice]) -> dict[str, int]:
+def word_table(words: Iterable[str]) -> dict[str, int]:
     """A number for every word, in the order of words, from 1; 0 is for no word."""
-    words = sorted({word for lattice in lattices for word in lattice.word} - {NULL_WORD, EPSILON})
-    return {EPSILON: 0} | {word: number for number, word in enumerate(words, 1)}
+    return {EPSILON: 0} | {word: n for n, word in enumerate(sorted(set(words) - {NULL_WORD, EPSILON}), 1)}
 
 
 def write_word_table(path: str | os.PathLike, words: Mapping[str, int]) -> None:

@@ -42,7 +42,8 @@ class Lattice:
     each link; word (L): `!NULL` where a link says nothing; acoustic, lm (L,) float64: natural-log likelihoods, 0 where
     not given, lm without scale and penalty; variant (L,) int32: pronunciation number, 0 if not given; div (L): the
     link's segments (label, duration in seconds, log likelihood), the latter two None where not given, or None;
-    utterance: its name; header: the other header fields as text (lmname, lmscale, wdpenalty, acscale, ...).
+    utterance: its name; header: the other header fields as text (lmname, lmscale, wdpenalty, acscale, ...);
+    path: the file it was read from.
     Where a file has words on its nodes, each link carries the word of the node it ends in.
     """
 
@@ -56,6 +57,12 @@ class Lattice:
     div: list[tuple[Division, ...] | None] | None = None
     utterance: str = ""
     header: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return self.path or f"lattice {self.utterance}".rstrip()
 
     @property
     def num_nodes(self) -> int:
@@ -227,6 +234,7 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
         div if any(entry is not None for entry in div) else None,
         header.pop("U", ""),
         header,
+        os.fspath(path),
     )
 
 

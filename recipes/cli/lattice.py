@@ -12,13 +12,15 @@ lattice that a reference allows.
 
   argonaut lattice determinise --lattices exp/an4/decode/lattices/test.index --prefix det
   argonaut lattice kaldi --lattices det.index -o lattices.txt --words words.txt
-writes lattices that have every word sequence once, and lattices in the text form of Kaldi's programs.
+  argonaut lattice openfst --lattices det.index --prefix fst/test --words words.txt
+writes lattices that have every word sequence once, lattices in the text form of Kaldi's programs, and acceptors of
+words for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary fst/test1.fst.
 
 Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("oracle", "error rate of the best choice in every lattice"),
         ("determinise", "every word sequence once"),
         ("kaldi", "lattices in Kaldi's text form"),
+        ("openfst", "acceptors of words for OpenFst"),
     ):
         action = actions.add_parser(
             name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -52,9 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "determinise":
             action.add_argument("--prefix", required=True, help="lattices PREFIX1.lat, ... and PREFIX.index to write")
             continue
+        if name in ("kaldi", "openfst"):
+            action.add_argument("--words", metavar="FILE", required=True, help="words.txt: read if there, else written")
         if name == "kaldi":
             action.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write")
-            action.add_argument("--words", metavar="FILE", required=True, help="words.txt: read if there, else written")
+            continue
+        if name == "openfst":
+            action.add_argument("--prefix", required=True, help="PREFIX1.txt, ... and PREFIX.index to write")
+            action.add_argument("--binary", action="store_true", help="PREFIX1.fst, ... in OpenFst's binary form")
             continue
         action.add_argument(
             "--scale", type=float, default=1.0, metavar="X", help="of all scores; below 1: less sure (default 1)"
@@ -69,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     actions = {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}
-    actions |= {"determinise": run_determinise, "kaldi": run_kaldi}
+    actions |= {"determinise": run_determinise, "kaldi": run_kaldi, "openfst": run_openfst}
     return actions[arguments.action](arguments)
 
 
@@ -191,15 +199,21 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
+def other_index(arguments: argparse.Namespace) -> str:
+    """--prefix's index, which must not be that of the lattices that are read."""
+    index = f"{arguments.prefix}.index"
+    if Path(index).resolve() == Path(arguments.lattices).resolve():
+        raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")
+    return index
+
+
 def run_determinise(arguments: argparse.Namespace) -> int:
     from decoder.determinise import determinise
     from readers.files import atomic_write
     from readers.slf import write_slf
 
-    index = f"{arguments.prefix}.index"
+    index = other_index(arguments)
     check_outputs(index, arguments.report)
-    if Path(index).resolve() == Path(arguments.lattices).resolve():
-        raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")
     sizes, written = [0, 0], []
 
     def smaller(name: str, lattice) -> None:
@@ -218,21 +232,52 @@ def run_determinise(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
+def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
+    """The table of words at `path`; where there is none, one of these words is written."""
+    from readers.kaldi_lattice import read_word_table, word_table, write_word_table
+
+    if Path(path).exists():
+        return read_word_table(path)
+    table = word_table(words)
+    write_word_table(path, table)
+    return table
+
+
 def run_kaldi(arguments: argparse.Namespace) -> int:
-    from readers.kaldi_lattice import read_word_table, word_table, write_kaldi_lattices, write_word_table
+    from readers.kaldi_lattice import write_kaldi_lattices
 
     check_outputs(arguments.output, arguments.report)
     found, report = each_lattice(arguments, lambda name, lattice: lattice)
     scales = sorted({lattice.scale("acscale", 1.0) for lattice in found.values()})
-    if Path(arguments.words).exists():
-        words = read_word_table(arguments.words)
-    else:
-        words = word_table(found.values())
-        write_word_table(arguments.words, words)
+    words = numbered_words(arguments.words, (word for lattice in found.values() for word in lattice.word))
     if found:
         write_kaldi_lattices(arguments.output, found.items(), words)
     scale = ", ".join(f"{scale:g}" for scale in scales)
     print(f"{arguments.output}: acoustic scale {scale}; {report.summary()}")
+    return report.exit_status
+
+
+def run_openfst(arguments: argparse.Namespace) -> int:
+    from decoder.lattice_fst import check_words, lattice_acceptor, write_binary
+    from readers.att import write_acceptor
+    from readers.files import atomic_write
+
+    index = other_index(arguments)
+    check_outputs(index, arguments.words, arguments.report)
+    found, report = each_lattice(arguments, lambda name, lattice: lattice_acceptor(lattice))
+    words = numbered_words(arguments.words, (word for acceptor in found.values() for word in acceptor.symbols))
+    for name, acceptor in found.items():
+        check_words(acceptor, words, f"{arguments.words}: lattice {name}")
+    for number, acceptor in enumerate(found.values(), 1):
+        if arguments.binary:
+            write_binary(f"{arguments.prefix}{number}.fst", acceptor, words)
+        else:
+            write_acceptor(f"{arguments.prefix}{number}.txt", acceptor)
+    if found:
+        with atomic_write(index, "w") as file:
+            file.writelines(f"{number}\t{name}\n" for number, name in enumerate(found, 1))
+    arcs = sum(acceptor.num_arcs for acceptor in found.values())
+    print(f"{index}: {arcs} arcs of {len(words)} words; {report.summary()}")
     return report.exit_status
 
 

@@ -44,8 +44,8 @@ def put(path, text):
 
 
 def columns(lattice):
-    """A lattice as plain values; missing times as None, since NaN equals nothing."""
-    found = {f.name: getattr(lattice, f.name) for f in dataclasses.fields(lattice)}
+    """What a lattice's file says as plain values; missing times as None, since NaN equals nothing."""
+    found = {f.name: getattr(lattice, f.name) for f in dataclasses.fields(lattice) if f.name != "path"}
     found = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in found.items()}
     found["time"] = [None if math.isnan(t) else t for t in found["time"]]
     return found

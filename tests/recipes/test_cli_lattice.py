@@ -141,6 +141,35 @@ def test_a_word_that_the_table_lacks(place, capsys):
     assert not (place / "lats").exists()
 
 
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_acceptors_for_openfst(place, capsys, form):
+    import kaldifst
+
+    arguments = ("--prefix", place / "fst/test", "--words", place / "words.txt")
+    code, shown = run(place, capsys, "openfst", *arguments, *(["--binary"] if form == "binary" else []))
+    assert code == 0
+    arcs = sum(lattice.num_links for lattice in lattices(place).values())
+    assert f"fst/test.index: {arcs} arcs of 4 words; lattices: 3 done" in shown.out
+    assert (place / "fst/test.index").read_text() == (place / "test.index").read_text()
+    for number, lattice in enumerate(lattices(place).values(), 1):
+        if form == "text":
+            table = kaldifst.SymbolTable.read_text(str(place / "words.txt"))
+            text = (place / f"fst/test{number}.txt").read_text()
+            fst = kaldifst.compile(text, acceptor=True, isymbols=table)
+        else:
+            fst = kaldifst.StdVectorFst.read(str(place / f"fst/test{number}.fst"))
+        cost = kaldifst.get_linear_symbol_sequence(kaldifst.shortest_path(fst))[-1].value
+        assert cost == pytest.approx(-max(score for _, score in paths(lattice)), abs=1e-5)
+
+
+def test_acceptors_without_a_number_for_a_word(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\nb 2\n")
+    code, shown = run(place, capsys, "openfst", "--prefix", place / "fst/test", "--words", place / "words.txt")
+    assert code == 2
+    assert "words.txt: lattice u1: c has no number; expected one in the table of words" in shown.err
+    assert not (place / "fst").exists()
+
+
 def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
     (place / "test2.lat").write_text("VERSION=1.0\nN=1 L=1\nI=0\nJ=0 S=0 E=3\n")
     code, shown = run(place, capsys, "words", "-o", place / "w.ctm", "--report", place / "lost")
