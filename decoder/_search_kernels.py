@@ -86,6 +86,26 @@ class Limits(NamedTuple):
     room: int  # for tokens, at first; tables grow as needed
 
 
+class Progress(NamedTuple):
+    """A search between two frames, after num_frames of them.
+
+    table, stamp: finds the tokens new[:count], those before num_emitted stand on positions; old: room for the next
+    frame's.  best: the cheapest token; cutoff: cost - slack of tokens that go on; num_advanced: over all frames.
+    """
+
+    table: np.ndarray
+    stamp: int
+    old: np.ndarray
+    new: np.ndarray
+    trace: Trace
+    num_emitted: int
+    count: int
+    best: int
+    cutoff: float
+    num_advanced: int
+    num_frames: int
+
+
 @njit(cache=True, nogil=True)
 def cheapest_step(graph, limits, token, scores):
     """What a token's cheapest way through the next frame will cost: an early bound for pruning that frame.
@@ -281,16 +301,9 @@ def end_utterance(graph, lm, limits, frame, tokens, num_emitted, count, trace):
 
 
 @njit(cache=True, nogil=True)
-def search(graph, lm, limits, scores):
-    """Decode one utterance.
-
-    graph: SearchGraph; lm: LMArrays; limits: Limits; scores (T, K) f4: log-likelihoods, C order (a frame is a row).
-    Returns (outcome, cost, end step, trace, frames eaten, tokens advanced over all frames).  When no token is final the
-    path is the best unfinished one; when all died (every score was -inf) there is none and `end` is -1.
-    After the last frame nothing is pruned, so that an ending is not lost for the LM cost of its last word; nor is
-    anything before the first, where the start state itself may lead nowhere but over word arcs.
-    """
-    num_frames, size = scores.shape[0], limits.room
+def start_search(graph, limits):
+    """The search before the first frame: one token in the start state, as if it had been crossed to."""
+    size = limits.room
     table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
     old, new = np.empty(size, dtype=TOKEN), np.empty(size, dtype=TOKEN)
     num_arrivals = 8 * size if limits.lattice_beam >= 0 else 1
@@ -298,53 +311,87 @@ def search(graph, lm, limits, scores):
     place = np.int64(graph.positions.shape[0] + limits.start)
     find_or_add(table, stamp, new, 0, place << 32 | np.int64(limits.lm_start))
     put(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
-    num_advanced, num_old, best = 0, 0, 0
-    cutoff, exit_cutoff, word_cutoff = FINITE, FINITE, FINITE
-    num_emitted, count = 0, 1  # the start state stands before the first frame, as if it had been crossed to
-    for frame in range(-1, num_frames):
-        if frame >= 0:
-            old, new, num_old = new, old, count
-            stamp += 1
-            best_cost = np.inf
-            bound = min(cheapest_step(graph, limits, old[best], scores[frame]) + limits.beam, FINITE)
-            i, count, best = 0, 0, -1
-            while i < num_old:
-                if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
-                    trace = make_room(trace, num_old)
-                i, count, best, best_cost, bound, needed = eat_frame(
-                    *(graph, limits, frame, scores[frame], old, i, num_old, cutoff, new, count, best, best_cost, bound),
-                    *(table, stamp, trace),
-                )
-                if i < num_old:
-                    new, table = more_tokens(new, count, needed, table, stamp)
-            if count == 0:
-                return ALL_TOKENS_DIED, np.inf, np.int64(-1), trace, frame, num_advanced
-            num_emitted = count
-        if frame >= 0:
-            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
-            exit_cutoff, word_cutoff = cutoff, min(new[best]["cost"] + limits.word_beam, FINITE)
-            if frame == num_frames - 1:
-                exit_cutoff = word_cutoff = FINITE
+    zero = np.int64(0)
+    return Progress(table, stamp, old, new, trace, zero, zero + 1, zero, FINITE, zero, zero)
+
+
+@njit(cache=True, nogil=True)
+def advance(graph, lm, limits, state, scores, ends):
+    """Eat more frames; scores (n, K) f4: log-likelihoods, C order (a frame is a row).  Returns the state after them.
+
+    ends: whether the utterance is over with them.  If not, what lies behind the last frame is not crossed yet: after
+    the last frame nothing is pruned there, so that an ending is not lost for the LM cost of its last word; nor is
+    anything before the first, where the start state itself may lead nowhere but over word arcs.
+    Once all tokens have died (every score was -inf) the count is 0 and stays so.
+    """
+    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames = state
+    for t in range(scores.shape[0] + ends):
+        if count == 0:
+            break
+        is_last = t == scores.shape[0]
+        exit_cutoff, word_cutoff = cutoff, FINITE
+        if is_last:
+            exit_cutoff = FINITE
+        elif num_frames > 0:
+            word_cutoff = min(new[best]["cost"] + limits.word_beam, FINITE)
         cutoffs = (cutoff, exit_cutoff, word_cutoff)
         for level in range(-1, limits.max_level):
-            i, end = (0, num_emitted) if level < 0 else (num_emitted, count)
+            i, end = (np.int64(0), num_emitted) if level < 0 else (num_emitted, count)
             while i < end:
                 i, count, needed = cross_words(
-                    graph, lm, limits, frame, cutoffs, level, new, i, end, count, table, stamp, trace
+                    graph, lm, limits, num_frames - 1, cutoffs, level, new, i, end, count, table, stamp, trace
                 )
                 if i < end:
                     trace = make_room(trace, needed)
                     if count + needed > new.shape[0]:
                         new, table = more_tokens(new, count, count + needed, table, stamp)
         num_advanced += count
-        if count > limits.max_tokens and frame < num_frames - 1:
+        if is_last:
+            break
+        if count > limits.max_tokens:
             best = keep_best_tokens(new, num_emitted, count, limits.max_tokens)
             cutoff = min(new[best]["cost"] + limits.beam, FINITE)
-    trace = make_room(trace, count + 1)
-    cost, end_step = end_utterance(graph, lm, limits, num_frames, new, num_emitted, count, trace)
+        old, new, num_old = new, old, count
+        stamp += 1
+        best_cost = np.inf
+        bound = min(cheapest_step(graph, limits, old[best], scores[t]) + limits.beam, FINITE)
+        i, count, best = np.int64(0), np.int64(0), np.int64(-1)
+        while i < num_old:
+            if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
+                trace = make_room(trace, num_old)
+            i, count, best, best_cost, bound, needed = eat_frame(
+                *(graph, limits, num_frames, scores[t], old, i, num_old, cutoff, new, count, best, best_cost, bound),
+                *(table, stamp, trace),
+            )
+            if i < num_old:
+                new, table = more_tokens(new, count, needed, table, stamp)
+        num_emitted = count
+        if count > 0:
+            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
+            num_frames += 1
+    return Progress(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames)
+
+
+@njit(cache=True, nogil=True)
+def end_search(graph, lm, limits, state):
+    """(outcome, cost, end step, trace, frames eaten, tokens advanced over all frames) after the end of the utterance.
+
+    When no token is final the path is the best unfinished one; when all died there is none and `end` is -1.
+    """
+    if state.count == 0:
+        return ALL_TOKENS_DIED, np.inf, np.int64(-1), state.trace, state.num_frames, state.num_advanced
+    new, num_frames = state.new, state.num_frames
+    trace = make_room(state.trace, state.count + 1)
+    cost, end_step = end_utterance(graph, lm, limits, num_frames, new, state.num_emitted, state.count, trace)
     if end_step >= 0:
-        return REACHED_END, cost, end_step, trace, num_frames, num_advanced
-    end_step = np.int64(new[best]["step"])
+        return REACHED_END, cost, end_step, trace, num_frames, state.num_advanced
+    end_step = np.int64(new[state.best]["step"])
     if end_step < 0:  # entered its position with the last frame
-        end_step = add_step(trace, ~end_step, new[best]["key"] >> 32, num_frames - 1)
-    return NO_FINAL_TOKEN, new[best]["cost"], end_step, trace, num_frames, num_advanced
+        end_step = add_step(trace, ~end_step, new[state.best]["key"] >> 32, num_frames - 1)
+    return NO_FINAL_TOKEN, new[state.best]["cost"], end_step, trace, num_frames, state.num_advanced
+
+
+@njit(cache=True, nogil=True)
+def search(graph, lm, limits, scores):
+    """Decode one utterance; scores (T, K) f4 as for `advance`, returns what `end_search` does."""
+    return end_search(graph, lm, limits, advance(graph, lm, limits, start_search(graph, limits), scores, True))
