@@ -20,22 +20,27 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
     A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty for each word, lm plain l.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
+    return [hypothesis for hypothesis, _ in nbest_paths(lattice, count)]
+
+
+def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int]]]:
+    """The same, each with the links of its best path."""
     links = weigh(lattice)
     remaining = _best_to_end(lattice, links)
-    found: list[Hypothesis] = []
+    scale = lattice.scale("lmscale", 1.0)
+    found: list[tuple[Hypothesis, list[int]]] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
-    # (minus the whole score, a number that settles ties, node, words, acoustic, lm)
-    waiting = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0)]
+    # (minus the whole score, a number that settles ties, node, words, acoustic, lm, (links before, link))
+    waiting = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
     pushed = 0
     while waiting and len(found) < count:
-        _, _, node, words, acoustic, lm = heapq.heappop(waiting)
+        _, _, node, words, acoustic, lm, before = heapq.heappop(waiting)
         if (node, words) in seen:
             continue
         seen.add((node, words))
         if node == links.last:
-            found.append(Hypothesis(words, acoustic, lm))
+            found.append((Hypothesis(words, acoustic, lm), _links_of(before)))
             continue
-        scale = lattice.scale("lmscale", 1.0)
         for link in links.leaving[node]:
             end, word = int(lattice.end[link]), lattice.word[link]
             if not np.isfinite(remaining[end]):
@@ -43,8 +48,17 @@ def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
             longer = words if word in SENTENCE_MARKS else (*words, word)
             so_far = acoustic + float(links.acoustic[link]), lm + float(lattice.lm[link])
             pushed += 1
-            heapq.heappush(waiting, (-(so_far[0] + scale * so_far[1] + remaining[end]), pushed, end, longer, *so_far))
+            cost = -(so_far[0] + scale * so_far[1] + remaining[end])
+            heapq.heappush(waiting, (cost, pushed, end, longer, *so_far, (before, link)))
     return found
+
+
+def _links_of(chain: tuple | None) -> list[int]:
+    found = []
+    while chain is not None:
+        chain, link = chain
+        found.append(link)
+    return found[::-1]
 
 
 def _best_to_end(lattice: Lattice, links: Links) -> np.ndarray:
