@@ -10,7 +10,7 @@ from numba import carray, cfunc, float32, int32, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from acoustic import _kernels
+from acoustic import _group_kernels, _kernels
 from acoustic._gemm import call, call_pack, call_wide
 from acoustic.training.rules import _loops
 
@@ -184,6 +184,22 @@ def count_errors(p):
     vector(p, 6)[0] = _kernels.count_errors(matrix(p, 0), matrix(p, 3))
 
 
+def group_norms(p):
+    _group_kernels.group_norms(matrix(p, 0), matrix(p, 3))
+
+
+def group_norms_gradient(p):
+    _group_kernels.group_norms_gradient(matrix(p, 0), matrix(p, 3), matrix(p, 6))
+
+
+def root_mean_square_one(p):
+    _group_kernels.root_mean_square_one(matrix(p, 0), vector(p, 3))
+
+
+def root_mean_square_one_gradient(p):
+    _group_kernels.root_mean_square_one_gradient(matrix(p, 0), matrix(p, 3), vector(p, 6))
+
+
 def subtract(p):
     _loops.subtract(vector(p, 0), vector(p, 2))
 
@@ -207,6 +223,7 @@ FUNCTIONS = (
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
+    *(group_norms, group_norms_gradient, root_mean_square_one, root_mean_square_one_gradient),
     *(subtract, momentum, regularised_momentum, adagrad),
 )
 BY_NAME = {function.__name__: function for function in FUNCTIONS}

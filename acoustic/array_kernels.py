@@ -6,6 +6,7 @@ Every function fills buffers it is given: (rows, cols), Fortran order.
 
 from typing import Any
 
+from acoustic.array_group_kernels import ArrayGroupKernels
 from acoustic.array_image_kernels import ArrayImageKernels
 from acoustic.array_sequence_kernels import ArraySequenceKernels
 from acoustic.array_word_kernels import ArrayWordKernels
@@ -14,7 +15,7 @@ LOG_FLOOR = 1e-37  # below this the logarithm is the constant LOG_OF_FLOOR
 LOG_OF_FLOOR = -85.1
 
 
-class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels):
+class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, ArrayGroupKernels):
     """Elementwise operations on arrays of the module `xp` (numpy or cupy)."""
 
     def __init__(self, xp: Any) -> None:

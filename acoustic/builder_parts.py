@@ -48,6 +48,7 @@ COMMON_KEYS = (
     "evalCriterion",
     "initValueScale",
     "uniformInit",
+    "fanInInit",
     "applyMeanVarNorm",
     "needPrior",
     "addDropoutNodes",
@@ -62,11 +63,13 @@ class BuilderOptions:
     """What every predefined network is told; names in any case.  Raises OptionFault for what is unknown or no size.
 
     layer_sizes: dimensions of input, hidden layers and output.
-    layer_types: nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None.
+    layer_types: nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None.  A
+    subclass may know others.
     training_criterion: CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic; eval_criterion: these or
     ErrorPrediction (ClassificationError).  A subclass may know others.
     init_scale: scales the range or deviation of the initial weights: uniform in +-0.05 init_scale, or Gaussian of
     deviation 0.2 init_scale / sqrt(columns), which is what the tool computes (the book writes sqrt(fanout)).
+    fan_in_init: Gaussian of deviation init_scale / sqrt(columns) instead of either.
     normalise_features: add mean and variance normalisation of the input, computed over the data before training.
     with_prior: add the label prior and the scaled log-likelihood that a decoder wants.
     with_dropout: add a dropout node after each hidden layer.  The book has one on the input too, the tool has not.
@@ -75,6 +78,7 @@ class BuilderOptions:
 
     criteria: ClassVar[Mapping[str, str]] = CRITERIA
     evaluations: ClassVar[Mapping[str, str]] = CRITERIA | ERRORS
+    layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES
 
     layer_sizes: Sequence[int]
     layer_types: Sequence[str] = ("Sigmoid",)
@@ -82,6 +86,7 @@ class BuilderOptions:
     eval_criterion: str = "CrossEntropyWithSoftmax"
     init_scale: float = 1.0
     uniform_init: bool = True
+    fan_in_init: bool = False
     normalise_features: bool = False
     with_prior: bool = False
     with_dropout: bool = False
@@ -91,7 +96,7 @@ class BuilderOptions:
         if len(self.layer_sizes) < 2 or min(self.layer_sizes) < 1:
             raise OptionFault("layerSizes", f"{self.sizes}; expected at least an input and an output size, all > 0")
         for name in self.layer_types:
-            _known("layerTypes", name, LAYER_TYPES)
+            _known("layerTypes", name, self.layer_kinds)
         _known("trainingCriterion", self.training_criterion, self.criteria)
         _known("evalCriterion", self.eval_criterion, self.evaluations)
 
@@ -106,11 +111,12 @@ class BuilderOptions:
 
     def layer_type(self, layer: int) -> str:
         """Node type of hidden layer `layer`, counted from 0; "" when it is linear."""
-        return LAYER_TYPES[self.layer_types[min(layer, len(self.layer_types) - 1)].lower()]
+        return self.layer_kinds[self.layer_types[min(layer, len(self.layer_types) - 1)].lower()]
 
     def initial(self) -> dict[str, Any]:
         """Options of a LearnableParameter with random initial values."""
-        return {"init": "uniform" if self.uniform_init else "gaussian", "initValueScale": self.init_scale}
+        kind = "fanIn" if self.fan_in_init else "uniform" if self.uniform_init else "gaussian"
+        return {"init": kind, "initValueScale": self.init_scale}
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         """The network, with its initial weights; a seed always gives the same ones."""
@@ -156,6 +162,7 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
         "eval_criterion": builder.text("evalCriterion", training),
         "init_scale": builder.float("initValueScale", 1.0),
         "uniform_init": builder.bool("uniformInit", True),
+        "fan_in_init": builder.bool("fanInInit", False),
         "normalise_features": builder.bool("applyMeanVarNorm", False),
         "with_prior": builder.bool("needPrior", False),
         "with_dropout": builder.bool("addDropoutNodes", False),

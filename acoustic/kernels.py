@@ -11,6 +11,7 @@ import numpy as np
 
 from acoustic import _kernels
 from acoustic.array_kernels import ArrayKernels
+from acoustic.group_kernels import CompiledGroupKernels
 from acoustic.image_kernels import CompiledImageKernels
 from acoustic.playback import current
 from acoustic.sequence_kernels import CompiledSequenceKernels
@@ -69,7 +70,9 @@ def copied(x: Any, out: Any) -> Any:
     return out
 
 
-class CompiledKernels(CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, ArrayKernels):
+class CompiledKernels(
+    CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, CompiledGroupKernels, ArrayKernels
+):
     """The operations of ArrayKernels, which says what each does; team: threads that share long updates."""
 
     def __init__(self, team: Team | None = None) -> None:

@@ -1,23 +1,14 @@
-"""SimpleNetworkBuilder: predefined networks from a few parameters; here the kinds by rnnType, and the feed-forward one.
+"""SimpleNetworkBuilder: predefined networks from a few parameters; here the kinds by rnnType.
 
-Source: CNTK book, section 3.2.1.  What they share is in builder_parts; each other kind has a module.
+Source: CNTK book, section 3.2.1.  What they share is in builder_parts; each kind has a module.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from acoustic.builder_parts import (
-    COMMON_KEYS,
-    BuilderOptions,
-    add_criteria,
-    add_input,
-    add_labels,
-    add_lookup,
-    add_scaled_likelihood,
-    read_options,
-)
+from acoustic.builder_parts import COMMON_KEYS, BuilderOptions
 from acoustic.crf_builder import CRF_KEYS, crf_options
+from acoustic.feed_forward_builder import FEED_FORWARD_KEYS, SimpleNetworkOptions, feed_forward_options
 from acoustic.language_model_builder import (
     CLASS_LM_KEYS,
     CLASS_LSTM_KEYS,
@@ -27,27 +18,11 @@ from acoustic.language_model_builder import (
     log_bilinear_options,
 )
 from acoustic.network import Network
-from acoustic.node import Node
 from acoustic.recurrent_builder import LSTM_KEYS, RECURRENT_KEYS, lstm_options, simple_rnn_options
 from readers.config import Config
 from readers.errors import ConfigError
 
-
-@dataclass(frozen=True)
-class SimpleNetworkOptions(BuilderOptions):
-    """A fully connected network (SIMPLENET).
-
-    words: with more than one, the first hidden layer is a table that is looked up for each of them, so that the second
-    is words times as wide at its input.  With one, the weights of the first layer are that table already.
-    """
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.words > 1:
-            self.check_lookup()
-
-    def build(self, precision: str, device: str, seed: int) -> Network:
-        return _build_feed_forward(self, Network(precision=precision, device=device, seed=seed))
+__all__ = ["BuilderOptions", "SimpleNetworkOptions", "build_simple_network", "simple_network_options"]
 
 
 class NetworkKind(NamedTuple):
@@ -58,7 +33,7 @@ class NetworkKind(NamedTuple):
 
 
 KINDS: dict[str, NetworkKind] = {
-    "SIMPLENET": NetworkKind((), lambda builder: read_options(builder, SimpleNetworkOptions)),
+    "SIMPLENET": NetworkKind(FEED_FORWARD_KEYS, feed_forward_options),
     "SIMPLERNN": NetworkKind(RECURRENT_KEYS, simple_rnn_options),
     "LSTM": NetworkKind(LSTM_KEYS, lstm_options),
     "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
@@ -121,37 +96,3 @@ def build_simple_network(
 ) -> Network:
     """The network that the options describe, with its initial weights; a seed always gives the same ones."""
     return options.build(precision, device, seed)
-
-
-def _build_feed_forward(options: SimpleNetworkOptions, network: Network) -> Network:
-    hidden = options.num_hidden
-    top = add_input(network, options)
-    first = 0
-    if options.words > 1:
-        first, top = 1, add_lookup(network, options, top)
-    for layer in range(first, hidden):
-        below = f"H{layer}" if layer > first else "LookupTable" if first else "features"
-        product = f"W{layer}*{below}"
-        kind = options.layer_type(layer)
-        top = _affine(network, options, layer, top, product, f"{product}+B{layer}" if kind else f"H{layer + 1}")
-        if kind:
-            top = network.add(kind, f"H{layer + 1}", top)
-        if options.with_dropout:
-            top = network.add("Dropout", f"DropH{layer + 1}", top)
-    # The tool calls the last product Wn*H(n-1) although it is Hn that feeds it.
-    last = _affine(network, options, hidden, top, f"W{hidden}*H{hidden - 1}", "HLast")
-    labels = add_labels(network, options.layer_sizes[-1])
-    posterior = network.add("Softmax", "PosteriorProb", last)
-    add_criteria(network, options, labels, last, posterior)
-    if options.with_prior:
-        last = add_scaled_likelihood(network, labels, last)
-    network.outputs.append(last.name)
-    network.validate()
-    return network
-
-
-def _affine(network: Network, options: SimpleNetworkOptions, layer: int, x: Node, product: str, total: str) -> Node:
-    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
-    weights = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=columns, **options.initial())
-    bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
-    return network.add("Plus", total, network.add("Times", product, weights, x), bias)

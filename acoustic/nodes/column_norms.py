@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from acoustic.array_group_kernels import SQUARE_FLOOR
 from acoustic.node import Node, Option, Run, Shape, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
-
-SQUARE_FLOOR = 2.0**-66  # Kaldi's floor of the mean square
 
 
 @register_node("RMSNormalization", "Renormalize")
@@ -19,24 +18,14 @@ class RMSNormalization(ElementwiseNode):
 
     backward_reads = ((0,),)
 
-    def _scale(self, xp: Any, x: Any) -> tuple[Any, Any]:
-        """(r, whether it follows the column), both (1, cols)."""
-        square = (x * x).mean(axis=0, keepdims=True)
-        return 1 / xp.sqrt(xp.maximum(square, SQUARE_FLOOR)), square > SQUARE_FLOOR
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return True
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
-        run.xp.multiply(x, self._scale(run.xp, x)[0], out=out)
+        run.kernels.root_mean_square_one(x, out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        xp, x = run.xp, inputs[0]
-
-        def write(out: Any) -> None:
-            r, follows = self._scale(xp, x)
-            mean = (grad * x).mean(axis=0, keepdims=True) * r * r * follows
-            xp.subtract(grad, x * mean, out=out)
-            xp.multiply(out, r, out=out)
-
-        into.add(0, write)
+        into.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, s the mean square, ds = 2 mean of x dx."""

@@ -5,7 +5,7 @@ import numpy as np
 from acoustic.node import Node, Option, Shape, register_node
 from readers.errors import ModelError
 
-INITIALISATIONS = ("uniform", "gaussian", "fixedValue", "fromFile", "zero")
+INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "zero")
 
 
 @register_node("InputValue", "Input", "SparseInputValue", "SparseInput")
@@ -45,8 +45,8 @@ class LearnableParameter(StoredNode):
     """A matrix (rows, cols) that training changes, unless needGradient is false.
 
     init: uniform in +-0.05 * initValueScale; gaussian of mean 0 and standard deviation 0.2 * initValueScale /
-    sqrt(cols); fixedValue (`value`); zero; fromFile (a text matrix, one row a line; `value` until initFromFilePath
-    names one).  [book 4.1.4.3; zero only in 4.1.3.1]
+    sqrt(cols); fanIn, the same with initValueScale / sqrt(cols); fixedValue (`value`); zero; fromFile (a text matrix,
+    one row a line; `value` until initFromFilePath names one).  [book 4.1.4.3; zero only in 4.1.3.1]
     """
 
     options = (
@@ -67,7 +67,7 @@ class LearnableParameter(StoredNode):
     @property
     def draws_random(self) -> bool:
         """Whether the initial value takes random numbers."""
-        return self.settings["init"] in ("uniform", "gaussian")
+        return self.settings["init"] in ("uniform", "gaussian", "fanIn")
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
         shape, scale = tuple(self.infer_shape()), self.settings["initValueScale"]
@@ -78,6 +78,8 @@ class LearnableParameter(StoredNode):
             return rng.uniform(-0.05 * scale, 0.05 * scale, size=shape)
         if kind == "gaussian":
             return rng.normal(0.0, 0.2 * scale / np.sqrt(shape[1]), size=shape)
+        if kind == "fanIn":
+            return rng.normal(0.0, scale / np.sqrt(shape[1]), size=shape)
         if kind == "fromFile" and self.settings["initFromFilePath"]:
             return self._read_value(shape)
         return np.full(shape, 0.0 if kind == "zero" else self.settings["value"])

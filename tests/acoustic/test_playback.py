@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import config as numba_config
 
-from acoustic import _kernels, blas, playback
+from acoustic import _group_kernels, _kernels, blas, playback
 from acoustic.backend import Backend
 from acoustic.engine import Engine
 from acoustic.kernels import CompiledKernels
@@ -59,6 +59,7 @@ NETWORKS = {
     "sigmoid": network,
     "tanh": lambda: network("Tanh"),
     "relu": lambda: network("RectifiedLinear"),
+    "p-norm": lambda: network("PNorm", group_size=3),
     "dropout": lambda: network(with_dropout=True),
     "residual": residual,
 }
@@ -288,6 +289,9 @@ def loops():
     by_name |= {"sum_frames": (array(6, 5), array(5))}
     by_name |= {name: (labels, array(6, 5)) for name in ("cross_entropy_softmax", "count_errors")}
     by_name |= {"cross_entropy_softmax_error": (labels, array(6, 5), array(6, 5))}
+    by_name |= {"group_norms": (array(6, 10), array(6, 5)), "root_mean_square_one": (array(6, 5), array(1))}
+    by_name |= {"group_norms_gradient": (array(6, 5), array(6, 5), array(6, 10))}
+    by_name |= {"root_mean_square_one_gradient": (array(6, 5), array(6, 5), array(1))}
     return by_name
 
 
@@ -301,7 +305,8 @@ def test_every_loop_is_here():
 def test_a_call_by_address_does_what_the_loop_does(name):
     arrays, expected = loops()[name], loops()[name]
     numbers = [np.float32(number) for number in NUMBERS.get(name, ())]
-    answer = getattr(_kernels, name, getattr(_loops, name, None))(*expected, *numbers)
+    home = next(module for module in (_kernels, _group_kernels, _loops) if hasattr(module, name))
+    answer = getattr(home, name)(*expected, *numbers)
     result = [] if answer is None else [np.zeros(1, np.float32)]
     with Recording({}) as recording:
         assert recording.call_with(name, [*arrays, *result], numbers)

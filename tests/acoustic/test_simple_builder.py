@@ -159,6 +159,38 @@ def test_lookup_table_stands_for_the_first_layer_and_is_shared_by_the_words():
         assert "E0" not in build_simple_network(options_of(f"layerSizes=12:2:3\nlookupTableOrder={order}")).nodes
 
 
+def test_p_norm_layers_are_normalised_and_feed_the_next():
+    network = build_simple_network(options_of("layerSizes=4:3:2:5\nlayerTypes=PNorm:PNorm\npNormGroupSize=2"))
+    assert describe(network)[:12] == [
+        "features=InputValue()",
+        "W0=LearnableParameter()",
+        "B0=LearnableParameter()",
+        "W0*features=Times(W0,features)",
+        "W0*features+B0=Plus(W0*features,B0)",
+        "PNorm1=PNorm(W0*features+B0)",
+        "H1=RMSNormalization(PNorm1)",
+        "W1=LearnableParameter()",
+        "B1=LearnableParameter()",
+        "W1*H1=Times(W1,H1)",
+        "W1*H1+B1=Plus(W1*H1,B1)",
+        "PNorm2=PNorm(W1*H1+B1)",
+    ]
+    assert [network.shapes[name].rows for name in ("W0", "H1", "W1", "H2", "HLast")] == [6, 3, 4, 2, 5]
+    assert network["PNorm1"].settings == {"groupSize": 2, "p": 2.0}
+
+
+def test_initial_values_by_the_fan_in_and_an_output_layer_of_zeros():
+    text = "layerSizes=400:300:7\nlayerTypes=PNorm\npNormGroupSize=3\nfanInInit=true\nzeroOutputInit=true"
+    network = build_simple_network(options_of(text), seed=3)
+    assert network["W0"].value.std() == pytest.approx(1 / np.sqrt(400), rel=0.02)
+    assert network["W0"].value.mean() == pytest.approx(0, abs=1e-3)
+    assert not network["W1"].value.any()
+    engine = Engine(network, ["PosteriorProb"])
+    engine.forward({"features": np.ones((400, 2), np.float32, order="F")})
+    np.testing.assert_allclose(engine.value("PosteriorProb"), 1 / 7, rtol=1e-6)
+    assert build_simple_network(options_of(text + "\ninitValueScale=2"), seed=3)["W0"].value.std() > 0.09
+
+
 def test_initial_values_follow_the_book_and_the_seed():
     uniform = build_simple_network(SimpleNetworkOptions((400, 300, 2), init_scale=2.0), seed=3)
     weights = uniform["W0"].value
@@ -188,6 +220,16 @@ def test_initial_values_follow_the_book_and_the_seed():
             "trainingCriterion: ClassBasedCrossEntropyWithSoftmax is for rnnType CLASSLM and CLASSLSTM; expected",
         ),
         ("layerSizes=4:2\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of Cross"),
+        (
+            "layerSizes=4:3:2\nlayerTypes=PNorm\npNormGroupSize=0",
+            r"net\.cntk:4: B\.pNormGroupSize: 0; expected a",
+        ),
+        ("layerSizes=4:3:2\nlayerTypes=PNorm\npNormPower=0.5", "pNormPower: 0.5; expected a power >= 1"),
+        ("layerSizes=4:3:2\nrnnType=LSTM\nlayerTypes=PNorm", "layerTypes: PNorm is unknown; expected one of Sigmoid"),
+        (
+            "layerSizes=4:3:2\nrnnType=LSTM\npNormPower=2",
+            "pNormPower has no meaning for rnnType LSTM; expected rnnType",
+        ),
         ("layerSizes=4:2\nevalCriterion=Accuracy", "evalCriterion: Accuracy is unknown; expected one of"),
         ("layerSizes=4:2\nrnnType=LSTN", r"net\.cntk:3: rnnType LSTN: unknown; expected one of SIMPLENET, "),
         ("layerSizes=4:2\nrnnType=NPLM", "rnnType NPLM: belongs to neural probabilistic language models, not built"),

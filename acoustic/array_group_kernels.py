@@ -1,0 +1,43 @@
+"""P-norms over groups of rows and normalisation of columns, in terms of `xp`: see array_kernels.py."""
+
+from typing import Any
+
+SQUARE_FLOOR = 2.0**-66  # Kaldi's floor of the mean square
+
+
+def grouped(x: Any, groups: int) -> Any:
+    """A view (size, groups, cols) of a matrix (groups * size, cols), the rows of a group next to each other."""
+    return x.reshape((x.shape[0] // groups, groups, x.shape[1]), order="F")
+
+
+class ArrayGroupKernels:
+    """Mixed into ArrayKernels, which has `xp`."""
+
+    def group_norms(self, x: Any, out: Any) -> None:
+        """out (groups, cols) = the square root of the sum of squares over each group of rows of x."""
+        magnitude = self.xp.absolute(grouped(x, out.shape[0]))
+        largest = magnitude.max(axis=0)  # taken out, so that no square overflows
+        total = self.xp.square(magnitude / self.xp.where(largest == 0, 1, largest)).sum(axis=0)
+        self.xp.multiply(largest, self.xp.sqrt(total), out=out)
+
+    def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
+        """out = x times grad / value of its group, 0 where value is; out may be x."""
+        slope = self.xp.where(value == 0, 0, grad / self.xp.where(value == 0, 1, value))
+        groups = value.shape[0]
+        self.xp.multiply(grouped(x, groups), slope, out=grouped(out, groups))
+
+    def root_mean_square_one(self, x: Any, out: Any) -> None:
+        """out = each column of x over the root of its mean square, which is taken for SQUARE_FLOOR if less."""
+        self.xp.multiply(x, self._factor(x)[0], out=out)
+
+    def root_mean_square_one_gradient(self, grad: Any, x: Any, out: Any) -> None:
+        """out = r (grad - x q), r the columns' factors, q = r^2 the mean of grad x, 0 at the floor; out may be grad."""
+        r, follows = self._factor(x)
+        slope = (grad * x).mean(axis=0, keepdims=True) * r * r * follows
+        self.xp.subtract(grad, x * slope, out=out)
+        self.xp.multiply(out, r, out=out)
+
+    def _factor(self, x: Any) -> tuple[Any, Any]:
+        """(r, whether it follows the column), both (1, cols)."""
+        square = (x * x).mean(axis=0, keepdims=True)
+        return 1 / self.xp.sqrt(self.xp.maximum(square, SQUARE_FLOOR)), square > SQUARE_FLOOR

@@ -1,0 +1,43 @@
+"""Compiled p-norms and normalisation of columns, for float32 on the CPU: what each does says ArrayGroupKernels."""
+
+from typing import Any
+
+import numpy as np
+
+from acoustic import _group_kernels
+from acoustic.array_group_kernels import SQUARE_FLOOR, ArrayGroupKernels
+from acoustic.playback import current
+
+FLOOR = np.array([SQUARE_FLOOR], np.float32)
+
+
+class CompiledGroupKernels(ArrayGroupKernels):
+    """Mixed into the compiled kernels.
+
+    A sum of squares beyond 3e38 is infinite here: such a network has diverged.
+    """
+
+    def group_norms(self, x: Any, out: Any) -> None:
+        self._do_groups("group_norms", x.T, out.T)
+
+    def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
+        if out is not x:
+            self.copy(x, out)
+        self._do_groups("group_norms_gradient", grad.T, value.T, out.T)
+
+    def root_mean_square_one(self, x: Any, out: Any) -> None:
+        if out is not x:
+            self.copy(x, out)
+        self._do_groups("root_mean_square_one", out.T, FLOOR)
+
+    def root_mean_square_one_gradient(self, grad: Any, x: Any, out: Any) -> None:
+        if out is not grad:
+            self.copy(grad, out)
+        self._do_groups("root_mean_square_one_gradient", out.T, x.T, FLOOR)
+
+    def _do_groups(self, name: str, *arrays: Any) -> None:
+        """Call a loop, and write the call down where the thread's calls are."""
+        if (recording := current()) is not None:
+            recording.call(name, *arrays)
+        else:
+            getattr(_group_kernels, name)(*arrays)
