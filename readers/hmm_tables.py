@@ -6,6 +6,7 @@ cntkmap             `[state] index`                  graph state name to row of 
 look-ahead scores   `word score`                     what the graph already holds of each word's language model score
 topology            `model from to ln_p`             ways through a model that is not plain left to right
 tied states         `[state] [senone]`               states that are scored as another one but leave it otherwise
+silence             `model topology`                 the silence of a graph, and how its states may follow each other
 
 In these files HMM states stand in brackets; here their names are without them, exactly one pair removed: `[sil[2]]`
 is state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
@@ -165,6 +166,18 @@ def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
 
 def write_tied_states(path: str | os.PathLike, tied: Mapping[str, str]) -> None:
     _write(path, ([bracket(state), bracket(senone)] for state, senone in tied.items()))
+
+
+def read_silence(path: str | os.PathLike) -> tuple[str, str]:
+    """(model, name of its topology).  Raises FormatError for anything but one line of the two."""
+    rows = list(_rows(path))
+    if len(rows) != 1 or len(rows[0][1]) != 2:
+        raise FormatError(f"{path}: {len(rows)} lines; expected one line of the form: model topology")
+    return tuple(rows[0][1])
+
+
+def write_silence(path: str | os.PathLike, model: str, topology: str) -> None:
+    _write(path, [[model, topology]])
 
 
 def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:

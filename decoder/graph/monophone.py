@@ -38,7 +38,7 @@ STEPS = ("compiled", "epsilon-free", "determinised", "pushed", "minimised")
 class DecodingAcceptor:
     """acceptor: the graph; lookahead: -ln of each word's most optimistic probability, as paid inside the graph, <s> and
     </s> included; sizes: (step, states, arcs); outputs: words that are written otherwise ("" = not at all);
-    dropped: (word, reason) of the words left out.
+    dropped: (word, reason) of the words left out; silence: the silence model, if there is one.
     """
 
     acceptor: Acceptor
@@ -46,6 +46,7 @@ class DecodingAcceptor:
     sizes: list[tuple[str, int, int]]
     outputs: dict[str, str]
     dropped: list[tuple[str, str]]
+    silence: str | None = None
 
 
 def build_monophone_graph(
@@ -83,6 +84,7 @@ def build_monophone_graph(
         sizes,
         {word: output for word, output in lexicon.outputs.items() if word in lookahead},
         dropped,
+        lexicon.silence,
     )
 
 

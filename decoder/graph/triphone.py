@@ -66,6 +66,7 @@ def build_triphone_graph(
         sizes,
         {word: output for word, output in lexicon.outputs.items() if word in lookahead},
         dropped,
+        silence,
     )
 
 

@@ -66,11 +66,13 @@ def open_graphs(arguments: argparse.Namespace):
     silence = (arguments.silence or "").split(",")
     if len(silence) > 1:
         raise ConfigError(f"command line: --silence {arguments.silence}; expected one model with -alignmlf")
+    model, topology = graph_silence(directory)
+    model = model if model in models.states else None  # of other models than --state-map's
     options = GraphOptions(
-        silence=silence[0] or None,
+        silence=silence[0] or model,
         optional_silence=arguments.optional_silence,
         silence_probability=arguments.sil_prob,
-        silence_topology=arguments.sil_topology,
+        silence_topology=arguments.sil_topology or topology,
         pronunciation_scale=arguments.pron_scale,
     )
     dictionary = read_dictionary(arguments.dict) if arguments.dict else None
@@ -78,3 +80,18 @@ def open_graphs(arguments: argparse.Namespace):
         return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
     except GraphError as fault:
         raise GraphError(f"{arguments.cntkmap} + {arguments.state_map or directory}: {fault}") from fault
+
+
+def graph_silence(directory: Path) -> tuple[str | None, str]:
+    """(silence model, its topology) of the graph in a directory, as far as it is recorded there."""
+    from decoder.graph.lexicon import SILENCE_TOPOLOGIES
+    from readers.errors import FormatError
+    from readers.hmm_tables import read_silence
+
+    path = directory / "silence"
+    if not path.exists():
+        return None, SILENCE_TOPOLOGIES[0]
+    model, topology = read_silence(path)
+    if topology not in SILENCE_TOPOLOGIES:
+        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+    return model, topology

@@ -113,8 +113,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     aligning.add_argument(
         "--sil-topology",
         choices=("left-to-right", "any-order"),
-        default="left-to-right",
-        help="any-order: as of argonaut graph",
+        help="of silence's states (default: as argonaut graph was told, for -graph)",
     )
     aligning.add_argument(
         "--pron-scale", type=float, default=1.0, metavar="X", help="weight of pronunciation probabilities"

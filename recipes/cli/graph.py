@@ -7,7 +7,7 @@ prints the size after each step and writes to exp/graph
   graph.dg       the compiled graph that `argon -graph` takes
   graph.fsa.gz   the same as AT&T text: HMM states in brackets, words bare
   lookahead      what the graph holds of each word's language model score (-ln)
-  state_map, transitions, cntkmap
+  state_map, transitions, cntkmap, silence
   outputs        only if the dictionary has output symbols: word and what is printed for it
   report         sizes, and the words left out
 `argon -precompile -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg`
@@ -142,7 +142,7 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
             graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
     except GraphError as fault:  # about what some of these files have in common
         raise GraphError(f"{' + '.join(filter(None, (donor, arguments.dict, arguments.lm)))}: {fault}") from fault
-    report = write_graph(Path(arguments.out), graph, models, cntkmap)
+    report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
     for word, reason in graph.dropped[: None if arguments.verbose else 5]:
         print(f"left out: {word}: {reason}")
     print(f"graph: {arguments.out}: {graph.acceptor.num_states} states, {graph.acceptor.num_arcs} arcs")
@@ -214,7 +214,7 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     return estimate.transitions
 
 
-def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None) -> RunReport:
+def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topology: str) -> RunReport:
     """Write all files of the directory; the graph comes last, so that it is never there without its tables."""
     from decoder.image import precompile
     from decoder.image_file import save_graph
@@ -240,6 +240,10 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None) -> Run
             known = set(image.states)
             cntkmap = {state: row for state, row in cntkmap.items() if state in known}
         hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
+    if graph.silence is not None:
+        hmm_tables.write_silence(out / "silence", graph.silence, topology)
+    else:  # one left by an earlier run would be read with the new tables
+        (out / "silence").unlink(missing_ok=True)
     if graph.outputs:
         with atomic_write(out / "outputs", "w") as file:
             file.writelines(f"{word} [{output}]\n" for word, output in graph.outputs.items())

@@ -147,6 +147,8 @@ def _list_kind(path: str, filled: list[str]) -> Kind:
     if len(fields) == 1 or re.search(r"=\S+\[\d+,\d+\]$", first):
         looks_like_path = re.search(r"[/\\=.]", first)
         return ("script file (SCP)", labels.scp) if looks_like_path else ("list of names", labels.names)
+    if len(filled) == 1 and len(fields) == 2 and fields[1] in ("left-to-right", "any-order"):
+        return "silence of a decoding graph", graphs.silence
     if len(fields) > 1 and all(len(line.split()) > 1 or "[]" in line for line in filled):
         return "pronunciation dictionary", language.dictionary
     raise FormatError(f"{path}: {first[:40]!r} on the first line; expected a file that the toolkit reads")

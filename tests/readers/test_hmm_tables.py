@@ -52,9 +52,18 @@ def test_cntkmap_and_lookahead(tmp_path):
     assert hmm_tables.read_lookahead(tmp_path / "k") == {"aa": 0.0, "b": -2.5}
 
 
+def test_silence(tmp_path):
+    hmm_tables.write_silence(tmp_path / "s", "sil", "any-order")
+    assert (tmp_path / "s").read_text() == "sil any-order\n"
+    assert hmm_tables.read_silence(tmp_path / "s") == ("sil", "any-order")
+
+
 @pytest.mark.parametrize(
     ("reader", "text", "message"),
     [
+        ("silence", "", r"f: 0 lines; expected one line of the form: model topology"),
+        ("silence", "a b\na b\n", r"f: 2 lines; expected one line"),
+        ("silence", "a b c\n", r"expected one line of the form: model topology"),
         ("state_map", "aa s\nb\n", r"f:2: model 'b' has no states; expected its name and their names"),
         ("state_map", "aa s\naa t\n", r"f:2: 'aa' is there a second time; expected each name once"),
         ("state_map", "\n", r"f: no entries; expected lines of the form: name state state"),

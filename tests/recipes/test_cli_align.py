@@ -3,6 +3,7 @@
 import pytest
 
 from readers.mlf import Label, read_mlf, write_mlf
+from tests.recipes.small_system import GRAPH
 
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "-dnn_window_size", "3"),
@@ -54,6 +55,36 @@ def test_training_alignment_is_found_again(user):
     assert float(within[7].rstrip("%,")) > 95, outcome.out  # 20 ms
     outcome = user.run("score", "train.mlf", "aligned.mlf", "--boundaries", "--level", "2")
     assert "no boundaries of level 2; expected labels to compare" in outcome.fault
+
+
+def test_silence_is_walked_as_in_the_graph(user):
+    """The graph's directory tells; --sil-topology says otherwise; one without the table is walked left to right."""
+    run = (*ALIGN, "-graph", "other/graph.dg", "-cntkmap", "other/cntkmap", "-alignmlf", "words.mlf", "--dict", "dict")
+    run += ("--level", "state")
+    assert (user.root / "graph/silence").read_text() == "sil left-to-right\n"
+    assert user.run("graph", *GRAPH, "--sil-topology", "any-order", "--out", "other").status == 0
+    assert (user.root / "other/silence").read_text() == "sil any-order\n"
+    # With its two tones exchanged silence fits better when its states can be visited the other way round.
+    mapped = user.root.joinpath("other/cntkmap").read_text()
+    user.write("other/cntkmap", mapped.replace("[sil_s2] 6", "[sil_s2] 7").replace("[sil_s3] 7", "[sil_s3] 6"))
+    assert user.run("argon", *run).status == 0
+    recorded = read_mlf("aligned.mlf")
+    assert user.run("argon", *run, "--sil-topology", "any-order").status == 0
+    told = read_mlf("aligned.mlf")
+    assert user.run("argon", *run, "--sil-topology", "left-to-right").status == 0
+    other = read_mlf("aligned.mlf")
+    (user.root / "other/silence").unlink()
+    assert user.run("argon", *run).status == 0
+    without = read_mlf("aligned.mlf")
+    assert dict(recorded) == dict(told) != dict(other) == dict(without)
+
+
+def test_a_table_of_silence_that_is_none(user):
+    for text, message in (("sil", "expected one line of the form"), ("sil up", "topology 'up'; expected left-to-")):
+        user.write("graph/silence", text)
+        fault = align(user, "-alignmlf", "words.mlf", "--dict", "dict").fault
+        assert fault.startswith("graph/silence: ")
+        assert message in fault
 
 
 def test_utterances_that_cannot_be_aligned_are_named(user):

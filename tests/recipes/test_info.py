@@ -37,6 +37,7 @@ TEXTS = {
     "ARPA language model": (ARPA, {"order": "1", "1-grams": "2", "marks": "<s>"}),
     "SLF lattice": ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 W=A\n", {"links": "1", "words": "1 different"}),
     "HMM state transitions": ("[a_s2] -0.6931 -0.6932\n", {"states": "1", "duration": "2.0 to 2.0 frames expected"}),
+    "silence of a decoding graph": ("sil any-order\n", {"model": "sil", "topology": "any-order"}),
     "states tied to senones": ("[sp_s2] [sil_s3]\n", {"states": "1", "senones": "1"}),
     "HTK model definitions (MMF)": (
         "~o <VECSIZE> 1<MFCC>\n~s 'x' <MEAN> 1 0 <VARIANCE> 1 1\n~h 'sp' <BEGINHMM><NUMSTATES> 3 <STATE> 2 ~s 'x'\n"

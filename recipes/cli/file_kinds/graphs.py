@@ -72,3 +72,10 @@ def tied(path: str) -> Figures:
 
     tied = read_tied_states(path)
     return [("states", len(tied)), ("senones", len(set(tied.values())))]
+
+
+def silence(path: str) -> Figures:
+    from readers.hmm_tables import read_silence
+
+    model, topology = read_silence(path)
+    return [("model", model), ("topology", topology)]
