@@ -1,8 +1,8 @@
 """SimpleNetworkBuilder's fully connected networks (rnnType SIMPLENET), p-norm layers among them.
 
 Sources: CNTK book, section 3.2.1; p-norm layers: X. Zhang, J. Trmal, D. Povey, S. Khudanpur, ICASSP 2014; their
-initial values: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter
-averaging", 2015, appendix C.7.
+initial values, the scale of the classes and the transform of the input: D. Povey, X. Zhang, S. Khudanpur, "Parallel
+training of DNNs with natural gradient and parameter averaging", 2015, appendices C.5 to C.7.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from acoustic.network import Network
 from acoustic.node import Node
 from readers.config import Config
 
-FEED_FORWARD_KEYS = ("pNormGroupSize", "pNormPower", "zeroOutputInit")
+FEED_FORWARD_KEYS = ("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower", "applyLDATransform")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class SimpleNetworkOptions(BuilderOptions):
     A hidden layer of type PNorm and size n has n * group_size linear units, of which every group_size make one by their
     p-norm, p = power; then each frame is scaled to a root mean square of one.
     zero_output: the weights of the output layer start at zero, so that training begins with equal posteriors.
+    class_scale: the output layer is scaled by (count of the class)^class_scale, average 1; 0: it is not.
+    transform_features: the input less its mean is decorrelated by LDATransform instead of normalised row by row.
     """
 
     layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES | {"pnorm": "PNorm"}
@@ -43,6 +45,8 @@ class SimpleNetworkOptions(BuilderOptions):
     group_size: int = 10
     power: float = 2.0
     zero_output: bool = False
+    class_scale: float = 0.0
+    transform_features: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -52,6 +56,13 @@ class SimpleNetworkOptions(BuilderOptions):
             raise OptionFault("pNormGroupSize", f"{self.group_size}; expected a number of units > 0")
         if not 1 <= self.power < float("inf"):
             raise OptionFault("pNormPower", f"{self.power:g}; expected a power >= 1")
+        if not -1 <= self.class_scale <= 1:
+            raise OptionFault(
+                "classScalePower", f"{self.class_scale:g}; expected a power from -1 to 1, -0.25 as a rule"
+            )
+        if self.transform_features and (self.normalise_features or self.words):
+            other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
+            raise OptionFault("applyLDATransform", f"given beside {other}; expected one of them")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         return _build(self, Network(precision=precision, device=device, seed=seed))
@@ -65,12 +76,18 @@ def feed_forward_options(builder: Config) -> SimpleNetworkOptions:
         group_size=builder.int("pNormGroupSize", 10),
         power=builder.float("pNormPower", 2.0),
         zero_output=builder.bool("zeroOutputInit", False),
+        class_scale=builder.float("classScalePower", 0.0),
+        transform_features=builder.bool("applyLDATransform", False),
     )
 
 
 def _build(options: SimpleNetworkOptions, network: Network) -> Network:
     hidden = options.num_hidden
     top = add_input(network, options)
+    labels = None
+    if options.transform_features:
+        labels = add_labels(network, options.layer_sizes[-1])
+        top = _transformed(network, top, labels)
     first = 0
     if options.words > 1:
         first, top = 1, add_lookup(network, options, top)
@@ -81,8 +98,12 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
             top = network.add("Dropout", f"DropH{layer + 1}", top)
     # The tool calls the last product Wn*H(n-1) although it is Hn that feeds it.
     initial = {"init": "zero"} if options.zero_output else options.initial()
-    last = _affine(network, hidden, options.layer_sizes[-1], top, f"W{hidden}*H{hidden - 1}", "HLast", initial)
-    labels = add_labels(network, options.layer_sizes[-1])
+    product, name = f"W{hidden}*H{hidden - 1}", "HLastUnscaled" if options.class_scale else "HLast"
+    last = _affine(network, hidden, options.layer_sizes[-1], top, product, name, initial)
+    labels = labels or add_labels(network, options.layer_sizes[-1])
+    if options.class_scale:
+        scale = network.add("ClassScale", "ClassScale", labels, power=options.class_scale)
+        last = network.add("ColumnElementTimes", "HLast", last, scale)
     posterior = network.add("Softmax", "PosteriorProb", last)
     add_criteria(network, options, labels, last, posterior)
     if options.with_prior:
@@ -90,6 +111,12 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
     network.outputs.append(last.name)
     network.validate()
     return network
+
+
+def _transformed(network: Network, features: Node, labels: Node) -> Node:
+    centred = network.add("Minus", "CentredFeatures", features, network.add("Mean", "MeanOfFeatures", features))
+    transform = network.add("LDATransform", "LDATransformOfFeatures", features, labels)
+    return network.add("Times", "TransformedFeatures", transform, centred)
 
 
 def _hidden_layer(network: Network, options: SimpleNetworkOptions, layer: int, below: Node, product: str) -> Node:

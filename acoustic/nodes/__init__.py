@@ -18,6 +18,7 @@ from acoustic.nodes import criteria  # noqa: F401  isort: skip
 from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
 from acoustic.nodes import crf  # noqa: F401  isort: skip
 from acoustic.nodes import statistics  # noqa: F401  isort: skip
+from acoustic.nodes import class_statistics  # noqa: F401  isort: skip
 from acoustic.nodes import convolution  # noqa: F401  isort: skip
 from acoustic.nodes import pooling  # noqa: F401  isort: skip
 from acoustic.nodes import batch_normalization  # noqa: F401  isort: skip

@@ -10,9 +10,10 @@ VARIANCE_FLOOR = 1e-10
 
 
 class StatisticNode(StoredNode):
-    """A column (rows, 1) gathered from all columns of X; `value` is None until the sweep is done.
+    """A matrix gathered from all columns of the operands; `value` is None until the sweep is done.
 
-    Sums are kept in double precision: the book's running means (eq. 2.155) without their rounding.
+    Here a column (rows, 1) from the columns of X.  Sums are kept in double precision: the book's running means
+    (eq. 2.155) without their rounding.
     """
 
     operand_names = ("X",)
@@ -26,14 +27,14 @@ class StatisticNode(StoredNode):
         return {"count": 0, "sum": xp.zeros(rows), "squares": xp.zeros(rows)}
 
     def accumulate(self, tally: dict[str, Any], x: Any) -> None:
-        """Add the columns of x (rows, T) to the tally."""
+        """Add the columns of x (rows, T), and of further operands, to the tally."""
         wide = x.astype("float64")
         tally["count"] += x.shape[1]
         tally["sum"] += wide.sum(axis=1)
         tally["squares"] += (wide * wide).sum(axis=1)
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
-        """The statistic, (rows,) float64."""
+        """The statistic, float64, its elements in the order of its rows."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The sweep over all training data that fills the Mean and InvStdDev nodes before training (book 2.4.4)."""
+"""The sweep over all training data that fills the statistics (Mean, InvStdDev, ...) before training (book 2.4.4)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ def precompute(
 
 
 def _unknown_below(node: Node) -> bool:
-    """Whether a statistic's operand depends on a statistic that has no value yet."""
+    """Whether a statistic's operands depend on a statistic that has no value yet."""
     return any(below.is_precomputed and below.value is None for below in forward_order(node.operands))
 
 
@@ -52,16 +52,16 @@ def _sweep_once(
 ) -> None:
     xp = network.backend.xp
     tallies = {node.name: node.start(xp, network.shapes[node.name].rows) for node in nodes}
-    engine = Engine(network, [node.operands[0].name for node in nodes])
+    engine = Engine(network, list(dict.fromkeys(operand.name for node in nodes for operand in node.operands)))
     done = 0
     for matrices in sweep():
         engine.forward({name: matrices[name] for name in engine.inputs})
         for node in nodes:
-            node.accumulate(tallies[node.name], engine.value(node.operands[0].name))
+            node.accumulate(tallies[node.name], *(engine.value(operand.name) for operand in node.operands))
         done += next(iter(matrices.values())).shape[1]
         if progress is not None:
             progress(done)
     if not done:
         raise ModelError(f"{nodes[0].where}: the training data hold no frame; expected at least one")
     for node in nodes:
-        network.set_value(node, node.finish(xp, tallies[node.name]).reshape(-1, 1))
+        network.set_value(node, node.finish(xp, tallies[node.name]).reshape(tuple(network.shapes[node.name])))
