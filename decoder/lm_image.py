@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.language_model import LanguageModel, LMArrays
+from decoder.language_model import SENTENCE_START, LanguageModel, LMArrays
 from decoder.sections import Layout, check_lengths, pack_names, unpack_names
 from readers.arpa import read_arpa
 from readers.errors import ArgonautError, FormatError
@@ -31,23 +31,33 @@ def open_language_model(
 
     The image is written for files of at least `least_size` bytes, if the directory can be written; log(line) is told
     when a damaged one is made again and when none can be written.
+    Raises FormatError for a model without <s>: it would not know where a sentence begins.
     """
     source, image = _source_of(path), image_path(path)
     if source[0] >= least_size and image.exists():
         try:
             model = _load(image, source)
             if model is not None:
-                return model
+                return _with_start(model, path)
         except (ArgonautError, OSError) as fault:
             if log:
                 log(f"{fault}; making it again")
-    model = LanguageModel.from_arpa(read_arpa(path))
+    model = _with_start(LanguageModel.from_arpa(read_arpa(path)), path)
     if source[0] >= least_size:
         try:
             save_language_model(model, image, source)
         except OSError as fault:
             if log:
                 log(f"{image}: not written ({fault.strerror}); the ARPA file is read every time")
+    return model
+
+
+def _with_start(model: LanguageModel, path: str | Path) -> LanguageModel:
+    if SENTENCE_START not in model.vocabulary:
+        raise FormatError(
+            f"{path}: no unigram {SENTENCE_START}; expected it, the start of sentences; "
+            f"a line `-99 {SENTENCE_START}` among the 1-grams makes sentences begin without history"
+        )
     return model
 
 

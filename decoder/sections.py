@@ -61,8 +61,12 @@ class Layout:
         """
         with Path(path).open("rb") as file:
             header = file.read(_HEADER.size)
-        if len(header) < _HEADER.size or not header.startswith(self.magic):
+        if not header.startswith(self.magic):
             raise FormatError(f"{path}: begins with {header[:8]!r}; expected a {self.what}; {self.remedy}")
+        if len(header) < _HEADER.size:
+            raise FormatError(
+                f"{path}: {len(header)} bytes; expected a {self.what} of more; the file is damaged, {self.again}"
+            )
         _, version, num_sections, size, number = _HEADER.unpack(header)
         if version != self.version:
             raise FormatError(f"{path}: {self.what} of version {version}; expected {self.version}; {self.again}")

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from decoder.language_model import LanguageModel, LMArrays
-from decoder.lm_image import LAYOUT, image_path, load_language_model, open_language_model, save_language_model
+from decoder.lm_image import (
+    LAYOUT,
+    _source_of,
+    image_path,
+    load_language_model,
+    open_language_model,
+    save_language_model,
+)
 from readers.arpa import write_arpa
 from readers.errors import FormatError
 from tests.decoder.graphs import make_arpa, random_orders
@@ -51,6 +58,16 @@ def test_image_is_made_again_when_the_text_changes(arpa):
     assert facts(open_language_model(arpa, least_size=0)) == facts(
         open_language_model(put(arpa.with_name("other"), 2), least_size=0)
     )
+
+
+def test_a_model_without_a_start_is_refused_with_and_without_image(tmp_path):
+    vocabulary, (unigrams,) = random_orders(np.random.default_rng(1), ["x"], 1)
+    arpa = make_arpa(vocabulary[1:], [{words: value for words, value in unigrams.items() if words != ("<s>",)}])
+    write_arpa(tmp_path / "lm", arpa)
+    save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.image", _source_of(tmp_path / "lm"))
+    for least_size in (0, 1 << 20):
+        with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected it, the start of sentences"):
+            open_language_model(tmp_path / "lm", least_size=least_size)
 
 
 def test_small_models_have_no_image(arpa):

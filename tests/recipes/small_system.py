@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from readers.audio import write_wav
+from readers.htk import read_htk, write_htk
 from readers.mlf import Label, write_mlf
 from readers.scp import write_pairs
 from recipes.cli import argon, cntk
@@ -26,6 +27,7 @@ STATES = ("a_s2", "a_s3", "b_s2", "b_s3", "c_s2", "c_s3", "sil_s2", "sil_s3")
 TONES = (300, 600, 1000, 1500, 2200, 3000, 4200, 5800)  # Hz, one per state
 WORDS = {"AB": "ab", "BA": "ba", "CAB": "cab", "C": "c"}
 NUM_TRAIN, NUM_TEST = 24, 6
+FIRST_OF_TEST = f"utt{NUM_TRAIN}"
 
 HCOPY = """\
 SOURCEFORMAT = WAV
@@ -244,3 +246,27 @@ def listing(root: Path) -> dict[str, str]:
 
 def copy_system(source: Path, target: Path) -> None:
     shutil.copytree(source, target, dirs_exist_ok=True)
+
+
+def loss(user: User, outcome: Outcome, report: str) -> str:
+    """The one line of a report about one lost utterance; it must be told on stderr too, and the rest be done."""
+    assert outcome.status == 1, outcome.err
+    lines = (user.root / report).read_text().splitlines()
+    assert len(lines) == 2, lines
+    name, outcome_of_item, reason = lines[1].split("\t")
+    told = [line for line in outcome.err if line.startswith((f"{outcome_of_item}: ", "error: "))]
+    assert told in ([f"{outcome_of_item}: {name}: {reason}"], [f"{outcome_of_item}: {reason}"])
+    assert not any("Traceback" in line for line in outcome.err)
+    return reason
+
+
+def line_of(user: User, path: str, text: str) -> str:
+    """path:line of the only line that holds the text."""
+    numbers = [i for i, line in enumerate((user.root / path).read_text().splitlines(), 1) if text in line]
+    assert len(numbers) == 1
+    return f"{path}:{numbers[0]}"
+
+
+def put_frames(name: str, change) -> None:
+    file = read_htk(name)
+    write_htk(name, change(file.frames.copy(order="F")), file.kind, file.period)

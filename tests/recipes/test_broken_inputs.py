@@ -5,44 +5,34 @@ Where only some utterances are bad the others are done, the exit status is 1 and
 """
 
 import os
-import pickle
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
 from readers.audio import write_wav
-from readers.htk import read_htk, write_htk
+from readers.htk import read_htk
 from readers.mlf import read_mlf
-from tests.recipes.small_system import CNTK, DECODE, GRAPH, NUM_TEST, NUM_TRAIN, RATE, Outcome, User
+from tests.recipes.small_system import (
+    CNTK,
+    DECODE,
+    FIRST_OF_TEST,
+    GRAPH,
+    NUM_TEST,
+    NUM_TRAIN,
+    RATE,
+    User,
+    line_of,
+    loss,
+    put_frames,
+)
 
 TRAINED = {
     *("new", "new/net", "new/net.0", "new/net.ckp", "new/net.config", "new/net.history.jsonl", "new/net.png"),
     "new/net.Train.report",
 }
 DECODED = {"hyp.mlf", "hyp.mlf.report"}
-FIRST_OF_TEST = f"utt{NUM_TRAIN}"
-
-
-def loss(user: User, outcome: Outcome, report: str) -> str:
-    """The one line of a report about one lost utterance; it must be told on stderr too, and the rest be done."""
-    assert outcome.status == 1, outcome.err
-    lines = (user.root / report).read_text().splitlines()
-    assert len(lines) == 2, lines
-    name, outcome_of_item, reason = lines[1].split("\t")
-    told = [line for line in outcome.err if line.startswith((f"{outcome_of_item}: ", "error: "))]
-    assert told in ([f"{outcome_of_item}: {name}: {reason}"], [f"{outcome_of_item}: {reason}"])
-    assert not any("Traceback" in line for line in outcome.err)
-    return reason
-
-
-def line_of(user: User, path: str, text: str) -> str:
-    """path:line of the only line that holds the text."""
-    numbers = [i for i, line in enumerate((user.root / path).read_text().splitlines(), 1) if text in line]
-    assert len(numbers) == 1
-    return f"{path}:{numbers[0]}"
 
 
 # --- feature files
@@ -85,11 +75,6 @@ def test_where_all_features_are_truncated_nothing_is_done(user):
         f"error: test.scp: none of {NUM_TEST} utterances could be done; the first: "
         f"{messages[f'{FIRST_OF_TEST}.fb']}; all are named in hyp.mlf.report"
     ]
-
-
-def put_frames(name: str, change) -> None:
-    file = read_htk(name)
-    write_htk(name, change(file.frames.copy(order="F")), file.kind, file.period)
 
 
 def test_reader_of_another_dimension_than_the_network(user):
@@ -231,71 +216,6 @@ def test_audio_that_is_empty_or_damaged_costs_its_utterance(user, damage):
     assert (outcome.status, outcome.changed) == (2, {"report"})
     assert len(outcome.err) == 1
     assert outcome.err[0].startswith(f"error: {source}: {message}")
-
-
-# --- language model, graph and model
-
-
-def test_unreadable_line_of_a_language_model(user):
-    place = line_of(user, "lm.arpa", "<s> AB")
-    number = (user.root / "lm.arpa").read_text().splitlines()[int(place.split(":")[1]) - 1].split()[0]
-    user.replace("lm.arpa", f"{number}\t<s> AB", "-0.5x\t<s> AB")
-    message = f"{place}: '-0.5x' in '-0.5x <s> AB'; expected a number"
-    assert user.decode().fault == message
-    assert user.run("graph", *GRAPH, "--out", "new").fault == message
-    assert user.run("lm", "perplexity", "--lm", "lm.arpa", "--text", "text").fault == message
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "[sil_s3] 7",
-            "[sil_s3] 70",
-            "model/net: 8 outputs, but state [sil_s3] of graph/graph.dg has index 70; expected at least 71 outputs, "
-            "as in the model that the map was made for",
-        ),
-        (
-            "[sil_s3] 7\n",
-            "",
-            "graph/graph.dg: state [sil_s3] has no index in graph/cntkmap; expected a line `[state] index` for each",
-        ),
-        (
-            "[sil_s3]",
-            "[zz_s2] 3\n[sil_s3]",
-            "graph/cntkmap: state [zz_s2] not in graph/graph.dg; expected states of its model set",
-        ),
-        ("[a_s2]", "a_s2", "graph/cntkmap:1: 'a_s2 0'; expected [state] index, counted from 0"),
-    ],
-)
-def test_graph_and_model_that_do_not_match(user, old, new, message):
-    user.replace("graph/cntkmap", old, new)
-    assert user.decode().fault == message
-
-
-def test_graph_and_language_model_that_do_not_match(user):
-    user.replace("lm.arpa", "CAB", "TAXI")
-    assert re.match(r"graph/graph\.dg: 1 words are not in the language model: CAB; expected", user.decode().fault)
-    fault = user.run("graph", *GRAPH, "--out", "new").fault
-    assert fault.startswith("states.list + dict + lm.arpa: dictionary: 1 words are not in the language model: CAB; ")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (pickle.dumps({"weights": [1.0] * 99}), "Error while deserializing header"),
-        (b"x", "Error while deserializing header"),
-        (save({"W": np.zeros(3)}), "no 'argonaut' metadata; expected a model or checkpoint of Argonaut"),
-        ("model/net.ckp", "format 'argonaut-checkpoint'; expected 'argonaut-network'"),
-        ("model/net", "Error while deserializing header: incomplete metadata"),
-    ],
-)
-def test_a_model_file_that_is_none(user, content, message):
-    if isinstance(content, str):
-        content = (user.root / content).read_bytes()[: -1 if content == "model/net" else None]
-    user.write("model/net", content)
-    for outcome in (user.decode(), user.run("cntk", "configFile=net.cntk", "command=Write")):
-        assert outcome.fault.startswith(f"model/net: {message}")
 
 
 # --- configurations
