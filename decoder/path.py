@@ -45,19 +45,20 @@ class WordTimes(NamedTuple):
 
 def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
     """Follow the steps back from `end`; frames (T, K) f4 as for the search."""
-    return Path(*_trace_path(graph, lm, limits, trace, end, frames))
+    steps = steps_back(trace, end, frames.shape[0])
+    columns, _, _ = share_costs(graph, lm, limits, *steps, frames, 0, limits.start, limits.lm_start, False)
+    return Path(*steps, *columns)
 
 
 @njit(cache=True, nogil=True)
-def _trace_path(graph, lm, limits, trace, end, frames):
-    """The columns of Path."""
+def steps_back(trace, end, num_frames):
+    """Columns label, start and end of the Path from the trace's root to step `end`; num_frames: where that ends."""
     count, record = 0, np.int64(end)
     while record >= 0:
         count += trace.steps[record]["label"] != NODE_LABEL or record == end
         record = np.int64(trace.steps[record]["previous"])
     label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
-    acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
-    record, i, until = np.int64(end), count - 1, frames.shape[0]
+    record, i, until = np.int64(end), count - 1, num_frames
     while record >= 0:
         if trace.steps[record]["label"] != NODE_LABEL or record == end:
             label[i], start[i], stop[i] = trace.steps[record]["label"], trace.steps[record]["frame"], until
@@ -66,18 +67,30 @@ def _trace_path(graph, lm, limits, trace, end, frames):
             until = start[i]
             i -= 1
         record = np.int64(trace.steps[record]["previous"])
-    state, history = np.int64(limits.start), np.int64(limits.lm_start)
+    return label, start, stop
+
+
+@njit(cache=True, nogil=True)
+def share_costs(graph, lm, limits, label, start, stop, frames, first_frame, state, history, goes_on):
+    """The other columns of a Path, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
+
+    frames (n, K) f4: the scores of frames first_frame and after; state, history: where the path begins; goes_on: it is
+    left after its last step; else it may be unfinished, still in its last position.
+    """
+    count = label.shape[0]
+    acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
+    state, history = np.int64(state), np.int64(history)
     for i in range(count):
         if label[i] >= 0:
             position, arc = graph.positions[label[i]], graph.states[state]["first_arc"]
             for t in range(start[i], stop[i]):
-                acoustic[i] += frames[t, position["row"]]
+                acoustic[i] += frames[t - first_frame, position["row"]]
             while graph.arcs[arc]["target"] != label[i]:
                 arc += 1
             cost[i] = graph.arcs[arc]["cost"] - limits.acweight * acoustic[i]
             if stop[i] > start[i] + 1:  # never staying may cost inf
                 cost[i] += (stop[i] - start[i] - 1) * np.float64(position["self_cost"])
-            if i < count - 1:  # an unfinished path has not left its last position
+            if i < count - 1 or goes_on:
                 cost[i] += position["forward_cost"]
             state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
@@ -97,7 +110,7 @@ def _trace_path(graph, lm, limits, trace, end, frames):
             if word["lm"] == END_SENTENCE:
                 history = np.int64(SENTENCE_OVER)
             state = np.int64(word["target"])
-    return label, start, stop, acoustic, ln_lm, cost
+    return (acoustic, ln_lm, cost), state, history
 
 
 def begins_model(model: int, index: int, last_model: int, last_index: int, silent: bool) -> bool:
@@ -170,17 +183,23 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
     return found
 
 
-def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
+def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
     """The words of a path, but for those that are not written and sentence marks that nothing is to be written for."""
     words = []
     starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
-    for word, first, last, label, mark in word_steps(path, graph, silence):
-        output = graph.outputs[word]
-        if not output or (mark and output == graph.words[word]):
+    for steps in word_steps(path, graph, silence):
+        output = graph.outputs[steps.word]
+        if not output or (steps.mark and output == graph.words[steps.word]):
             continue
-        inside = [step for step in range(first, last) if path.label[step] >= 0]
-        start = end = ends[max(last - 1, 0)]  # a word without states of its own
+        inside = [step for step in range(steps.first, steps.last) if path.label[step] >= 0]
+        start = end = ends[max(steps.last - 1, 0)]  # a word without states of its own
         if inside:
             start, end = starts[inside[0]], ends[inside[-1]]
-        words.append(WordTimes(output, start, end, sum(costs[step] for step in inside) + costs[label]))
+        cost = sum(costs[step] for step in inside) + costs[steps.label]
+        words.append((steps, WordTimes(output, start, end, cost)))
     return words
+
+
+def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
+    """`timed_words` without what they are made of."""
+    return [times for _, times in timed_words(path, graph, silence)]
