@@ -15,6 +15,7 @@ COMMANDS = {
     "hcopy": "audio files to HTK feature files, by an HCopy configuration",
     "cntk": "train, test or write a computational network, by a configuration file",
     "graph": "build a decoding graph from dictionary, HMM states and language model",
+    "tie": "tie triphones' states by decision trees, from alignments to an HTK donor",
     "lm": "estimate an n-gram language model, report perplexities, rescore n-best lists",
     "argon": "decode features or audio to an MLF and lattices",
     "lattice": "confidences, consensus networks and oracle error rates of lattices",

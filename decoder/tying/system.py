@@ -1,0 +1,187 @@
+"""The tied-state system as a whole: trees, senones, and an HTK donor of single Gaussians."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from decoder.tying.runs import StateRun, TransitionCounts
+from decoder.tying.statistics import Key, Statistics, gaussians
+from decoder.tying.trees import TreeOptions, grow_tree
+from readers.errors import GraphError
+from readers.files import atomic_write
+from readers.frame_labels import TICKS_PER_FRAME
+from readers.htk_edit_script import Clustering, EditScript, write_edit_script
+from readers.htk_hmm_list import write_hmm_list
+from readers.htk_hmm_set import Hmm, HmmOptions, HmmSet, State, Transitions, left_to_right, single_gaussian_state
+from readers.htk_mmf_writer import write_mmf
+from readers.htk_trees import DecisionTrees, Question, phone_of, write_trees
+from readers.mlf import Label
+
+PAUSE_SKIP = 0.5  # probability of passing a short pause without a frame: alignments do not show where it was passed
+PAUSE_STAY, LONGEST_STAY = 0.5, 0.99  # where the alignments have none; at most
+
+
+@dataclass(frozen=True)
+class TiedSystem:
+    """donor: the models; names: logical model -> physical, of all triphones seen; trees: for all others; script: what
+    HHEd would be told; senones: the tied states in order, as the network's outputs have them.
+    """
+
+    donor: HmmSet
+    names: dict[str, str]
+    trees: DecisionTrees
+    script: EditScript
+    senones: list[str]
+
+    def save(self, directory: str | Path) -> None:
+        """hmmdefs, tiedlist, trees, tree.hed and senones.list, in HTK's forms."""
+        directory = Path(directory)
+        write_mmf(directory / "hmmdefs", self.donor)
+        write_hmm_list(directory / "tiedlist", self.names)
+        write_trees(directory / "trees", self.trees)
+        write_edit_script(directory / "tree.hed", self.script)
+        with atomic_write(directory / "senones.list", "w") as file:
+            file.writelines(f"{senone}\n" for senone in self.senones)
+
+    def senone(self, model: str, state: int) -> str:
+        """The tied state of a model's state, whether the model was seen or not."""
+        hmm = self.donor.hmms.get(self.names.get(model, model))
+        return self.donor.state_name(hmm, state - 2) if hmm else self.trees.tied_state(model, state)
+
+    def labels(self, runs: Sequence[StateRun], frame_period: int = TICKS_PER_FRAME) -> list[Label]:
+        """An alignment in tied states: what a network of them is trained on."""
+        return [
+            Label(run.start * frame_period, run.end * frame_period, self.senone(run.model, run.state)) for run in runs
+        ]
+
+
+def tie_states(
+    statistics: Statistics,
+    transitions: TransitionCounts,
+    state_map: Mapping[str, Sequence[str]],
+    context_free: Collection[str],
+    questions: Mapping[str, Question],
+    options: TreeOptions | None = None,
+    silence: str = "sil",
+    pause: str | None = None,
+    power: float = 1.0,
+    kind: str = "USER",
+    log: Callable[[str], None] | None = None,
+) -> TiedSystem:
+    """Tie the states of all triphones seen.
+
+    state_map: phone -> its states; those of `context_free` phones (silence, noises) stay as they are, the others' only
+    tell how many there are.  pause: a short pause to be made, one state that is the middle one of silence and can be
+    passed; it may be in the alignments and the state map.  power: of the transition probabilities.  kind: of the
+    features.  log(line) is told of phones left out.
+    Raises GraphError where silence, or a state of a phone that was seen, has no frames.
+    """
+    options = options or TreeOptions()
+    maker = _Maker(statistics, transitions, state_map, set(context_free), options, power)
+    if silence not in maker.seen:
+        raise GraphError(f"tying: no frames of silence '{silence}'; expected it in the alignments")
+    unseen = [phone for phone in state_map if phone not in maker.seen and phone != pause]
+    if unseen and log:
+        log(f"no frames of {', '.join(unseen)}: no models of them")
+    maker.options_of_features(kind)
+    for phone in state_map:
+        if phone in maker.seen and phone in maker.context_free and phone != pause:
+            maker.add_context_free(phone)
+    trees = {}
+    for phone in state_map:
+        if phone in maker.seen and phone not in maker.context_free:
+            trees |= maker.add_triphones(phone, list(questions.values()))
+    if pause:
+        maker.add_pause(pause, silence)
+    script = EditScript(dict(questions))
+    script.clusterings.extend(
+        Clustering(options.threshold, f"{phone}_s{state}_", phone, state) for phone, state in trees
+    )
+    used = {question for tree in trees.values() for question, _, _ in tree.nodes}
+    kept = {name: question for name, question in questions.items() if name in used}
+    senones = list(dict.fromkeys(maker.donor.macros["s"]))
+    return TiedSystem(maker.donor, maker.names, DecisionTrees(kept, trees), script, senones)
+
+
+class _Maker:
+    def __init__(self, statistics, transitions, state_map, context_free, options, power):
+        self.statistics, self.transitions, self.state_map = statistics, transitions, state_map
+        self.context_free, self.options, self.power = context_free, options, power
+        self.donor, self.names = HmmSet(), {}
+        self.floor = statistics.variance_floor(options.variance_floor)
+        self.models: dict[str, list[str]] = {}  # phone -> its models
+        for model in statistics.models():
+            phone = model if model in self.context_free else phone_of(model)
+            self.models.setdefault(phone, []).append(model)
+
+    @property
+    def seen(self) -> Collection[str]:
+        return self.models.keys()
+
+    def options_of_features(self, kind: str) -> None:
+        dim = self.statistics.dim
+        self.donor.options = HmmOptions((dim,), dim, kind, "NULLD", "DIAGC")
+
+    def add_context_free(self, phone: str) -> None:
+        names = self.state_map[phone]
+        keys: list[Key] = [(phone, state) for state in range(2, 2 + len(names))]
+        missing = [name for name, key in zip(names, keys) if key not in self.statistics.rows]
+        if missing:
+            raise GraphError(f"tying: no frames of state '{missing[0]}' of '{phone}'; expected some of each")
+        states = self._states(names, *self.statistics.select(keys))
+        self._add_hmm(phone, states, self._transitions(phone, left_to_right=False))
+
+    def add_triphones(self, phone: str, questions: Sequence[Question]) -> dict:
+        """Trees of a phone's states, (phone, state) -> Tree; its tied states and models are added."""
+        num_states = len(self.state_map[phone])
+        trees, tied = {}, {}
+        for state in range(2, 2 + num_states):
+            contexts = [model for model in self.models[phone] if (model, state) in self.statistics.rows]
+            if not contexts:
+                raise GraphError(f"tying: no frames of state {state} of '{phone}'; expected some of each")
+            count, total, square = self.statistics.select([(model, state) for model in contexts])
+            prefix = f"{phone}_s{state}_"
+            tree, leaf_of = grow_tree(contexts, count, total, square, questions, self.floor, self.options, prefix)
+            trees[phone, state] = tree
+            size = 1 + int(leaf_of.max())
+            sums = [np.zeros((size, *a.shape[1:])) for a in (count, total, square)]
+            for into, a in zip(sums, (count, total, square)):
+                np.add.at(into, leaf_of, a)
+            for macro in self._states([f"{prefix}{i}" for i in range(1, size + 1)], *sums):
+                tied[macro.macro] = macro
+        found = DecisionTrees({question.name: question for question in questions}, trees)
+        transitions = self._transitions(phone, left_to_right=True)
+        physical: dict[tuple[str, ...], str] = {}
+        for model in self.models[phone]:
+            states = found.synthesise(model)
+            if states not in physical:
+                physical[states] = model
+                self._add_hmm(model, [tied[name] for name in states], transitions)
+            self.names[model] = physical[states]
+        return trees
+
+    def add_pause(self, pause: str, silence: str) -> None:
+        """HTK's short pause: the middle state of silence, and a way past it."""
+        states = self.donor.hmms[silence].states
+        counts = self.transitions.counts.get(pause)
+        stay = PAUSE_STAY if counts is None else counts[1, 1] / max(counts[1].sum(), 1.0)
+        transitions = left_to_right([min(stay, LONGEST_STAY)], f"T_{pause}", PAUSE_SKIP)
+        self.donor.macros["t"][transitions.macro] = transitions
+        self._add_hmm(pause, [states[len(states) // 2]], transitions)
+
+    def _states(self, names: Sequence[str], count, total, square) -> list[State]:
+        means, variances = gaussians(count, total, square, self.floor)
+        states = [single_gaussian_state(m, v, name) for name, m, v in zip(names, means, variances)]
+        self.donor.macros["s"].update({state.macro: state for state in states})
+        return states
+
+    def _transitions(self, phone: str, left_to_right: bool) -> Transitions:
+        made = self.transitions.transitions(phone, len(self.state_map[phone]), f"T_{phone}", left_to_right, self.power)
+        self.donor.macros["t"][made.macro] = made
+        return made
+
+    def _add_hmm(self, name: str, states: Sequence[State], transitions: Transitions) -> None:
+        self.donor.macros["h"][name] = Hmm(name, tuple(states), transitions)
+        self.names[name] = name

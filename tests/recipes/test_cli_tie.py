@@ -1,0 +1,99 @@
+"""`argonaut tie`: from alignments to a donor that `argonaut graph` takes, tied anew from its own alignment, faults."""
+
+import pytest
+
+from readers.frame_labels import read_state_list
+from readers.hmm_tables import read_cntkmap, read_state_map
+from readers.htk_hmm_list import read_hmm_list
+from readers.htk_trees import read_trees
+from readers.mlf import read_mlf
+
+QUESTIONS = "".join(
+    f"QS '{side}_{phone}' {{ \"{pattern}\" }}\n"
+    for phone in ("a", "b", "c", "sil")
+    for side, pattern in (("L", f"{phone}-*"), ("R", f"*+{phone}"))
+)
+TIE = (
+    *("--alignment", "train.mlf", "--state-list", "states.list", "--features", "train.scp"),
+    *("--questions", "questions.hed", "--threshold", "50", "--min-frames", "20"),
+)
+
+
+@pytest.fixture
+def tying(user):
+    user.write("questions.hed", QUESTIONS)
+    return user
+
+
+def test_donor_builds_a_graph_and_labels_are_its_senones(tying):
+    outcome = tying.run("tie", *TIE, "--out", "hmms")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out[-2] == "utterances: 24 done, 0 skipped, 0 failed"
+    senones = read_state_list("hmms/senones.list")
+    triphones = read_hmm_list("hmms/tiedlist").keys() - {"sil"}
+    assert outcome.out[-1] == f"tied: {len(triphones)} triphones of 3 phones, {len(senones)} senones"
+    assert len(senones) > 8
+    before, after = read_mlf("train.mlf"), read_mlf("hmms/states.mlf")
+    assert len(after) == 24
+    for name, labels in before.items():
+        tied = after.lookup(name)
+        assert [(label.start, label.end) for label in tied] == [(label.start, label.end) for label in labels]
+        assert [label.name.split("_s")[0] for label in tied] == [label.name.split("_s")[0] for label in labels]
+        assert {label.name for label in tied} <= set(senones)
+    donor = ("--mmf", "hmms/hmmdefs", "--hmm-list", "hmms/tiedlist", "--trees", "hmms/trees")
+    words = ("--dict", "dict", "--lm", "lm.arpa", "--state-list", "hmms/senones.list")
+    outcome = tying.run("graph", *donor, *words, "--out", "tied")
+    assert outcome.status == 0, outcome.err
+    assert len(read_state_map("tied/state_map")) == 1 + 3 * 4 * 4
+    assert read_cntkmap("tied/cntkmap") == {senone: i for i, senone in enumerate(senones)}
+
+
+def test_tied_anew_from_its_own_alignment_gives_the_same(tying):
+    assert tying.run("tie", *TIE, "--out", "one").status == 0
+    tying.write("silence.map", "sil sil_s2 sil_s3\n")
+    again = ("--alignment", "one/states.mlf", "--states", "silence.map", "--trees", "one/trees")
+    outcome = tying.run("tie", *TIE[4:], *again, "--out", "two")
+    assert outcome.status == 0, outcome.err
+    assert read_trees("two/trees") == read_trees("one/trees")
+    assert (tying.root / "two/states.mlf").read_text() == (tying.root / "one/states.mlf").read_text()
+
+
+def test_short_pause_and_flattened_transitions(tying):
+    assert tying.run("tie", *TIE, "--short-pause", "sp", "--transition-power", "0", "--out", "hmms").status == 0
+    text = (tying.root / "hmms/hmmdefs").read_text()
+    assert '~t "T_sp"\n<TRANSP> 3\n 0 0.5 0.5\n 0 0.5 0.5\n 0 0 0\n' in text
+    assert '~t "T_a"\n<TRANSP> 4\n 0 1 0 0\n 0 0.5 0.5 0\n 0 0 0.5 0.5\n 0 0 0 0\n' in text
+    assert read_hmm_list("hmms/tiedlist")["sp"] == "sp"
+
+
+def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
+    text = (tying.root / "train.scp").read_text()
+    tying.write("train.scp", text + "none=feat/utt00.fb\nutt01=feat/missing.fb\n")
+    outcome = tying.run("tie", *TIE, "--out", "hmms")
+    assert outcome.status == 1
+    assert "none: no alignment; expected an entry */none.lab" in outcome.err[0]
+    assert "feat/missing.fb" in outcome.err[1]
+    assert outcome.out[-2] == "utterances: 24 done, 0 skipped, 2 failed"
+    tying.write("train.scp", "utt00=feat/utt01.fb[0,9]\n")
+    outcome = tying.run("tie", *TIE, "--out", "none")
+    assert outcome.status == 2
+    assert len(outcome.err) == 1
+    assert "feat/utt01.fb: 10 frames; expected" in outcome.err[0]
+    assert not (tying.root / "none/hmmdefs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--threshold", "-1"), "tying: threshold -1.0; expected a number of at least 0"),
+        (("--transition-power", "nan"), "command line: --transition-power nan; expected at least 0"),
+        (("--states", "states.map"), "command line: expected either --states or --state-list"),
+        (("--silence", "h#"), "states.list: no model 'h#'; expected its states"),
+        (("--context-free", "noise"), "states.list: no model 'noise'; expected its states"),
+        (("--questions", "dict"), "dict:1: command '<s>'; expected QS, TB"),
+        (("--questions", "empty.hed"), "empty.hed: no questions; expected QS lines"),
+    ],
+)
+def test_faults_of_the_command_line(tying, arguments, message):
+    tying.write("empty.hed", "TR 0\n")
+    assert tying.run("tie", *TIE, *arguments, "--out", "hmms").fault.startswith(message)
