@@ -31,6 +31,7 @@ READERS = {
     "UCIFastReader": "readers.uci_reader:UCIFastReader",
     "KaldiReader": "readers.kaldi_reader:KaldiReader",
     "BinaryReader": "readers.binary_reader:BinaryReader",
+    "ExampleReader": "readers.example_reader:ExampleReader",
     "LMSequenceReader": "readers.lm_sequence_reader:LMSequenceReader",
     "LUSequenceReader": "readers.lu_sequence_reader:LUSequenceReader",
 }

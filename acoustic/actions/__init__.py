@@ -29,6 +29,7 @@ ACTIONS = {
     "dumpnodes": "dumpnode:DumpNode",
     "plot": "plot:Plot",
     "writewordandclass": "word_classes:WriteWordAndClass",
+    "makeexamples": "make_examples:MakeExamples",
     "createlabelmap": "label_map:CreateLabelMap",
     "convertdbn": "convert_dbn:ConvertDbn",
 }

@@ -106,6 +106,7 @@ def _readers() -> Iterator[Place]:
     yield _reader("3.1", "BinaryReader", "readers.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")
     yield _reader("", "KaldiReader", "readers.kaldi_reader", tables, helper="readers.htk_mlf_options")
+    yield _reader("", "ExampleReader", "readers.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
     for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):
         yield _reader(section, name, f"readers.{module}_sequence_reader", tables, helper="readers.sentences")
@@ -143,8 +144,8 @@ ACTION_SECTIONS = {
     "3.3.1.6": "gradientCheck",
     "3.6": "plot",
     "3.7": "convertDBN",
-    "": "export",  # ours
 }
+OUR_ACTIONS = ("export", "makeExamples")
 # Modules that read names of a command block for its action.
 ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",), "3.5.11": ("acoustic.pair_builder",)}
 
@@ -152,7 +153,7 @@ ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",), "3.5.11": ("acoustic.pair_bu
 def _actions() -> Iterator[Place]:
     from acoustic.actions import ACTIONS
 
-    for section, action in ACTION_SECTIONS.items():
+    for section, action in (*ACTION_SECTIONS.items(), *(("", action) for action in OUR_ACTIONS)):
         target = ACTIONS.get(action.lower())
         if target is None:
             yield Place(section, f"action {action}", refused="this action is not built")

@@ -1,0 +1,67 @@
+"""Action makeExamples: the frames of a reader, in random order, as archives that an ExampleReader reads in order."""
+
+from collections.abc import Iterator
+
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.actions.evaluate import at_least
+from readers.config import Config
+from readers.errors import ConfigError
+from readers.example_reader import ExampleSet
+from readers.example_writer import archive_path, write_examples
+from readers.files import require_writable
+from readers.minibatch import Minibatch, Reader
+from readers.report import RunReport
+
+PIECE_FRAMES = 8192
+MEGABYTE = 1 << 20
+
+
+class MakeExamples(Action):
+    """Block: reader; examplesPath, the archives' name without .1, .2, ...; compress (true: one byte for each number),
+    numArchives (1: as few as shuffleMemory has room for), shuffleMemory (1024 megabytes), makeMode (true: do nothing
+    when they are there)."""
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("examplesPath"))
+        self.compress = config.bool("compress", True)
+        self.archives = at_least(config, "numArchives", config.int("numArchives", 1), 1)
+        self.memory = at_least(config, "shuffleMemory", config.int("shuffleMemory", 1024), 1) * MEGABYTE
+        self.make_mode = config.bool("makeMode", True)
+        require_writable(archive_path(self.model_path, 1))
+        check_reader(config, "reader")
+
+    def network(self) -> None:
+        """There is none."""
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        if self.make_mode and archive_path(self.model_path, 1).exists():
+            there = ExampleSet(self.model_path)
+            there.close()
+            log(f"{self.model_path}: {there.total} examples are there: nothing to do; makeMode=false makes them anew.")
+            return RunReport("utterances")
+        with self.open_reader("reader", log, progress, order="None") as reader:
+            if reader.in_sequence:
+                raise ConfigError(
+                    f"{self.config.where('reader')}: reader gives sequences; expected frames on their own, as with "
+                    "frameMode=true"
+                )
+            written = write_examples(
+                self.model_path,
+                _sweep(reader),
+                reader.num_frames,
+                compress=self.compress,
+                archives=self.archives,
+                seed=self.machine.seed,
+                memory=self.memory,
+                progress=progress,
+            )
+            size = sum(path.stat().st_size for path in written)
+            log(f"{self.model_path}: {reader.num_frames} examples in {len(written)} archives, {size} bytes")
+            return losses(reader)
+
+
+def _sweep(reader: Reader) -> Iterator[Minibatch]:
+    """All frames once, a short last minibatch among them whatever minibatchMode says."""
+    total = reader.num_frames
+    for position in range(0, total, PIECE_FRAMES):
+        yield reader.assemble(position, min(PIECE_FRAMES, total - position))
