@@ -196,8 +196,9 @@ class Engine:
         `accumulation(node)`, and that says where, a gradient that is one product is added up there instead, and
         `take(node, columns)` is called when it is.  If it has `touched(node, columns, fill)`, a gradient that is zero
         but for some columns may be given by those instead of a matrix: fill(part), for one slice of them after another,
-        lends the gradient of columns[part].  With on_gradient, nodes that keep running statistics take up those of this
-        minibatch; without it, nothing changes.  Raises ModelError.
+        lends the gradient of columns[part].  If it has `layer(parameter, node, k)`, and that gives a Layer, that gets
+        the factors of a gradient that is one product.  With on_gradient, nodes that keep running statistics take up
+        those of this minibatch; without it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -242,7 +243,7 @@ class Engine:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._feed.run, self._feed.inputs)
-        phases = [partial(self._backward_part, program), partial(self._late_part, program, taker)]
+        phases = [partial(self._backward_part, program, taker), partial(self._late_part, program, taker)]
         if not program.partials_wait:
             phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
         self.backend.team.run_phases(phases, len(program.workers))
@@ -259,7 +260,7 @@ class Engine:
     def _late_part(self, program: Program, taker: Taker, index: int) -> None:
         program.workers[index].late_pass.run((self._feed.run, taker), self._feed.inputs, taker.key)
 
-    def _backward_part(self, program: Program, index: int) -> None:
+    def _backward_part(self, program: Program, taker: Taker, index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
         if run.sequences is None:
@@ -267,6 +268,7 @@ class Engine:
         else:
             for bound in worker.backward:
                 bound.run(run, worker.inputs)
+        taker.look_at_frames(index, worker.columns, self._feed.run, self._feed.inputs)
 
     # ---- results
 

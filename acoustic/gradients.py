@@ -29,6 +29,8 @@ class Into:
     elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
     touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted: those, and
     what gives a block of some of them, lent until the next; None before.
+    factored: operands whose gradient, all of it one product a b' over the frames, is not made: both factors are given
+    to this instead.
     on_columns: operands whose gradient, all of it one or more products, may be taken some columns at a time, in any
     thread, as soon as they are complete and nobody reads the operand any more; taken: of which all columns were; key:
     what that depends on, see Taker.
@@ -51,6 +53,7 @@ class Into:
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
         self.elsewhere: dict[int, Accumulation] = {}
+        self.factored: dict[int, Callable[[Any, Any], None]] = {}
         self.touched: dict[int, tuple[Any, Any] | None] = {}
         self.on_columns: dict[int, Callable[[slice], None]] = {}
         self.taken: Collection[int] = ()
@@ -91,6 +94,9 @@ class Into:
     def add_product(self, k: int, a: Any, b: Any) -> None:
         """Add the matrix product a b, or this worker's columns of it."""
         if self.targets[k] is None:
+            return
+        if k in self.factored:
+            self.factored[k](a, b.T)
             return
         out, scale, keep = self.place(k)
         if self.share is not None:

@@ -99,6 +99,9 @@ class Node:
     sums_frames: ClassVar[bool] = False
     # Operands without frames whose gradient is one matrix product over all frames: better made once than added up.
     frame_products: ClassVar[tuple[int, ...]] = ()
+    # Those of them that are weights of a layer: which of the weight's dimensions, 0 rows or 1 columns, is that of the
+    # layer's inputs.
+    layer_inputs: ClassVar[dict[int, int]] = {}
     # Operands that may be given as Indicators, without the matrix, where an input holds one-hot columns.
     takes_indicators: ClassVar[tuple[int, ...]] = ()
     # Operands without frames whose gradient may be given for some columns alone: see Into.add_columns.

@@ -192,7 +192,8 @@ class Program:
     def _bind_passes(self) -> None:
         """All steps of a worker as one, made without Python as far as possible."""
         possible = self.split and playback.is_possible(self.backend)  # one worker's products are shared out
-        told = {id(into) for _, _, steps in self.lone_products for into in steps}  # in every pass, where to add up
+        # In every pass these are told where to add up.
+        told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
 
         def repeats(step: ForwardStep | BoundBackward) -> bool:
             shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
@@ -236,7 +237,7 @@ class Program:
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
         self.lone_products = [
-            (self.graph.operands[step.node.name][k], k, [bound.into for bound in self._product_steps(step)])
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step))
             for step in together
             for k in step.lone_products
         ]

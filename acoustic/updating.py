@@ -2,10 +2,42 @@
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from acoustic.gradients import Accumulation, Into
 from acoustic.node import Node
+
+if TYPE_CHECKING:
+    from acoustic.steps import BoundBackward
+
+
+class Layer(Protocol):
+    """Changes a parameter from the factors of its gradient a b', a product over the frames.
+
+    Workers, `count` of them, each call both, each in its thread; all have done the first before one does the second.
+    """
+
+    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
+        """Look at some columns of a (rows, N) and b (cols, N); a is nobody else's and may be changed, b may not."""
+
+    def update(self, worker: int, count: int) -> None:
+        """Change the parameter, or one worker's part of it."""
+
+
+class Factors:
+    """What one worker's product of a parameter gives to its layer: twice the factors, of some frames, then of all."""
+
+    def __init__(self, layer: Layer, worker: int, count: int) -> None:
+        self.layer, self.worker, self.count = layer, worker, count
+        self.columns: slice | None = slice(None)  # None: all workers have had their frames
+        self.found = False
+
+    def __call__(self, a: Any, b: Any) -> None:
+        self.found = True
+        if self.columns is None:
+            self.layer.update(self.worker, self.count)
+        else:
+            self.layer.frames(a, b, self.columns, self.worker, self.count)
 
 
 class Taker:
@@ -13,7 +45,8 @@ class Taker:
 
     With `accumulation(node)` the gradients that are lone products go where that says, and `take(node, columns)` ends
     their update; with `part(node, gradient, columns)` several workers can each update some columns; with
-    `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone.
+    `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone; with
+    `layer(parameter, node, k)`, where that gives a Layer, the factors of a gradient that node's operand k has.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
     one step, where that may make a few columns.
     """
@@ -21,15 +54,26 @@ class Taker:
     def __init__(
         self,
         on_gradient: Any,
-        lone_products: Iterable[tuple[Node, int, list[Into]]],
+        lone_products: "Iterable[tuple[Node, int, list[BoundBackward]]]",
         lone_columns: Iterable[tuple[Node, int, Into]] = (),
     ) -> None:
         self._on_gradient = on_gradient
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
         self._elsewhere: set[str] = set()  # parameters whose gradient is in no matrix of its own
         offer: Callable[[Node], Accumulation | None] | None = getattr(on_gradient, "accumulation", None)
+        layers: Callable[[Node, Node, int], Layer | None] | None = getattr(on_gradient, "layer", None)
         self._products: dict[str, tuple[int, Into]] = {}
-        for node, k, steps in lone_products:
+        self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
+        for node, k, bound in lone_products:
+            steps = [one.into for one in bound]
+            layer = layers(node, bound[0].node, k) if layers is not None else None
+            for worker, into in enumerate(steps):
+                into.factored.pop(k, None)
+                if layer is not None:
+                    into.factored[k] = Factors(layer, worker, len(steps))
+            if layer is not None:
+                self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
+                continue
             place = offer(node) if offer is not None else None
             for into in steps:
                 into.elsewhere.pop(k, None)
@@ -53,6 +97,10 @@ class Taker:
 
     def whole(self, node: Node, gradient: Any) -> None:
         """A parameter's gradient is complete."""
+        if self._has_factors(node):
+            _, factors = self._factors[node.name][0]
+            factors.layer.update(0, 1)
+            return
         k, into = self._products.get(node.name, (0, None))
         if into is not None and k in into.taken:
             return
@@ -67,16 +115,31 @@ class Taker:
     @property
     def key(self) -> Hashable | None:
         """What `part` and `take` depend on besides gradients, alike as long as they do alike; None: more than that."""
+        if self._factors:
+            return None
         if self._part is None and not self._elsewhere:
             return ()
         return getattr(self._on_gradient, "key", None)
 
     def takes_parts(self, node: Node) -> bool:
         """Whether some columns of a parameter can be updated without the others."""
-        return self._part is not None or node.name in self._elsewhere
+        return self._part is not None or node.name in self._elsewhere or self._has_factors(node)
+
+    def _has_factors(self, node: Node) -> bool:
+        return any(factors.found for _, factors in self._factors.get(node.name, ()))
+
+    def look_at_frames(self, worker: int, columns: slice, run: Any, inputs: Any) -> None:
+        """Give layers one worker's columns of the factors, as far as they come as such."""
+        for steps in self._factors.values():
+            bound, factors = steps[worker]
+            factors.columns = columns
+            bound.run(run, inputs)
+            factors.columns = None
 
     def columns(self, node: Node, gradient: Any, columns: slice) -> None:
         """Some columns of a parameter's gradient are complete."""
+        if node.name in self._factors:
+            return
         if node.name in self._elsewhere:
             self._on_gradient.take(node, columns)
         else:

@@ -1,7 +1,7 @@
 """Matrix products and their like (book 2.4.3); element by element they are in element_products."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from acoustic.backend import matmul_into
 from acoustic.named_columns import add_product_with_indicators, multiply_indicators
@@ -21,6 +21,7 @@ class Times(Node):
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
     frame_products = (0,)
+    layer_inputs: ClassVar = {0: 1}
     takes_indicators = (1,)
     touches_columns = (0,)
 
@@ -71,6 +72,7 @@ class TransposeTimes(Node):
     operand_names = ("A", "B")
     backward_reads = ((1,), (0,))
     frame_products = (0,)
+    layer_inputs: ClassVar = {0: 0}
 
     def splits_frames(self, a: Shape, b: Shape) -> bool:
         return b.cols is None

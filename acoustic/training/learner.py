@@ -9,8 +9,8 @@ import numpy as np
 from acoustic.network import Network
 from acoustic.pair_engine import make_engine
 from acoustic.training.evaluation import Totals, scalar
+from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
-from acoustic.training.update import Updater
 from readers.errors import ModelError
 
 Matrices = Mapping[str, Any]
@@ -35,7 +35,7 @@ class Learner:
         self.reader, self.options, self.seed = reader, options, seed
         self.criterion, self.names = criterion, names
         self.engine = make_engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
-        self.updater = Updater(network, options)
+        self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
 

@@ -98,6 +98,13 @@ class TrainingOptions:
         _require("L1RegWeight", 0 <= self.l1_weight < math.inf, self.l1_weight, "a weight >= 0")
         deviation = self.noise_deviation
         _require("gaussianNoiseInjectStd", 0 <= deviation < math.inf, deviation, "a deviation >= 0")
+        for key, given in (
+            ("clippingThresholdPerSample", threshold < math.inf),
+            ("L1RegWeight", self.l1_weight > 0),
+            ("gaussianNoiseInjectStd", deviation > 0),
+        ):
+            fine = key not in self.rule.refuses or not given
+            _require(key, fine, "given", f"none beside gradUpdateType={self.rule.names[0]}")
         weight, digits = self.adaptation_weight, self.gradient_digits
         _require("adaptationRegWeight", 0 <= weight <= 1, weight, "0 <= weight <= 1")
         _require("sigFigs", 0 < digits <= 15, digits, "1 to 15 digits")

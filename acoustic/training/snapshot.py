@@ -5,6 +5,7 @@ from typing import Any
 
 from acoustic.network import Network
 from acoustic.training.checkpoint import TrainingFiles
+from acoustic.training.natural_gradient import make_updater
 from acoustic.training.update import Updater
 from readers.errors import ModelError
 
@@ -43,7 +44,7 @@ class Snapshot:
             raise ModelError(
                 f"{files.model(epoch)}: another network than that of the models after it; expected the same"
             )
-        fresh = Updater(network, updater.options)
+        fresh = make_updater(network, updater.options)
         if checkpoint is not None:
             fresh.restore(checkpoint.tensors, checkpoint.state["update"], files.checkpoint(epoch))
         samples = checkpoint.total_samples if checkpoint is not None else 0

@@ -38,6 +38,7 @@ class Rule:
     uses_momentum: ClassVar[bool] = False
     repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/playback.py
     by_columns: ClassVar[bool] = False  # it has update_columns
+    refuses: ClassVar[tuple[str, ...]] = ()  # names of options that do not go with it
 
     @property
     def by_parts(self) -> bool:

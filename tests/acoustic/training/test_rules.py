@@ -269,7 +269,7 @@ def test_gradients_that_are_no_numbers_show_in_the_weights():
 
 
 def test_every_rule_has_names_and_kernels_for_either_precision():
-    assert {"none", "normal", "simple", "adagrad", "rmsprop", "fsadagrad", "adamw"} == set(RULES)
+    assert {"none", "normal", "simple", "adagrad", "rmsprop", "fsadagrad", "adamw", "naturalgradient"} == set(RULES)
     assert type(rule_kernels(Backend("double"))) is ArrayRules
     assert type(rule_kernels(Backend("float"))) is CompiledRules
 

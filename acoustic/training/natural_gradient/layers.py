@@ -1,0 +1,152 @@
+"""Which parameters make up a layer, and its update from the factors of its gradient, for any device and precision."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from acoustic.backend import matmul_into
+from acoustic.network import Network
+from acoustic.node import Node
+from acoustic.nodes.sums import Plus
+from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
+from acoustic.training.natural_gradient.simple import precondition
+from acoustic.training.rules.natural_gradient import ONLINE, SIMPLE, NaturalGradient
+
+RATE = "learningRateMultiplier"
+
+
+@dataclass
+class Step:
+    """One update of a layer.  rate: per frame, the layer's own; keep: what L2 leaves of the weights; limit: of the
+    change, see `scaled_rate`.
+    """
+
+    rate: float = 0.0
+    keep: float = 1.0
+    limit: float = math.inf
+
+    def scaled_rate(self, bound: float) -> float:
+        """The rate, smaller where the change might exceed the limit; bound: of its norm at rate 1.  [eq. 85]"""
+        if not bound * self.rate > self.limit:
+            return self.rate
+        return self.limit / bound if math.isfinite(bound) else 0.0
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """A weight matrix and, if it has one of its own, the bias that is added to its product.
+
+    inputs: which of the weight's dimensions is that of the layer's inputs.
+    """
+
+    weight: Node
+    bias: Node | None
+    inputs: int
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Rows of the layer's outputs, and of its inputs with the 1 that the bias is multiplied by."""
+        shape = self.weight.value.shape
+        return shape[1 - self.inputs], shape[self.inputs] + (self.bias is not None)
+
+
+def find_layers(network: Network) -> dict[str, LayerPlan]:
+    """Layers by the names of their weights: parameters that learn and are multiplied with frames."""
+    users: dict[str, list[Node]] = {}
+    for node in network.nodes.values():
+        for operand in node.operands:
+            users.setdefault(operand.name, []).append(node)
+    plans = {}
+    for weight in network.parameters():
+        products = [
+            (node, k)
+            for node in users.get(weight.name, ())
+            for k in node.layer_inputs
+            if node.operands[k] is weight and not node.operands[1 - k].is_stored
+        ]
+        if weight.needs_gradient and products:
+            node, k = products[0]
+            bias = _bias_of(network, weight, node, users) if len(products) == 1 else None
+            plans[weight.name] = LayerPlan(weight, bias, node.layer_inputs[k])
+    return plans
+
+
+def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, list[Node]]) -> Node | None:
+    """A column that learns and does nothing but to be added to a product that does nothing else."""
+    above = users.get(product.name, ())
+    roots = {*network.criteria, *network.evaluations, *network.outputs}
+    if len(above) != 1 or type(above[0]) is not Plus or product.name in roots:
+        return None
+    for bias, other in (above[0].operands, above[0].operands[::-1]):
+        if other is not product or not bias.is_stored or not bias.needs_gradient or len(users[bias.name]) != 1:
+            continue
+        fits = tuple(network.shapes[bias.name]) == (network.shapes[product.name].rows, 1)
+        if fits and bias.settings[RATE] == weight.settings[RATE] and bias.name not in roots:
+            return bias
+    return None
+
+
+class ArrayLayer:
+    """A layer's update in plain matrix products; see acoustic.updating.Layer.
+
+    outputs, inputs: the Fisher matrix's factors, None where they are not estimated from minibatch to minibatch.
+    """
+
+    def __init__(self, xp: Any, dtype: Any, plan: LayerPlan, rule: NaturalGradient) -> None:
+        self.xp, self.plan, self.rule = xp, plan, rule
+        self.outputs: OnlineFisher | None = None
+        self.inputs: OnlineFisher | None = None
+        if rule.method == ONLINE:
+            settings = OnlineSettings(rule.alpha, rule.history, rule.period)
+            self.outputs = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, settings)
+            self.inputs = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
+        self.step = Step()
+        self._factors: tuple[Any, Any] | None = None
+
+    def tensors(self) -> dict[str, Any]:
+        """What is kept between minibatches, by what it is."""
+        if self.outputs is None or self.inputs is None:
+            return {}
+        return {
+            "output Fisher factor": self.outputs.w,
+            "output Fisher scales": self.outputs.scales,
+            "input Fisher factor": self.inputs.w,
+            "input Fisher scales": self.inputs.scales,
+        }
+
+    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
+        self._factors = a, b
+
+    def update(self, worker: int, count: int) -> None:
+        if worker == 0:
+            self._update()
+
+    def _update(self) -> None:
+        xp, weight, bias = self.xp, self.plan.weight.value, self.plan.bias
+        a, b = self._factors
+        self._factors = None
+        x, given = (a, b) if self.plan.inputs == 1 else (b, a)  # outputs' derivatives, inputs
+        if not self.step.rate:
+            return
+        x = x if self.plan.inputs == 1 else x.copy(order="F")
+        y = xp.empty((self.plan.dims[1], given.shape[1]), weight.dtype, order="F")
+        y[: given.shape[0]] = given
+        y[given.shape[0] :] = 1
+        (scale_x, norms_x), (scale_y, norms_y) = self._precondition(x, self.outputs), self._precondition(y, self.inputs)
+        scale = scale_x * scale_y
+        bound = scale * float(xp.sqrt(norms_x * norms_y).sum())  # [eq. 84]
+        rate = self.step.scaled_rate(bound) * scale
+        left, right = x, y[: given.shape[0]]
+        if self.plan.inputs == 0:
+            left, right = right, left
+        matmul_into(xp, left, right.T, weight, -rate, self.step.keep)
+        if bias is not None:
+            bias.value *= self.step.keep
+            bias.value -= rate * (x @ y[-1])[:, None]
+
+    def _precondition(self, x: Any, fisher: OnlineFisher | None) -> tuple[float, Any]:
+        if fisher is not None:
+            return fisher.precondition(x)
+        if self.rule.method == SIMPLE:
+            return precondition(self.xp, x, self.rule.alpha)
+        return 1.0, self.xp.einsum("dn,dn->n", x, x)

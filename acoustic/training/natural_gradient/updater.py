@@ -1,0 +1,78 @@
+"""The natural gradient in place of an update rule: which parameters it concerns, their state, and all the others."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from acoustic.gradients import Accumulation
+from acoustic.network import Network
+from acoustic.node import Node
+from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import NaturalGradient
+from acoustic.training.update import Updater
+
+
+class NaturalGradientUpdater(Updater):
+    """Changes layers from the factors of their gradients, all other parameters by plain gradient descent.
+
+    A layer is a weight matrix and the bias added to its product.  Neither changes by more than max_change times the
+    frames of the minibatch, nor does any other parameter (Frobenius norm).  L2 takes its share of the weights first.
+    """
+
+    rule: NaturalGradient
+
+    def __init__(self, network: Network, options: TrainingOptions):
+        super().__init__(network, options)
+        backend, self._plans = network.backend, find_layers(network)
+        self.layers = {
+            name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
+        }
+        self._with_layer: set[str] = set()  # parameters that change with a layer in this pass
+
+    def tensors(self) -> dict[str, Any]:
+        return {
+            f"{kind}:{name}": matrix for name, layer in self.layers.items() for kind, matrix in layer.tensors().items()
+        }
+
+    def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
+        super().begin(learning_rate, 0.0, num_frames, seed)
+        self._with_layer.clear()
+
+    def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | None:
+        """The layer of a parameter whose gradient is the product that node's operand k has; None where it is none."""
+        layer = self.layers.get(parameter.name)
+        if layer is None or k not in node.layer_inputs:
+            return None
+        layer.step = self._step_of(parameter)
+        if layer.plan.bias is not None:
+            self._with_layer.add(layer.plan.bias.name)
+        return layer
+
+    def _step_of(self, parameter: Node) -> Step:
+        rate, frames = self._rate * parameter.settings["learningRateMultiplier"], self._num_frames
+        return Step(rate, 1 - rate * self.options.l2_weight * frames, self.rule.max_change * frames)
+
+    def __call__(self, node: Node, gradient: Any) -> None:
+        if node.name in self._with_layer:
+            return
+        step = self._step_of(node)
+        if step.rate:
+            rate = step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
+            gradient *= rate
+            node.value *= step.keep
+            node.value -= gradient
+
+    @property
+    def part(self) -> None:
+        return None
+
+    @property
+    def touched(self) -> None:
+        return None
+
+    def accumulation(self, node: Node) -> Accumulation | None:
+        return None
+
+    @property
+    def key(self) -> Hashable | None:
+        return None

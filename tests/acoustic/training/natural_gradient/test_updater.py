@@ -1,0 +1,210 @@
+"""Training by the natural gradient against the update written out with full matrices."""
+
+import numpy as np
+import pytest
+
+from acoustic.engine import Engine
+from acoustic.key_check import OptionFault
+from acoustic.network import Network
+from acoustic.training.natural_gradient import make_updater
+from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
+from acoustic.training.natural_gradient.simple import precondition
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import NaturalGradient
+from acoustic.training.update import Updater
+from readers.errors import ModelError
+
+FRAMES, RATE = 150, 0.01
+
+
+def network(precision="double", threads=1):
+    """Two layers with biases, the second by TransposeTimes; a third one without, whose weights are used twice."""
+    net = Network(precision, seed=1, threads=threads)
+    net.add("Input", "x", rows=7)
+    net.add("Input", "labels", rows=5)
+    sizes = (("W1", 9, 7), ("B1", 9, 1), ("W2", 9, 6), ("B2", 6, 1), ("W3", 6, 6), ("W4", 5, 6))
+    for name, rows, cols in sizes:
+        net.add("Parameter", name, rows=rows, cols=cols, initValueScale=5)
+    net.add("Tanh", "h1", net.add("Plus", "z1", net.add("Times", "t1", "W1", "x"), "B1"))
+    net.add("Sigmoid", "h2", net.add("Plus", "z2", "B2", net.add("TransposeTimes", "t2", "W2", "h1")))
+    net.add("Tanh", "h3", net.add("Times", "t3", "W3", "h2"))
+    net.add("Tanh", "h4", net.add("Times", "t4", "W3", "h3"))
+    net.add("CrossEntropyWithSoftmax", "J", "labels", net.add("Times", "z", "W4", "h4"))
+    net.criteria.append("J")
+    net.backend.__dict__["team"] = type(net.backend.team)(threads)
+    return net
+
+
+def minibatches(count):
+    rng = np.random.default_rng(0)
+    for k in range(count):
+        frames = FRAMES if k % 5 != 3 else 17
+        labels = np.zeros((5, frames), order="F")
+        labels[rng.integers(0, 5, frames), np.arange(frames)] = 1
+        yield {"x": np.asfortranarray(rng.standard_normal((7, frames)) + 0.3), "labels": labels}
+
+
+def options(rule, **settings):
+    return TrainingOptions(max_epochs=1, learning_rates_per_sample=RATE, rule=rule, **settings)
+
+
+def trained(precision, threads, rule, count=25, **settings):
+    net = network(precision, threads)
+    updater = make_updater(net, options(rule, **settings))
+    engine = Engine(net, ["J"])
+    for matrices in minibatches(count):
+        engine.forward(matrices, training=True)
+        updater.begin(RATE, 0.0, matrices["x"].shape[1])
+        engine.backward(on_gradient=updater)
+    return net, updater
+
+
+class Reference:
+    """The same by hand: forward, backward and update in numpy."""
+
+    def __init__(self, rule):
+        self.rule = rule
+        self.w = {node.name: node.value.copy() for node in network().parameters()}
+        settings = OnlineSettings(rule.alpha, rule.history, rule.period)
+        sides = {"1": (9, 8), "2": (6, 10), "4": (5, 6)}
+        self.fisher = {
+            name: (
+                OnlineFisher(np, float, out, rule.rank_out, settings),
+                OnlineFisher(np, float, into, rule.rank_in, settings),
+            )
+            for name, (out, into) in sides.items()
+        }
+
+    def step(self, x, labels):
+        w = self.w
+        h1 = np.tanh(w["W1"] @ x + w["B1"])
+        h2 = 1 / (1 + np.exp(-(w["W2"].T @ h1 + w["B2"])))
+        h3 = np.tanh(w["W3"] @ h2)
+        h4 = np.tanh(w["W3"] @ h3)
+        z = w["W4"] @ h4
+        p = np.exp(z - z.max(axis=0))
+        g4 = p / p.sum(axis=0) - labels
+        d4 = (w["W4"].T @ g4) * (1 - h4**2)
+        d3 = (w["W3"].T @ d4) * (1 - h3**2)
+        g2 = (w["W3"].T @ d3) * h2 * (1 - h2)
+        g1 = (w["W2"] @ g2) * (1 - h1**2)
+        shared = d4 @ h3.T + d3 @ h2.T
+        count = x.shape[1]
+        limit = self.rule.max_change * count
+        w["W3"] -= min(RATE, limit / np.linalg.norm(shared)) * shared
+        one = np.ones((1, count))
+        for name, g, y in (("1", g1, [x, one]), ("2", g2, [h1, one]), ("4", g4, [h4])):
+            out, into = (self.scaled(m.copy(order="F"), f) for m, f in zip((g, np.concatenate(y)), self.fisher[name]))
+            bound = RATE * np.sqrt((out**2).sum(axis=0) * (into**2).sum(axis=0)).sum()
+            change = min(1, limit / bound) * RATE * out @ into.T
+            rows = len(y[0])
+            w["W" + name] -= change[:, :rows].T if name == "2" else change[:, :rows]
+            if len(y) > 1:
+                w["B" + name] -= change[:, rows:]
+
+    def scaled(self, x, fisher):
+        if self.rule.method == "online":
+            return fisher.precondition(x)[0] * x
+        return precondition(np, x, self.rule.alpha)[0] * x if self.rule.method == "simple" else x
+
+
+RULES = [
+    NaturalGradient(),
+    NaturalGradient(rank_in=2, rank_out=3, alpha=1.0, history=200.0, period=2),
+    NaturalGradient(max_change=0.002),
+    NaturalGradient(method="simple"),
+    NaturalGradient(method="plain"),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_training_is_that_of_the_equations(rule, threads):
+    net, _ = trained("double", threads, rule)
+    reference = Reference(rule)
+    for matrices in minibatches(25):
+        reference.step(**matrices)
+    for node in net.parameters():
+        np.testing.assert_allclose(node.value, reference.w[node.name], rtol=1e-7, atol=1e-9, err_msg=node.name)
+
+
+def test_a_small_limit_is_felt_and_a_large_one_is_not():
+    unlimited, usual = (trained("double", 1, NaturalGradient(max_change=m))[0] for m in (np.inf, 1e3))
+    limited, _ = trained("double", 1, NaturalGradient(max_change=0.002))
+    for node in unlimited.parameters():
+        assert (usual[node.name].value == node.value).all()
+        assert not np.allclose(limited[node.name].value, node.value)
+
+
+def test_plain_without_limit_is_gradient_descent():
+    net, _ = trained("double", 1, NaturalGradient(method="plain", max_change=np.inf))
+    other = network()
+    updater, engine = Updater(other, options(TrainingOptions(1, 1).rule)), Engine(other, ["J"])
+    for matrices in minibatches(25):
+        engine.forward(matrices, training=True)
+        updater.begin(RATE, 0.0, matrices["x"].shape[1])
+        engine.backward(on_gradient=updater)
+    for node in net.parameters():
+        np.testing.assert_allclose(node.value, other[node.name].value, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_l2_takes_its_share_of_weights_and_biases(threads):
+    before = network()
+    net, _ = trained("double", threads, NaturalGradient(max_change=1e-300), count=1, l2_weight=0.5)
+    for node in net.parameters():
+        np.testing.assert_allclose(node.value, before[node.name].value * (1 - RATE * 0.5 * FRAMES), rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float", "double"])
+def test_state_taken_up_again_goes_on_identically(precision):
+    whole, _ = trained(precision, 1, NaturalGradient())
+    net, updater = trained(precision, 1, NaturalGradient(), count=13)
+    again = make_updater(net, updater.options)
+    again.restore({k: m.copy() for k, m in updater.tensors().items()}, dict(updater.scalars), "m.ckp")
+    engine = Engine(net, ["J"])
+    for matrices in list(minibatches(25))[13:]:
+        engine.forward(matrices, training=True)
+        again.begin(RATE, 0.0, matrices["x"].shape[1])
+        engine.backward(on_gradient=again)
+    for node in whole.parameters():
+        assert (node.value == net[node.name].value).all()
+
+
+def test_restore_refuses_the_state_of_other_ranks():
+    _, updater = trained("double", 1, NaturalGradient(rank_in=3), count=1)
+    other = make_updater(network(), options(NaturalGradient()))
+    with pytest.raises(ModelError, match=r"m\.ckp: smoothed gradients input Fisher factor:W1.* do not fit"):
+        other.restore(updater.tensors(), {}, "m.ckp")
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        ("clippingThresholdPerSample", {"clipping_threshold": 1.0}),
+        ("L1RegWeight", {"l1_weight": 0.1}),
+        ("gaussianNoiseInjectStd", {"noise_deviation": 0.1}),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(key, given):
+    with pytest.raises(OptionFault, match="expected none beside gradUpdateType=NaturalGradient") as fault:
+        options(NaturalGradient(), **given)
+    assert fault.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "expected"),
+    [
+        ("naturalGradientMethod", {"method": "offline"}, "offline; expected online, simple or plain"),
+        ("naturalGradientAlpha", {"alpha": 0.0}, "expected a number > 0"),
+        ("naturalGradientRankIn", {"rank_in": -1}, "expected a rank >= 0"),
+        ("naturalGradientRankOut", {"rank_out": -1}, "expected a rank >= 0"),
+        ("naturalGradientHistory", {"history": 0.0}, "expected a number of frames > 0"),
+        ("naturalGradientUpdatePeriod", {"period": 0}, "expected a number of minibatches > 0"),
+        ("maxChangePerSample", {"max_change": 0.0}, "expected a number > 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(key, given, expected):
+    with pytest.raises(OptionFault, match=expected) as fault:
+        NaturalGradient(**given)
+    assert fault.value.key == key
