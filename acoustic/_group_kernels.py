@@ -1,4 +1,4 @@
-"""Loops of p-norms with p = 2 and of the normalisation after them; conventions as in _kernels.py.
+"""Loops over groups of rows: p-norms with p = 2 and the normalisation after them, sums; conventions as in _kernels.py.
 
 wide (T, groups * size), narrow (T, groups): frames of a matrix whose rows go in groups, and of one with a row a group.
 """
@@ -6,7 +6,7 @@ wide (T, groups * size), narrow (T, groups): frames of a matrix whose rows go in
 import numpy as np
 from numba import float32
 
-from acoustic._kernels import ONE, ZERO, loop
+from acoustic._kernels import ONE, ZERO, exp32, loop
 
 
 @loop
@@ -58,3 +58,26 @@ def root_mean_square_one_gradient(grad, frames, floor):
         slope = match / float32(frames.shape[1]) * factor * factor if not mean <= floor[0] else ZERO
         for i in range(frames.shape[1]):
             grad[t, i] = factor * (grad[t, i] - frames[t, i] * slope)
+
+
+@loop
+def log_sum_groups(wide, narrow, first):
+    """narrow = log of the sum of exp(wide) over the columns first[g] to first[g + 1] of group g."""
+    for t in range(wide.shape[0]):
+        for g in range(narrow.shape[1]):
+            top = wide[t, first[g]]
+            for i in range(first[g] + 1, first[g + 1]):
+                top = wide[t, i] if wide[t, i] > top else top
+            total = ZERO
+            for i in range(first[g], first[g + 1]):
+                total += exp32(wide[t, i] - top)
+            narrow[t, g] = top + np.log(total)
+
+
+@loop
+def log_sum_groups_gradient(grad, value, wide, first):
+    """wide = grad of its group times exp(wide - value of its group)."""
+    for t in range(wide.shape[0]):
+        for g in range(value.shape[1]):
+            for i in range(first[g], first[g + 1]):
+                wide[t, i] = grad[t, g] * exp32(wide[t, i] - value[t, g])

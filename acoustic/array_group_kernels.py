@@ -1,6 +1,8 @@
-"""P-norms over groups of rows and normalisation of columns, in terms of `xp`: see array_kernels.py."""
+"""P-norms and sums over groups of rows, and normalisation of columns, in terms of `xp`: see array_kernels.py."""
 
 from typing import Any
+
+import numpy as np
 
 SQUARE_FLOOR = 2.0**-66  # Kaldi's floor of the mean square
 
@@ -36,6 +38,27 @@ class ArrayGroupKernels:
         slope = (grad * x).mean(axis=0, keepdims=True) * r * r * follows
         self.xp.subtract(grad, x * slope, out=out)
         self.xp.multiply(out, r, out=out)
+
+    def log_sum_groups(self, x: Any, first: Any, out: Any) -> None:
+        """out (groups, cols) = log of the sum of exp(x) over the rows first[g] to first[g + 1] of each group.
+
+        first (groups + 1,) int64, on the host, rising.
+        """
+        xp, sizes = self.xp, first[1:] - first[:-1]
+        top = x[first[:-1]]  # by the k-th rows of all groups that have one, for k = 1, 2, ...
+        for k in range(1, int(sizes.max())):
+            groups = (sizes > k).nonzero()[0]
+            top[groups] = xp.maximum(top[groups], x[first[groups] + k])
+        total = xp.exp(x[first[:-1]] - top)
+        for k in range(1, int(sizes.max())):
+            groups = (sizes > k).nonzero()[0]
+            total[groups] += xp.exp(x[first[groups] + k] - top[groups])
+        xp.add(top, xp.log(total), out=out)
+
+    def log_sum_groups_gradient(self, grad: Any, value: Any, x: Any, first: Any, out: Any) -> None:
+        """out = grad of a row's group times exp(x - value of the group); out may be x."""
+        group = np.repeat(np.arange(len(first) - 1), first[1:] - first[:-1])
+        self.xp.multiply(self.xp.exp(x - value[group]), grad[group], out=out)
 
     def _factor(self, x: Any) -> tuple[Any, Any]:
         """(r, whether it follows the column), both (1, cols)."""

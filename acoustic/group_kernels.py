@@ -1,4 +1,7 @@
-"""Compiled p-norms and normalisation of columns, for float32 on the CPU: what each does says ArrayGroupKernels."""
+"""Compiled p-norms and sums over groups of rows, and normalisation of columns, for float32 on the CPU.
+
+What each does says ArrayGroupKernels.
+"""
 
 from typing import Any
 
@@ -34,6 +37,14 @@ class CompiledGroupKernels(ArrayGroupKernels):
         if out is not grad:
             self.copy(grad, out)
         self._do_groups("root_mean_square_one_gradient", out.T, x.T, FLOOR)
+
+    def log_sum_groups(self, x: Any, first: Any, out: Any) -> None:
+        _group_kernels.log_sum_groups(x.T, out.T, first)
+
+    def log_sum_groups_gradient(self, grad: Any, value: Any, x: Any, first: Any, out: Any) -> None:
+        if out is not x:
+            self.copy(x, out)
+        _group_kernels.log_sum_groups_gradient(grad.T, value.T, out.T, first)
 
     def _do_groups(self, name: str, *arrays: Any) -> None:
         """Call a loop, and write the call down where the thread's calls are."""

@@ -25,6 +25,7 @@ ACTIONS = {
     "export": "export:Export",
     "edit": "edit:Edit",
     "svd": "svd:Svd",
+    "mixup": "mix_up:MixUp",
     "dumpnode": "dumpnode:DumpNode",
     "dumpnodes": "dumpnode:DumpNode",
     "plot": "plot:Plot",

@@ -11,6 +11,7 @@ from acoustic.nodes import sums  # noqa: F401  isort: skip
 from acoustic.nodes import norms  # noqa: F401  isort: skip
 from acoustic.nodes import distances  # noqa: F401  isort: skip
 from acoustic.nodes import groups  # noqa: F401  isort: skip
+from acoustic.nodes import group_sums  # noqa: F401  isort: skip
 from acoustic.nodes import column_norms  # noqa: F401  isort: skip
 from acoustic.nodes import mixtures  # noqa: F401  isort: skip
 from acoustic.nodes import dropout  # noqa: F401  isort: skip

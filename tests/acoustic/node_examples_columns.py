@@ -99,6 +99,15 @@ def maxout(shape, size):
     return Example("Maxout", (shape,), value, frames=(0,), options={"groupSize": size})
 
 
+def log_sum_groups(sizes, cols):
+    def value(x):
+        groups = np.split(x, np.cumsum(sizes)[:-1])
+        return np.array([np.log(np.exp(group).sum(axis=0)) for group in groups])
+
+    options = {"sizes": ":".join(map(str, sizes))}
+    return Example("LogSumGroups", ((sum(sizes), cols),), value, frames=(0,), options=options)
+
+
 def root_mean_square_one(x):
     return np.array([column / np.sqrt(np.mean(column**2)) for column in x.T]).T
 
@@ -149,6 +158,7 @@ EXAMPLES = [
     p_norm((3, 2), 1, 2.0),
     p_norm((4, 3), 2, 1.0),
     *[maxout(shape, size) for shape, size in (((6, 5), 3), ((6, 5), 2), ((4, 1), 4), ((3, 2), 1))],
+    *[log_sum_groups(sizes, cols) for sizes, cols in (((2, 1, 3), 5), ((1, 1), 3), ((4,), 1))],
     *[Example("RMSNormalization", (shape,), root_mean_square_one, frames=(0,)) for shape in ((3, 5), (4, 1), (1, 4))],
     *[layer_normalisation(shape, epsilon) for shape, epsilon in (((4, 5), 1e-5), ((3, 1), 0.1), ((1, 3), 1e-3))],
 ]
@@ -183,5 +193,6 @@ BAD_SHAPES = [
     ("PNorm", ((6, None),), {"groupSize": 2, "p": 0.5}),
     *[("Maxout", ((6, None),), {"groupSize": size}) for size in (4, 0)],
     ("LayerNormalization", ((3, None), (3, 1), (3, 1)), {"epsilon": 0}),
+    *[("LogSumGroups", ((6, None),), {"sizes": sizes}) for sizes in ("2:3", "3:0:3", "3:-1:4", "", "3.0:3")],
 ]
 ANY_SHAPE = {"RMSNormalization"}

@@ -71,6 +71,22 @@ def test_root_mean_square_one(shape, scale, in_place):
         np.testing.assert_allclose(np.sqrt((out.astype(float) ** 2).mean(axis=0)), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("sizes", "cols"), [((1,), 1), ((2, 1, 3), 5), ((7, 1, 1, 40), 9)])
+def test_log_sums_over_groups_and_their_gradient(sizes, cols):
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    x, grad = 20 * draw((sum(sizes), cols)), draw((len(sizes), cols), 1)
+    value, expected = empty(grad.shape), empty(grad.shape, float)
+    COMPILED.log_sum_groups(x, first, value)
+    PLAIN.log_sum_groups(*double(x), first, expected)
+    by_hand = [np.log(np.exp(part).sum(axis=0)) for part in np.split(x.astype(float), first[1:-1])]
+    np.testing.assert_allclose(expected, by_hand, rtol=1e-12)
+    np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
+    wanted, out = empty(x.shape, float), empty(x.shape)
+    PLAIN.log_sum_groups_gradient(*double(grad, expected, x), first, wanted)
+    COMPILED.log_sum_groups_gradient(grad, value, x, first, out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-6)
+
+
 def test_what_is_no_number_stays():
     x = draw((6, 2))
     x[2, 0] = np.nan
@@ -82,6 +98,7 @@ def test_what_is_no_number_stays():
         assert not np.isnan(out[:, 1]).any()
 
 
+THIRDS = np.array([0, 3, 6, 9])
 FLOOR = np.array([SQUARE_FLOOR], np.float32)
 
 
@@ -90,6 +107,8 @@ FLOOR = np.array([SQUARE_FLOOR], np.float32)
     [
         ("group_norms", lambda: [draw((12, 5)).T, empty((4, 5)).T]),
         ("group_norms_gradient", lambda: [draw((4, 5)).T, np.abs(draw((4, 5), 1)).T, draw((12, 5), 2).T]),
+        ("log_sum_groups", lambda: [draw((9, 5)).T, empty((3, 5)).T, np.array([0, 4, 5, 9])]),
+        ("log_sum_groups_gradient", lambda: [*(draw((3, 5), k).T for k in (1, 2)), draw((9, 5)).T, THIRDS]),
         ("root_mean_square_one", lambda: [draw((12, 5)).T, FLOOR]),
         ("root_mean_square_one_gradient", lambda: [draw((12, 5)).T, draw((12, 5), 1).T, FLOOR]),
     ],

@@ -1,0 +1,78 @@
+"""Classes as sums of sub-classes: the counterpart for networks of the components of Gaussian mixtures.
+
+Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
+2015, appendix C.5.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from acoustic.node import VALUE, Node, Option, Run, Shape, register_node
+
+
+@register_node("LogSumGroups")
+class LogSumGroups(Node):
+    """v_g = log of the sum of exp x_i over the rows i of group g; dJ/dx_i = G_g exp(x_i - v_g).
+
+    X (sum of sizes, cols), the rows of a group next to each other; sizes: of the groups, `2:1:3`; V (groups, cols).
+    The softmax of V is the softmax of X summed over each group: the source's sum-group layer, before the softmax.
+    """
+
+    operand_names = ("X",)
+    options = (Option("sizes", str),)
+    backward_reads = ((0, VALUE),)
+
+    @property
+    def sizes(self) -> list[int] | None:
+        """None where the option is no list of sizes above 0."""
+        parts = self.settings["sizes"].split(":")
+        return [int(part) for part in parts] if all(part.isdecimal() and int(part) > 0 for part in parts) else None
+
+    def infer_shape(self, x: Shape) -> Shape:
+        sizes = self.sizes
+        if sizes is None:
+            raise self.shape_error(
+                (x,), f"sizes={shortened(self.settings['sizes'])} to be whole numbers > 0 with colons"
+            )
+        if sum(sizes) != x.rows:
+            raise self.shape_error((x,), f"{sum(sizes)} rows, the sum of sizes={shortened(self.settings['sizes'])}")
+        return Shape(len(sizes), x.cols)
+
+    def forward(self, run: Run, x: Any, *, out: Any) -> None:
+        run.kernels.log_sum_groups(x, first_rows(self.settings["sizes"]), out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
+        first = first_rows(self.settings["sizes"])
+        into.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """d log s = ds / s, s the sum of exp x, ds the sum of exp(x) dx."""
+        first = first_rows(self.settings["sizes"])
+        parts = [slice(a, b) for a, b in pairwise(first)]
+        xp, (x,), (dx,) = run.xp, inputs, tangents
+        rows = [(xp.exp(x[part]) * dx[part]).sum(axis=0) / xp.exp(x[part]).sum(axis=0) for part in parts]
+        return xp.stack(rows)
+
+    def to_onnx(self, graph: Any, *inputs: str) -> str:
+        """The largest of each column is taken out of all its groups: one that lies 80 and more below it is lost."""
+        first = first_rows(self.settings["sizes"])
+        members = np.zeros((int(first[-1]), len(first) - 1), np.float32)
+        members[np.arange(first[-1]), np.repeat(np.arange(len(first) - 1), np.diff(first))] = 1
+        top = graph.add("ReduceMax", *inputs, axes=[1], keepdims=1)
+        total = graph.add("MatMul", graph.add("Exp", graph.add("Sub", *inputs, top)), graph.constant(members))
+        floored = graph.add("Max", total, graph.constant(np.finfo(np.float32).tiny))
+        return graph.add("Add", graph.add("Log", floored), top)
+
+
+@lru_cache(maxsize=8)
+def first_rows(sizes: str) -> np.ndarray:
+    """The first row of every group and, at the end, the number of rows; int64."""
+    return np.concatenate([[0], np.cumsum([int(size) for size in sizes.split(":")])]).astype(np.int64)
+
+
+def shortened(sizes: str) -> str:
+    return sizes if len(sizes) < 40 else f"{sizes[:37]}..."
