@@ -1,0 +1,194 @@
+"""Features of audio that is still coming in, the same as `extract` gives for the whole, frame by frame.
+
+What HTK takes from the whole utterance cannot be known before its end: the mean of _Z is that of the last seconds here
+(RunningMean), the loudest frame of ENORMALISE and noise that depends on the samples (ADDDITHER > 0) are refused.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from features.config import FeatureConfig
+from features.extraction import add_dynamics, check_source_rate, frame_period, make_plan
+from readers.errors import ConfigError, ShapeError
+
+PIECE = 1 << 17  # samples at a time, some seconds: what is needed on the way stays small
+
+
+@dataclass(frozen=True)
+class RunningMean:
+    """What is taken off frame t for _Z: the mean of the `memory` frames up to t, or of the first `start` ones.
+
+    The first `start` frames come out together when they are all there, or at the end; with start = None that is the
+    whole utterance, as HTK does it.  Raises ConfigError for numbers that make no sense.
+    """
+
+    start: int | None = 100
+    memory: int = 600
+
+    def __post_init__(self):
+        if self.start is not None and not 1 <= self.start <= self.memory:
+            raise ConfigError(
+                f"running mean: {self.start} frames at the start, {self.memory} later; expected at least 1, then more"
+            )
+
+
+class FeatureStream:
+    """Features of one long utterance: `push` samples as they come, `finish` once.
+
+    Frames do not depend on how the samples are cut.  delay: frames that the newest one behind the samples lags, for
+    its deltas look ahead.  Raises ConfigError for what needs the whole utterance, and when the options do not fit the
+    sample rate.
+    """
+
+    def __init__(self, config: FeatureConfig, sample_rate: float, mean: RunningMean | None = None):
+        if config.has("E") and config.normalise_energy:
+            raise ConfigError(
+                "ENORMALISE = T: takes the loudest frame of the whole utterance; expected F for a stream "
+                "(and a network that was trained with it)"
+            )
+        if config.dither > 0:
+            raise ConfigError(
+                f"ADDDITHER = {config.dither:g}: noise that depends on all samples; expected 0, or below, for a stream"
+            )
+        check_source_rate(config, sample_rate)
+        self.config, self.sample_rate = config, sample_rate
+        self.period = frame_period(config, sample_rate)
+        self._plan = make_plan(config, float(sample_rate))
+        self._spectrum = self._plan.spectrum
+        self._noise = np.random.default_rng([config.seed]) if config.dither else None
+        self._samples = np.zeros(0, np.float32)  # from the first sample of the next frame on
+        self._dynamics = _Dynamics(config)
+        self._mean = _Mean(config, mean or RunningMean()) if config.has("Z") else None
+        self._num_samples = 0
+
+    @property
+    def delay(self) -> int:
+        return self._dynamics.reach
+
+    def push(self, samples: np.ndarray) -> np.ndarray:
+        """The frames (dim, n), float32 in Fortran order, n >= 0, that these samples complete.
+
+        samples (N,) on the scale of 16-bit integers, any real dtype.  Raises ShapeError unless they are one channel and
+        finite.
+        """
+        samples = np.asarray(samples, np.float32)
+        if samples.ndim != 1:
+            raise ShapeError(f"samples: shape {samples.shape}; expected one channel, shape (N,)")
+        pieces = [self._frames(samples[i : i + PIECE]) for i in range(0, len(samples), PIECE)]
+        return pieces[0] if len(pieces) == 1 else _side_by_side(self.config.dim, pieces)
+
+    def finish(self) -> np.ndarray:
+        """The last frames (dim, n).  Raises ShapeError when there was not even one."""
+        if self._num_samples < len(self._spectrum.window):
+            raise ShapeError(f"{self._num_samples} samples; expected at least {len(self._spectrum.window)}, one window")
+        frames = self._dynamics.finish()
+        if self._mean is None:
+            return frames
+        return _side_by_side(self.config.dim, [self._mean.push(frames), self._mean.finish()])
+
+    def _frames(self, samples: np.ndarray) -> np.ndarray:
+        self._num_samples += len(samples)
+        if self._noise is not None:
+            level = abs(self.config.dither)
+            samples = samples + self._noise.uniform(-level, level, len(samples)).astype(np.float32)
+        samples = np.concatenate([self._samples, samples])
+        num_frames = self._spectrum.num_frames(len(samples))
+        if not num_frames:
+            self._samples = samples
+            return np.zeros((self.config.dim, 0), np.float32, order="F")
+        self._samples = samples[num_frames * self._spectrum.hop :].copy()
+        # Emphasis at a frame's first sample does not look back, so that samples may begin with any frame.
+        static = self._plan.static_block(*self._spectrum.filterbank(samples))
+        if not np.isfinite(static).all():
+            raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
+        frames = self._dynamics.push(static)
+        return frames if self._mean is None else self._mean.push(frames)
+
+
+class _Dynamics:
+    """Deltas of every order: a frame comes out when the frames it looks ahead to are there."""
+
+    def __init__(self, config: FeatureConfig):
+        kind = "_".join(part for part in config.target_kind.split("_") if part != "Z")
+        self.config = replace(config, target_kind=kind)
+        windows = (("D", config.delta_window), ("A", config.acceleration_window), ("T", config.third_window))
+        self.reach = sum(half_width for qualifier, half_width in windows if config.has(qualifier))
+        self.static = np.zeros((config.num_static, 0), np.float32, order="F")
+        self.done = 0  # of the frames kept, so many have come out
+
+    def push(self, static: np.ndarray) -> np.ndarray:
+        self.static = np.concatenate([self.static, static], axis=1)
+        return self._until(self.static.shape[1] - self.reach)
+
+    def finish(self) -> np.ndarray:
+        return self._until(self.static.shape[1])
+
+    def _until(self, stop: int) -> np.ndarray:
+        """What comes of frames done .. stop-1.  At the edges of what is kept frames repeat, as at those of the
+        utterance; elsewhere `reach` frames more on either side make up for it."""
+        if stop <= self.done:
+            return np.zeros((self.config.dim, 0), np.float32, order="F")
+        frames = add_dynamics(np.asfortranarray(self.static), self.config)[:, self.done : stop].copy(order="F")
+        forgotten = max(0, stop - self.reach)
+        self.static, self.done = self.static[:, forgotten:], stop - forgotten
+        return frames
+
+
+class _Mean:
+    """The mean that _Z takes off, of the frames so far."""
+
+    def __init__(self, config: FeatureConfig, options: RunningMean):
+        self.options, self.dim = options, config.dim
+        self.rows = config.num_static - config.has("E")  # the energy keeps its mean
+        self.waiting: list[np.ndarray] = []  # frames before the first mean is known
+        self.num_waiting = 0
+        self.sums: np.ndarray | None = None  # (rows, n) f8: sums of all frames up to the n last ones, exclusive
+
+    def push(self, frames: np.ndarray) -> np.ndarray:
+        """What of the frames (dim, n) is ready, and those before."""
+        if self.sums is not None:
+            return self._running(frames)
+        self.waiting.append(frames)
+        self.num_waiting += frames.shape[1]
+        start = self.options.start
+        return frames[:, :0] if start is None or self.num_waiting < start else self._begin(start)
+
+    def finish(self) -> np.ndarray:
+        if self.sums is None and self.num_waiting:
+            return self._begin(self.num_waiting)
+        return np.zeros((self.dim, 0), np.float32, order="F")
+
+    def _begin(self, start: int) -> np.ndarray:
+        frames = _side_by_side(self.dim, self.waiting)
+        self.waiting = []
+        static = frames[: self.rows]
+        self.sums = np.zeros((self.rows, 1))
+        first = frames[:, :start].copy(order="F")
+        first[: self.rows] -= static[:, :start].mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+        self._remember(static[:, :start])
+        return _side_by_side(self.dim, [first, self._running(frames[:, start:])])
+
+    def _running(self, frames: np.ndarray) -> np.ndarray:
+        frames = frames.copy(order="F")
+        if not frames.shape[1]:
+            return frames
+        before = self._remember(frames[: self.rows])
+        ends = np.arange(before, self.sums.shape[1])
+        begins = np.maximum(ends - self.options.memory, 0)
+        means = (self.sums[:, ends] - self.sums[:, begins]) / (ends - begins)
+        frames[: self.rows] -= means.astype(np.float32)
+        self.sums = self.sums[:, -self.options.memory - 1 :]
+        return frames
+
+    def _remember(self, static: np.ndarray) -> int:
+        """Go on with the sums; how many there were."""
+        before = self.sums.shape[1]
+        more = self.sums[:, -1:] + np.cumsum(static, axis=1, dtype=np.float64)
+        self.sums = np.concatenate([self.sums, more], axis=1)
+        return before
+
+
+def _side_by_side(dim: int, pieces: list[np.ndarray]) -> np.ndarray:
+    """(dim, n) in Fortran order; no pieces, no frames."""
+    return np.asfortranarray(np.concatenate([np.zeros((dim, 0), np.float32), *pieces], axis=1))

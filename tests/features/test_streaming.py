@@ -1,0 +1,122 @@
+"""Features of samples in parts against those of the whole."""
+
+import numpy as np
+import pytest
+
+from features import streaming
+from features.config import FeatureConfig
+from features.extraction import extract, frame_period
+from features.streaming import FeatureStream, RunningMean
+from readers.errors import ConfigError, ShapeError
+from tests.features.test_extraction import speech_like
+
+RATE = 8000
+CASES = {
+    "fbank": {"TARGETKIND": "FBANK", "USEPOWER": "T"},
+    "fbank-deltas": {"TARGETKIND": "FBANK_D_A", "ZMEANSOURCE": "T"},
+    "all-deltas": {"TARGETKIND": "MFCC_0_D_A_T", "DELTAWINDOW": "3", "ACCWINDOW": "1", "THIRDWINDOW": "4"},
+    "simple-differences": {"TARGETKIND": "MFCC_D", "SIMPLEDIFFS": "T"},
+    "energy": {"TARGETKIND": "MFCC_E_D_A", "ENORMALISE": "F"},
+    "energy-dropped": {"TARGETKIND": "MFCC_E_N_D_A", "ENORMALISE": "F", "RAWENERGY": "F"},
+    "plp": {"TARGETKIND": "PLP_0_D"},
+    "same-noise": {"TARGETKIND": "FBANK_D", "ADDDITHER": "-3"},
+}
+
+
+def in_parts(stream, samples, rng, largest=700):
+    """All frames of a stream, and how many samples each part had been given by when it came."""
+    parts, begin = [], 0
+    while begin < len(samples):
+        end = begin + int(rng.integers(0, largest))
+        parts.append((stream.push(samples[begin:end]), min(end, len(samples))))
+        begin = end
+    parts.append((stream.finish(), len(samples)))
+    return parts
+
+
+def joined(parts):
+    return np.concatenate([frames for frames, _ in parts], axis=1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", CASES)
+def test_frames_are_those_of_the_whole(name, seed, monkeypatch):
+    monkeypatch.setattr(streaming, "PIECE", 2000)
+    rng, config = np.random.default_rng(seed), FeatureConfig.from_hcopy(CASES[name])
+    samples = speech_like(seed, seconds=0.05 + seed * 0.4)
+    stream = FeatureStream(config, RATE)
+    parts = in_parts(stream, samples, rng, [100, 700, 5000, 50000][seed])
+    whole = extract(samples, config, RATE)
+    frames = joined(parts)
+    assert (frames.shape, frames.dtype) == (whole.shape, np.float32)
+    assert all(part.flags.f_contiguous for part, _ in parts)
+    np.testing.assert_allclose(frames, whole, atol=1e-3 * np.abs(whole).max(), rtol=0)
+    np.testing.assert_allclose(frames, whole, atol=2e-5 * max(1, np.abs(whole).max()), rtol=1e-5)
+    assert stream.period == frame_period(config, RATE)
+    window, hop, seen = 256 * RATE // 10000, 100 * RATE // 10000, 0
+    for part, given in parts[:-1]:  # no frame is later than its deltas need
+        seen += part.shape[1]
+        assert seen == max(0, (given - window) // hop + 1 - stream.delay)
+
+
+def test_delay_is_the_reach_of_the_deltas():
+    delays = {name: FeatureStream(FeatureConfig.from_hcopy(case), RATE).delay for name, case in CASES.items()}
+    assert delays["fbank"] == 0
+    assert delays["fbank-deltas"] == 4
+    assert delays["all-deltas"] == 8
+    assert delays["simple-differences"] == 2
+
+
+@pytest.mark.parametrize("kind", ["FBANK_Z", "MFCC_0_E_D_Z", "MFCC_E_N_D_Z"])
+def test_mean_of_a_whole_utterance_is_that_of_htk(kind):
+    config = FeatureConfig(target_kind=kind, normalise_energy=False)
+    samples = speech_like(1)
+    whole = extract(samples, config, RATE)
+    for mean in (RunningMean(start=None), RunningMean(start=whole.shape[1]), RunningMean(start=500)):
+        frames = joined(in_parts(FeatureStream(config, RATE, mean), samples, np.random.default_rng(0)))
+        np.testing.assert_allclose(frames, whole, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_running_mean_is_that_of_the_last_frames(seed):
+    start, memory = 20, 30
+    samples = speech_like(seed, seconds=1.0)
+    plain = extract(samples, FeatureConfig(target_kind="MFCC_E_D", normalise_energy=False), RATE).astype(float)
+    stream = FeatureStream(
+        FeatureConfig(target_kind="MFCC_E_D_Z", normalise_energy=False), RATE, RunningMean(start, memory)
+    )
+    frames = joined(in_parts(stream, samples, np.random.default_rng(seed)))
+    for t in range(plain.shape[1]):
+        last = max(t, start - 1)
+        plain_mean = plain[:12, max(0, last + 1 - memory) : last + 1].mean(axis=1)
+        np.testing.assert_allclose(frames[:12, t], plain[:12, t] - plain_mean, atol=1e-4)
+        np.testing.assert_allclose(frames[12:, t], plain[12:, t], atol=1e-4)
+
+
+def test_nothing_is_remembered_for_ever():
+    stream = FeatureStream(FeatureConfig(target_kind="FBANK_Z_D_A"), RATE, RunningMean(20, 30))
+    for seed in range(20):
+        stream.push(speech_like(seed))
+    assert stream._dynamics.static.shape[1] <= 2 * stream.delay
+    assert stream._mean.sums.shape[1] <= 31
+    assert len(stream._samples) < 400
+    assert stream._mean.waiting == []
+
+
+def test_faults_are_named():
+    with pytest.raises(ConfigError, match="ENORMALISE = T: takes the loudest frame of the whole utterance; expected F"):
+        FeatureStream(FeatureConfig(target_kind="MFCC_E"), RATE)
+    with pytest.raises(ConfigError, match="ADDDITHER = 1: noise that depends on all samples; expected 0, or below, for"):
+        FeatureStream(FeatureConfig(dither=1.0), RATE)
+    with pytest.raises(ConfigError, match="sample rate 8000 Hz; expected 16000 Hz, as SOURCERATE = 625"):
+        FeatureStream(FeatureConfig(source_rate=625), RATE)
+    with pytest.raises(ConfigError, match="running mean: 50 frames at the start, 40 later"):
+        RunningMean(50, 40)
+    stream = FeatureStream(FeatureConfig(), RATE)
+    with pytest.raises(ShapeError, match=r"samples: shape \(3, 2\); expected one channel"):
+        stream.push(np.zeros((3, 2)))
+    stream.push(np.zeros(100))
+    with pytest.raises(ShapeError, match="100 samples; expected at least 204, one window"):
+        stream.finish()
+    with pytest.raises(ShapeError, match="samples: not all are finite numbers"):
+        FeatureStream(FeatureConfig(target_kind="FBANK"), RATE).push(np.full(1000, np.nan))
