@@ -20,6 +20,8 @@ FULL_SCALE = 32768.0
 # Files by their first four bytes; the HTK waveform has no such mark.
 SNDFILE_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"FORM", b".snd", b"OggS", b"caff")
 SPHERE_MAGIC = b"NIST"
+# Codings of at most 16 bits come out exactly as 16-bit integers; wider ones would be cut off there.
+NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
 def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.ndarray, int]:
@@ -38,7 +40,7 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
         samples, rate = _read_sphere(path)
     elif magic in SNDFILE_MAGIC:
         if magic == b"RIFF":
-            _check_riff(path)
+            check_riff(path)
         samples, rate = _read_sndfile(path)
     else:
         samples, rate = _read_htk_waveform(path)
@@ -66,8 +68,7 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
 
     try:
         with soundfile.SoundFile(os.fspath(path)) as file:
-            # Codings of at most 16 bits come out exactly as 16-bit integers; wider ones would be cut off there.
-            narrow = file.subtype in ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
+            narrow = file.subtype in NARROW_CODINGS
             samples = file.read(dtype="int16" if narrow else "float32", always_2d=True)
             num_frames, rate = file.frames, file.samplerate
     except (soundfile.LibsndfileError, RuntimeError) as fault:
@@ -78,7 +79,7 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
     return (samples if narrow else samples * np.float32(FULL_SCALE)), rate
 
 
-def _check_riff(path) -> None:
+def check_riff(path) -> None:
     """Raise FormatError for a WAV file whose data chunk is longer than the file; libsndfile would not mind."""
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:
