@@ -18,6 +18,7 @@ RECIPES = {
     "simple2d": "the demo of the CNTK book, 1.2: two classes of points in the plane",
     "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
     "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
+    "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (7.2, 7.3), on a generated text or one of yours",
     "reversal": "strings of digits reversed by an encoder and a decoder; with --data, other pairs of sequences",
     "understanding": "slots of flight queries, tagged by an LSTM; without --data on queries from a grammar",

@@ -1,0 +1,220 @@
+"""A large-vocabulary task without a corpus, for the decoder: 60,000 words, a trigram, cross-word triphones, simulated
+speech.
+
+worked example:
+  argonaut recipe stress --size 60k --out exp/stress
+makes dictionary, text, language model, HMM set, graph and speech, decodes and ends with the word error rate:
+  frames 50.0% wrong; WER 10.1%
+The speech is drawn from true state sequences with as much noise as makes the part --errors of the frames score best
+elsewhere.
+  argonaut recipe stress --dict cmudict-0.7b --text novel.txt --out exp/novel
+takes pronunciations from a CMUdict and sentences from a text, one a line; made-up words fill the dictionary up.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.errors import ConfigError, FormatError
+from readers.files import atomic_write
+from recipes.stages import Stage, command, run_stages
+
+SEARCH = {"acweight": 0.1, "beam": 18.0, "word_end_beam_frac": 0.8, "sil_cost": 0.0}  # max_tokens as it comes
+HELD_OUT = 20  # of so many sentences of a user's text one is kept for testing
+
+
+@dataclass(frozen=True)
+class Size:
+    """words of the dictionary; tokens: words of the text; utterances to decode."""
+
+    words: int
+    tokens: int
+    utterances: int
+
+
+SIZES = {
+    "tiny": Size(300, 5_000, 4),
+    "5k": Size(5_000, 600_000, 60),
+    "20k": Size(20_000, 1_500_000, 60),
+    "60k": Size(60_000, 3_000_000, 60),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", choices=tuple(SIZES), default="60k", help="of dictionary and text (default 60k)")
+    parser.add_argument("--dict", dest="known", type=Path, metavar="FILE", help="a CMUdict: pronunciations, and words")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="a text, a sentence a line")
+    parser.add_argument(
+        "--errors", type=float, default=0.5, metavar="PART", help="of the frames score best elsewhere (default 0.5)"
+    )
+    parser.add_argument("--utterances", type=int, metavar="N", help="to decode (default 60)")
+    parser.add_argument("--short-pause", action="store_true", help="with a model sp, tied to the middle of silence")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not 0 <= arguments.errors < 0.98:
+        raise ConfigError(f"command line: --errors {arguments.errors:g}; expected 0 to 0.98")
+    if arguments.utterances is not None and arguments.utterances < 1:
+        raise ConfigError(f"command line: --utterances {arguments.utterances}; expected at least 1")
+    recipe = Recipe(arguments)
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
+class Recipe:
+    """The stages and where each of them reads and writes; everything lies below `out`."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.out: Path = arguments.out
+        self.known: Path | None = arguments.known
+        self.source: Path | None = arguments.text or arguments.data
+        self.size_name, self.size, self.seed = arguments.size, SIZES[arguments.size], arguments.seed
+        self.errors, self.short_pause = arguments.errors, arguments.short_pause
+        self.num_utterances = arguments.utterances or self.size.utterances
+        self.workers = arguments.workers
+        self.donor, self.graph, self.speech = self.out / "donor", self.out / "graph", self.out / "speech"
+        self.dictionary, self.lm = self.out / "words.dict", self.out / "words.arpa"
+        self.model, self.hypotheses = self.out / "am.dnn", self.out / "decode" / "test.mlf"
+        self.figures = self.out / "figures.json"
+        if self.known is not None or self.source is not None:
+            self.user_words()  # a fault of the user's files is told before anything is written
+
+    def settings(self) -> dict:
+        given = {"dict": str(self.known or ""), "text": str(self.source or "")}
+        return given | {"size": self.size_name, "seed": self.seed}
+
+    def stages(self) -> list[Stage]:
+        sounds = {"errors": self.errors, "utterances": self.num_utterances}
+        return [
+            Stage("words", f"a dictionary of {self.size.words} words, and sentences of them", self.write_words, ()),
+            Stage("lm", "a trigram of the text", self.estimate, ("words",)),
+            Stage(
+                "donor", "a tied-state HMM set in HTK's files", self.write_donor, (), {"short_pause": self.short_pause}
+            ),
+            Stage("graph", "the graph of cross-word triphones", self.build, ("words", "lm", "donor")),
+            Stage("speech", "frames around true states, and the network that scores them", self.speak,
+                  ("words", "donor", "graph"), sounds),
+            Stage("decode", "with the trigram", self.decode, ("lm", "graph", "speech")),
+            Stage("score", "word errors", self.score, ("decode", "speech")),
+        ]  # fmt: skip
+
+    def user_words(self) -> tuple[list[list[str]], dict]:
+        """(sentences of the user's text, pronunciations of the user's dictionary)."""
+        from recipes.stress.texts import read_sentences
+        from recipes.stress.words import read_known
+
+        known = read_known(self.known) if self.known else {}
+        sentences = read_sentences(self.source) if self.source else []
+        if self.source and len(sentences) < HELD_OUT:
+            raise FormatError(f"{self.source}: {len(sentences)} sentences; expected at least {HELD_OUT}, one a line")
+        return sentences, known
+
+    def write_words(self) -> None:
+        import numpy as np
+
+        from recipes.stress import words as dictionaries
+        from recipes.stress.sentences import Language, as_text
+
+        sentences, known = self.user_words()
+        count, rng = self.size.words, np.random.default_rng([self.seed, 0])
+        words = dictionaries.rank_words(sentences)[:count]
+        words += [word for word in known if word not in set(words)][: count - len(words)]
+        words += dictionaries.make_words(count - len(words), rng, taken=words)
+        dictionaries.write_words(self.dictionary, words, self.seed, known)
+        if sentences:
+            inside = set(words)
+            sentences = [sentence for sentence in sentences if inside.issuperset(sentence)]
+            test, train = sentences[::HELD_OUT], [s for i, s in enumerate(sentences) if i % HELD_OUT]
+        else:
+            language = Language(count, self.seed)
+            texts = ((self.size.tokens, 2), (100 * self.num_utterances, 3))
+            train, test = (
+                as_text(language.sentences(tokens, np.random.default_rng([self.seed, number])), words)
+                for tokens, number in texts
+            )
+        for name, lines in (("train", train), ("test", test)):
+            with atomic_write(self.out / "text" / f"{name}.txt", "w") as file:
+                file.writelines(" ".join(line) + "\n" for line in lines)
+        with atomic_write(self.out / "words.list", "w") as file:
+            file.writelines(f"{word}\n" for word in words)
+
+    def estimate(self) -> int:
+        return command(
+            "lm", "estimate", "--text", self.out / "text" / "train.txt", "--order", 3, "--method", "kn",
+            "--vocabulary", self.out / "words.list", "-o", self.lm,
+        )  # fmt: skip
+
+    def write_donor(self) -> None:
+        import numpy as np
+
+        from recipes.stress.donor import write_donor
+
+        write_donor(self.donor, np.random.default_rng([self.seed, 4]), self.short_pause)
+
+    def build(self) -> int:
+        from recipes.stress.speech import PAUSES
+
+        donor = ("--mmf", self.donor / "mmf", "--hmm-list", self.donor / "list", "--trees", self.donor / "trees")
+        return command(
+            "graph", *donor, "--hmms", self.out / "hmms", "--dict", self.dictionary, "--lm", self.lm,
+            "--sil-prob", PAUSES, "--state-list", self.donor / "senones.list", "--out", self.graph,
+        )  # fmt: skip
+
+    def speak(self) -> None:
+        import numpy as np
+
+        from decoder.graph.phone_models import PhoneModels
+        from readers.dictionary import read_dictionary
+        from readers.frame_labels import read_state_list
+        from recipes.stress import speech
+        from recipes.stress.texts import read_sentences
+
+        outputs = read_state_list(self.donor / "senones.list")
+        speaker = speech.Speaker(read_dictionary(self.dictionary), PhoneModels.load(self.out / "hmms"), outputs)
+        rng = np.random.default_rng([self.seed, 5])
+        sentences = read_sentences(self.out / "text" / "test.txt")[: self.num_utterances]
+        said = [speaker.say(f"test{number:04}", words, rng) for number, words in enumerate(sentences, 1)]
+        points = speech.make_points(np.random.default_rng([self.seed, 6]))
+        noise = [speech.draw_noise(len(utterance.senones), rng) for utterance in said]
+        true = np.concatenate([utterance.senones for utterance in said])
+        amount = speech.amount_for(self.errors, points, true, np.concatenate(noise))
+        speech.write_model(self.model, points, amount)
+        frames = (points[:, u.senones] + amount * drawn.T for u, drawn in zip(said, noise))
+        speech.write_speech(self.speech, said, outputs, frames)
+
+    def decode(self) -> int:
+        from recipes.decoding import search_flags
+
+        threads = () if self.workers is None else ("--threads", self.workers)
+        return command(
+            "argon", "-graph", self.graph / "graph.dg", "-lm", self.lm, "-am", self.model,
+            "-cntkmap", self.graph / "cntkmap", "-dnn_window_size", 1, "-infiles", self.speech / "test.scp",
+            *search_flags(SEARCH), "--partial", *threads, "-outmlf", self.hypotheses,
+        )  # fmt: skip
+
+    def score(self) -> int:
+        from decoder.language_model import perplexity
+        from decoder.lm_image import open_language_model
+        from decoder.scoring import score
+        from readers.frame_labels import read_state_list
+        from recipes.cli.score import read_words
+        from recipes.stress.speech import frame_errors
+
+        references = read_words(self.speech / "words.mlf")
+        status = command("score", self.speech / "words.mlf", self.hypotheses)
+        outputs = read_state_list(self.donor / "senones.list")
+        figures = {
+            "frame_errors": frame_errors(self.model, self.speech, outputs),
+            "perplexity": perplexity(open_language_model(self.lm), references.values()).perplexity,
+            "word_error_rate": score(references, read_words(self.hypotheses)).total.word_error_rate,
+        }
+        with atomic_write(self.figures, "w") as file:
+            json.dump(figures, file, indent=1)
+        return status
+
+    def closing(self) -> None:
+        figures = json.loads(self.figures.read_text(encoding="utf-8"))
+        print(
+            f"frames {figures['frame_errors']:.1%} wrong; perplexity {figures['perplexity']:.0f}; "
+            f"WER {figures['word_error_rate']:.1f}%"
+        )

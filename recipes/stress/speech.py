@@ -1,0 +1,197 @@
+"""Simulated speech: true state sequences of sentences, frames drawn around each, and the network that scores them.
+
+A senone has a point in space, made of what its phone's kind, phone, place and neighbours add to it; a frame is the
+point of its true senone and noise.  Noise of one frame follows that of the frame before (COLOUR), and there is more of
+it in some stretches than in others (UNEVEN, STRETCH), as with real models: whole phones and words are misheard, and
+likelihoods are too sure of themselves.  The model knows the points and the noise on average, no more: a linear layer
+gives the log-likelihood of every senone.
+
+The error level is the part of the frames in which another senone is likelier than the true one.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.model_file import save_model
+from acoustic.network import Network
+from acoustic.scorer import AcousticScorer
+from decoder.graph.phone_models import PhoneModels
+from readers.dictionary import Pronunciation
+from readers.frame_labels import TICKS_PER_FRAME
+from readers.htk import parse_kind, read_htk, write_htk
+from readers.mlf import Label, read_mlf, write_mlf
+from readers.scp import ScpEntry, read_scp, write_scp
+from recipes.stress.donor import NUM_CLASSES, PHONES, SILENCE, SILENT_STATES, Senone, senones
+
+DIMENSION = 32
+COLOUR = 0.95  # correlation of a frame's noise with the last frame's
+UNEVEN, STRETCH = 0.4, 0.98  # standard deviation of the noise's ln amount, and its correlation from frame to frame
+PAUSES = 0.15  # of the places between two words are silence
+KINDS = (15, 21, 25, 29)  # vowels, stops and affricates, ...: ends of runs of the phones in KIND_ORDER
+KIND_ORDER = (
+    "aa ae ah ao aw ay eh er ey ih iy ow oy uh uw b d g k p t ch jh m n ng l r w y dh f hh s sh th v z zh"
+).split()
+# Standard deviations of what makes up a point, and of what its neighbours add by the place in the phone.
+OF_KIND, OF_PHONE, OF_PLACE, OF_SILENCE = 0.5, 0.3, 0.5, 1.2
+OF_LEFT, OF_RIGHT = {2: 0.7, 3: 0.35, 4: 0.23}, {2: 0.23, 3: 0.35, 4: 0.7}
+SAMPLE = 3000  # frames by which the amount of noise for an error level is found
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """words; phones: (name, frames); senones: number of the true one in each frame."""
+
+    name: str
+    words: list[str]
+    phones: list[tuple[str, int]]
+    senones: np.ndarray
+
+
+def make_points(rng: np.random.Generator) -> np.ndarray:
+    """(DIMENSION, senones) in the order of the network's outputs: the leaves, then silence."""
+
+    def directions(count: int) -> np.ndarray:
+        return rng.standard_normal((count, DIMENSION))
+
+    kind_of = {phone: int(np.searchsorted(KINDS, i, side="right")) for i, phone in enumerate(KIND_ORDER)}
+    kinds, phones = directions(len(KINDS) + 1), dict(zip(PHONES, directions(len(PHONES))))
+    places = {(phone, state): direction for phone in PHONES for state, direction in zip((2, 3, 4), directions(3))}
+    left, right = directions(NUM_CLASSES), directions(NUM_CLASSES)
+
+    def point(senone: Senone) -> np.ndarray:
+        phone, state = senone.phone, senone.state
+        own = OF_KIND * kinds[kind_of[phone]] + OF_PHONE * phones[phone] + OF_PLACE * places[phone, state]
+        return own + OF_LEFT[state] * left[senone.left] + OF_RIGHT[state] * right[senone.right]
+
+    silence = OF_SILENCE * directions(1) + 0.3 * directions(len(SILENT_STATES))
+    return np.column_stack([*map(point, senones()), *silence])
+
+
+class Speaker:
+    """Says sentences: pronunciations by their probabilities, silence at both ends and at times between words."""
+
+    def __init__(self, dictionary: Sequence[Pronunciation], models: PhoneModels, outputs: Sequence[str]):
+        self._models, self._number = models, {name: i for i, name in enumerate(outputs)}
+        self._ways: dict[str, list[Pronunciation]] = {}
+        for entry in dictionary:
+            self._ways.setdefault(entry.word, []).append(entry)
+        self._stay = {state: np.exp(ln_self) for state, (ln_self, _) in models.transitions.items()}
+
+    def say(self, name: str, words: Sequence[str], rng: np.random.Generator) -> Utterance:
+        phones = [SILENCE]
+        for number, word in enumerate(words):
+            if number and rng.random() < PAUSES:
+                phones.append(SILENCE)
+            ways = self._ways[word]
+            weights = np.array([way.probability or 1.0 for way in ways])
+            phones += ways[rng.choice(len(ways), p=weights / weights.sum())].phones
+        phones.append(SILENCE)
+        states, lengths = [], []
+        for left, phone, right in zip([SILENCE, *phones], phones, [*phones[1:], SILENCE]):
+            model = phone if phone == SILENCE else f"{left}-{phone}+{right}"
+            states.append([self._number[state] for state in self._models.states[model]])
+            lengths.append([rng.geometric(1 - self._stay[state]) for state in self._models.states[model]])
+        true = np.repeat(np.concatenate(states), np.concatenate(lengths))
+        return Utterance(name, list(words), list(zip(phones, map(sum, lengths))), true)
+
+
+def draw_noise(num_frames: int, rng: np.random.Generator) -> np.ndarray:
+    """(num_frames, DIMENSION): noise of one utterance, its amount 1 on average of the logarithm."""
+    direction = _coloured(rng.standard_normal((num_frames, DIMENSION)), COLOUR)
+    return direction * np.exp(UNEVEN * _coloured(rng.standard_normal((num_frames, 1)), STRETCH))
+
+
+def _coloured(fresh: np.ndarray, correlation: float) -> np.ndarray:
+    """Normal variables (T, n) of which each row is correlated with the one before; the array given is used up."""
+    fresh[1:] *= np.sqrt(1 - correlation**2)
+    for last, row in itertools.pairwise(fresh):
+        row += correlation * last
+    return fresh
+
+
+def amount_for(error_level: float, points: np.ndarray, true: np.ndarray, noise: np.ndarray) -> float:
+    """What noise is to be multiplied by for that part of the frames to score best elsewhere.
+
+    true (T,): senones; noise (T, DIMENSION).  SAMPLE frames, evenly taken, stand for all.
+    """
+    chosen = np.linspace(0, len(true) - 1, min(SAMPLE, len(true))).astype(int)
+    true, noise = true[chosen], noise[chosen].T
+    weights, bias = linear_layer(points, 1.0)  # which score is best does not depend on what it is divided by
+    clean, noisy = (weights @ points + bias).astype(np.float32)[:, true], (weights @ noise).astype(np.float32)
+    low, high = 0.0, 20.0
+    while high - low > 2e-3:
+        amount = (low + high) / 2
+        best = (clean + np.float32(amount) * noisy).argmax(axis=0)
+        low, high = (low, amount) if np.mean(best != true) > error_level else (amount, high)
+    return high
+
+
+def linear_layer(points: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """W (senones, DIMENSION), b (senones, 1): W x + b is ln p(x | senone) but for what all senones share."""
+    variance = noise**2
+    return points.T / variance, -(points**2).sum(axis=0)[:, None] / (2 * variance)
+
+
+def write_model(path: Path, points: np.ndarray, noise: float) -> None:
+    """A network with the output ScaledLogLikelihood: log posteriors where all senones are equally likely."""
+    weights, bias = linear_layer(points, noise)
+    network = Network()
+    features = network.add("InputValue", "features", rows=DIMENSION)
+    w = network.add("LearnableParameter", "W", rows=weights.shape[0], cols=DIMENSION)
+    b = network.add("LearnableParameter", "b", rows=weights.shape[0], cols=1)
+    network.set_value(w, np.asfortranarray(weights, np.float32))
+    network.set_value(b, np.asfortranarray(bias, np.float32))
+    scores = network.add("Plus", "scores", network.add("Times", "products", w, features), b)
+    network.add("LogSoftmax", "ScaledLogLikelihood", scores)
+    network.outputs = ["ScaledLogLikelihood"]
+    network.features = ["features"]
+    save_model(network, path)
+
+
+def write_speech(
+    out: Path, utterances: Sequence[Utterance], outputs: Sequence[str], frames: Iterable[np.ndarray]
+) -> None:
+    """out/features/*.htk, test.scp, words.mlf and states.mlf, the true states with phones.
+
+    frames: of each utterance, (DIMENSION, T) float32.
+    """
+    entries = []
+    for utterance, matrix in zip(utterances, frames):
+        path = out / "features" / f"{utterance.name}.htk"
+        write_htk(path, matrix, parse_kind("USER"))
+        entries.append(ScpEntry(utterance.name, str(path), 0, matrix.shape[1] - 1))
+    write_mlf(out / "words.mlf", [_words(utterance) for utterance in utterances])
+    write_mlf(out / "states.mlf", [_states(utterance, outputs) for utterance in utterances])
+    write_scp(out / "test.scp", entries)
+
+
+def _words(utterance: Utterance) -> tuple[str, list[Label]]:
+    return f"*/{utterance.name}.lab", [Label(None, None, word) for word in utterance.words]
+
+
+def _states(utterance: Utterance, outputs: Sequence[str]) -> tuple[str, list[Label]]:
+    true = utterance.senones
+    begins = np.flatnonzero(np.diff(true, prepend=-1))
+    phone_at = dict(zip(np.cumsum([0, *(frames for _, frames in utterance.phones)]).tolist(), utterance.phones))
+    labels = []
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(true)]):
+        aux = ((phone_at[begin][0], None),) if begin in phone_at else ()
+        labels.append(Label(begin * TICKS_PER_FRAME, end * TICKS_PER_FRAME, outputs[true[begin]], None, aux))
+    return f"*/{utterance.name}.lab", labels
+
+
+def frame_errors(model: Path, speech: Path, outputs: Sequence[str]) -> float:
+    """The part of write_speech's frames in which the model scores another senone best than the true one."""
+    scorer, true = AcousticScorer(model, window=1), read_mlf(speech / "states.mlf")
+    wrong = total = 0
+    places = {name: number for number, name in enumerate(outputs)}
+    for entry in read_scp(speech / "test.scp"):
+        best = scorer.score(read_htk(entry.path).frames).argmax(axis=0)
+        states = [(places[label.name], (label.end - label.start) // TICKS_PER_FRAME) for label in true[entry.key]]
+        wrong += int(np.sum(best != np.repeat(*np.array(states).T)))
+        total += len(best)
+    return wrong / total
