@@ -206,7 +206,7 @@ class Recipe:
             lost |= command(
                 "graph", "--state-list", self.out / "labels" / "states.list",
                 "--transitions", self.out / "labels" / "transitions", "--dict", self.data / DICTIONARY,
-                "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.out / "graph" / name,
+                "--sil-topology", "any-order", "--lm", self.lm_file(name), "--out", self.graph_folder(name),
             )  # fmt: skip
         return lost
 
@@ -229,7 +229,7 @@ class Recipe:
         for name, label in LMS.items():
             # The development speakers' own sentences are not in the model that they choose the options with.
             tuned = "tune-trained" if name == "trained" else name
-            decoder = open_decoder(self.out / "graph" / tuned, self.lm_file(tuned))
+            decoder = open_decoder(self.graph_folder(tuned), self.lm_file(tuned))
             chosen, score = choose_options(decoder, development, GRID, self.tuned_file(name), self.workers)
             shown = ", ".join(f"{option} {value:g}" for option, value in chosen.items())
             print(f"dev WER {score.word_error_rate:.1f}% ({score.num_words} words, {label}): {shown}", flush=True)
@@ -241,9 +241,9 @@ class Recipe:
         lost = 0
         for name in LMS:
             lost |= command(
-                "argon", "-graph", self.out / "graph" / name / "graph.dg", "-lm", self.lm_file(name),
+                "argon", "-graph", self.graph_folder(name) / "graph.dg", "-lm", self.lm_file(name),
                 "-am", self.model, "-dnn_window_size", self.acoustic.window,
-                "-cntkmap", self.out / "graph" / name / "cntkmap",
+                "-cntkmap", self.graph_folder(name) / "cntkmap",
                 "-infiles", self.out / "lists" / "test.scp", *search_flags(read_choice(self.tuned_file(name))),
                 "-outmlf", self.hypotheses(name),
                 "-lattice-prefix", self.home / "decode" / name / "lattices" / "test",
@@ -260,16 +260,20 @@ class Recipe:
         return lost
 
     def closing(self) -> None:
-        from decoder.scoring import score
-        from recipes.cli.score import read_words
-
         print("pictures:", f"{self.model}.png", *(self.picture(name) for name in LMS))
         for name, label in LMS.items():
-            total = score(read_words(self.references), read_words(self.hypotheses(name))).total
+            total = self.total(name)
             print(
                 f"WER {total.word_error_rate:.1f}% "
                 f"(test, {total.num_sentences} utterances, {total.num_words} words, {label})"
             )
+
+    def total(self, name: str):
+        """Word errors on the test set with one of the language models."""
+        from decoder.scoring import score
+        from recipes.cli.score import read_words
+
+        return score(read_words(self.references), read_words(self.hypotheses(name))).total
 
     @property
     def references(self) -> Path:
@@ -289,6 +293,9 @@ class Recipe:
         from recipes.an4.corpus import FLAT_LM
 
         return self.data / FLAT_LM if name == "flat" else self.out / "lm" / f"{name}.arpa"
+
+    def graph_folder(self, name: str) -> Path:
+        return self.out / "graph" / name
 
     def tuned_file(self, name: str) -> Path:
         return self.home / "tune" / f"{name}.json"

@@ -17,6 +17,7 @@ from readers.files import require_writable
 RECIPES = {
     "simple2d": "the demo of the CNTK book, 1.2: two classes of points in the plane",
     "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
+    "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with single phones",
     "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
     "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (7.2, 7.3), on a generated text or one of yours",

@@ -1,0 +1,77 @@
+"""The lvcsr recipe on a toy corpus of tones: triphones tied, trained, decoded, aligned, trained again."""
+
+import pytest
+
+from readers.config import load_config
+from readers.frame_labels import read_state_list
+from readers.htk_edit_script import read_edit_script
+from readers.htk_mmf import read_mmf
+from readers.mlf import read_mlf
+from recipes.an4.run import CONFIG as AN4_CONFIG
+from recipes.cli.main import main
+from recipes.lvcsr.run import CONFIG, QUESTIONS
+from recipes.tuning import Grid
+from tests.recipes.small_system import STATES
+from tests.recipes.toy_an4 import make_corpus
+
+
+def test_network_is_that_of_an4_but_for_its_outputs():
+    settings = ["ExpDir=exp", "NumSenones=7"]
+    ours = load_config([f"configFile={CONFIG / 'tied.cntk'}", *settings]).block("LVCSR_Train")
+    an4 = load_config([f"configFile={AN4_CONFIG / 'an4.cntk'}", *settings]).block("AN4_Train")
+    assert ours.block("SimpleNetworkBuilder").text("layerSizes") == "1680:768*4:7"
+    for name in ("learningRatesPerMB", "minibatchSize", "maxEpochs", "dropoutRate", "epochSize"):
+        assert ours.block("SGD").text(name) == an4.block("SGD").text(name)
+    for reader in ("reader", "cvReader"):
+        features = [block.block(reader).block("features").text("scpFile") for block in (ours, an4)]
+        assert features[0] == features[1]
+
+
+def test_questions_come_in_pairs_of_left_and_right():
+    questions = read_edit_script(QUESTIONS).questions
+    left = [name for name in questions if name.startswith("L_")]
+    assert 2 * len(left) == len(questions)
+    for name in left:
+        mirrored = {f"*+{pattern.removesuffix('-*')}" for pattern in questions[name].patterns}
+        assert mirrored == set(questions[f"R_{name[2:]}"].patterns)
+
+
+SGD = "SGD=[maxEpochs=8;epochSize=0;minibatchSize=64;learningRatesPerMB=0.5]"
+SETTINGS = (
+    f"AN4_Train=[SimpleNetworkBuilder=[layerSizes=1680:24:{len(STATES)}];{SGD}]",
+    *(f"AN4_Train=[{reader}=[labels=[labelDim={len(STATES)}]]]" for reader in ("reader", "cvReader")),
+    f"LVCSR_Train=[SimpleNetworkBuilder=[layerSizes=1680:24:$NumSenones$];{SGD}]",
+)
+
+
+@pytest.mark.slow
+def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+    grid = Grid({"acweight": 0.15}, {"acweight": (0.15, 0.2)}, (12.0,), {"word_end_beam_frac": 1.0})
+    monkeypatch.setattr("recipes.an4.grid.GRID", grid)
+    data, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    settings += ["--threshold", "60", "--min-frames", "40", "--workers", "1"]
+    command = ["recipe", "lvcsr", "--data", str(data), "--out", str(out), *settings]
+    assert main(command) == 0
+    shown = capsys.readouterr().out.splitlines()
+    home = out / "lvcsr"
+    senones = read_state_list(home / "tied/hmms/senones.list")
+    assert len(senones) > len(STATES)
+    both = "(flat LM, LM trained on the transcripts)"
+    assert shown[-3:] == [
+        f"WER 0.0%  0.0%  {both}: single phones, {len(STATES)} states",
+        f"WER 0.0%  0.0%  {both}: tied triphones, {len(senones)} states",
+        f"WER 0.0%  0.0%  {both}: retrained on their alignments",
+    ]
+    assert set(read_mmf(home / "tied/hmms/hmmdefs").macros["s"]) == set(senones)
+    within = next(line for line in shown if line.startswith("boundaries within"))
+    assert float(within.split()[7].rstrip("%,")) > 90  # 20 ms
+    aligned = read_mlf(home / "align/states.mlf")
+    assert len(aligned) == len(read_mlf(out / "labels/states.mlf")) == 24
+    assert {label.name for labels in aligned.values() for label in labels} <= set(senones)
+    assert (home / "tied/model/tied.dnn").read_bytes() != (home / "realigned/model/tied.dnn").read_bytes()
+    assert main(command) == 0
+    assert capsys.readouterr().out.count("done before") == 19
+    assert main([*command[:5], str(out), *settings, "--to", "score", "--threshold", "30"]) == 0
+    assert capsys.readouterr().out.count("done before") == 8
