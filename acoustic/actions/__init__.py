@@ -26,6 +26,7 @@ ACTIONS = {
     "edit": "edit:Edit",
     "svd": "svd:Svd",
     "mixup": "mix_up:MixUp",
+    "combine": "combine:Combine",
     "dumpnode": "dumpnode:DumpNode",
     "dumpnodes": "dumpnode:DumpNode",
     "plot": "plot:Plot",

@@ -145,7 +145,7 @@ ACTION_SECTIONS = {
     "3.6": "plot",
     "3.7": "convertDBN",
 }
-OUR_ACTIONS = ("export", "makeExamples", "mixUp")
+OUR_ACTIONS = ("export", "makeExamples", "mixUp", "combine")
 # Modules that read names of a command block for its action.
 ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",), "3.5.11": ("acoustic.pair_builder",)}
 

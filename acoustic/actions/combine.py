@@ -1,0 +1,80 @@
+"""Action combine: the models of the last epochs of a training added up, each layer with weights of its own."""
+
+import re
+from pathlib import Path
+
+from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.model_file import load_model, save_model
+from acoustic.network import Network
+from acoustic.training.combination import combine
+from readers.config import Config
+from readers.errors import ConfigError, ModelError
+from readers.files import require_writable
+from readers.report import RunReport
+
+
+class Combine(Action):
+    """modelPath of a training, outputModelPath, and the block reader with its data.
+
+    numModels (20): how many of the last epochs' models are combined, as many as there are; numSamples (50000): frames,
+    those that come first in the reader's order, that they are combined on; minibatchSize (512); maxEvaluations (50) of
+    the criterion and its gradient on these; criterionNodeName.
+    """
+
+    def __init__(self, config: Config, machine: Machine):
+        super().__init__(config, machine, config.path("modelPath"))
+        self.output_path = config.path("outputModelPath")
+        require_writable(self.output_path)
+        self.num_models = config.int("numModels", 20)
+        self.num_samples = config.int("numSamples", 50000)
+        self.minibatch_size = config.int("minibatchSize", 512)
+        self.max_evaluations = config.int("maxEvaluations", 50)
+        for key, value in (
+            ("numModels", self.num_models),
+            ("numSamples", self.num_samples),
+            ("minibatchSize", self.minibatch_size),
+            ("maxEvaluations", self.max_evaluations),
+        ):
+            if value < 1:
+                raise ConfigError(f"{config.where(key)}: {key} is {value}; expected a number > 0")
+        self.criterion = config.text("criterionNodeName", "")
+        check_reader(config, "reader")
+
+    def makes(self) -> list[Path]:
+        return [self.output_path]
+
+    def run(self, log: Log, progress: Progress) -> RunReport:
+        paths = epoch_models(self.model_path)[-self.num_models :]
+        log(f"combining {', '.join(map(str, paths))}")
+        models = [self._load(path) for path in paths]
+        with self.open_reader("reader", log, progress) as reader:
+            minibatches, frames = [], 0
+            for minibatch in reader.minibatches(epoch=0, minibatch_size=self.minibatch_size, epoch_size=0):
+                minibatches.append(minibatch)
+                frames += minibatch.num_frames
+                progress(min(frames, self.num_samples), self.num_samples, epoch="reading")
+                if frames >= self.num_samples:
+                    break
+            found = combine(models, minibatches, self.criterion, self.max_evaluations, log)
+            for layer, weights in zip(found.layers, found.weights.T):
+                log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
+            save_model(found.network, self.output_path)
+            return losses(reader)
+
+    def _load(self, path: Path) -> Network:
+        return load_model(path, self.machine.precision, self.machine.device)
+
+
+def epoch_models(path: Path) -> list[Path]:
+    """The models of the epochs of a training, in their order, the final one last; not that before the first epoch.
+
+    Raises ModelError where there is none.
+    """
+    pattern = re.compile(rf"{re.escape(path.name)}\.([1-9]\d*)")
+    directory = path.parent
+    found = [pattern.fullmatch(one.name) for one in (directory.iterdir() if directory.is_dir() else [])]
+    numbers = sorted(int(match.group(1)) for match in found if match)
+    paths = [Path(f"{path}.{number}") for number in numbers] + ([path] if path.is_file() else [])
+    if not paths:
+        raise ModelError(f"{path}: no models of epochs; expected {path.name}.1, {path.name}.2, ...")
+    return paths
