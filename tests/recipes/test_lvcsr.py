@@ -27,6 +27,16 @@ def test_network_is_that_of_an4_but_for_its_outputs():
         assert features[0] == features[1]
 
 
+def test_training_on_changes_the_rates_alone():
+    files = (str(CONFIG / "tied.cntk"), str(CONFIG / "again.cntk"))
+    first, again = (load_config([f"configFile={'+'.join(files[:n])}", "ExpDir=exp", "NumSenones=7"]) for n in (1, 2))
+    rates = again.block("LVCSR_Train").block("SGD")
+    assert len(rates.text("learningRatesPerMB").replace("*3", ":x:x").split(":")) == rates.int("maxEpochs") == 8
+    for block, name in (("SGD", "momentumPerMB"), ("SimpleNetworkBuilder", "layerSizes")):
+        texts = [config.block("LVCSR_Train").block(block).text(name) for config in (first, again)]
+        assert texts[0] == texts[1]
+
+
 def test_questions_come_in_pairs_of_left_and_right():
     questions = read_edit_script(QUESTIONS).questions
     left = [name for name in questions if name.startswith("L_")]
@@ -59,10 +69,11 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatc
     senones = read_state_list(home / "tied/hmms/senones.list")
     assert len(senones) > len(STATES)
     both = "(flat LM, LM trained on the transcripts)"
-    assert shown[-3:] == [
+    assert shown[-4:] == [
         f"WER 0.0%  0.0%  {both}: single phones, {len(STATES)} states",
         f"WER 0.0%  0.0%  {both}: tied triphones, {len(senones)} states",
-        f"WER 0.0%  0.0%  {both}: retrained on their alignments",
+        f"WER 0.0%  0.0%  {both}: trained on with the same alignments",
+        f"WER 0.0%  0.0%  {both}: trained on with its own alignments",
     ]
     assert set(read_mmf(home / "tied/hmms/hmmdefs").macros["s"]) == set(senones)
     within = next(line for line in shown if line.startswith("boundaries within"))
@@ -70,8 +81,14 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatc
     aligned = read_mlf(home / "align/states.mlf")
     assert len(aligned) == len(read_mlf(out / "labels/states.mlf")) == 24
     assert {label.name for labels in aligned.values() for label in labels} <= set(senones)
-    assert (home / "tied/model/tied.dnn").read_bytes() != (home / "realigned/model/tied.dnn").read_bytes()
+    tied, continued, realigned = (
+        (home / system / "model/tied.dnn").read_bytes() for system in ("tied", "continued", "realigned")
+    )
+    assert (
+        tied == (home / "continued/model/tied.dnn.0").read_bytes() == (home / "realigned/model/tied.dnn.0").read_bytes()
+    )
+    assert len({tied, continued, realigned}) == 3
     assert main(command) == 0
-    assert capsys.readouterr().out.count("done before") == 19
+    assert capsys.readouterr().out.count("done before") == 23
     assert main([*command[:5], str(out), *settings, "--to", "score", "--threshold", "30"]) == 0
     assert capsys.readouterr().out.count("done before") == 8
