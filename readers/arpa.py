@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from readers.arpa_columns import Columns, read_columns
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.rows import chunks
-from readers.text import is_number, read_lines
+from readers.text import decode_lines, is_number, read_bytes
 
 _COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
 _SECTION = re.compile(r"\\(\d+)-grams:")
+LEAST_SIZE = 1 << 18  # bytes; a smaller file is read before compiled loops are loaded
 MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
 
 
@@ -57,7 +59,23 @@ def read_arpa(path: str | os.PathLike) -> Arpa:
     or of another size than announced, and a malformed line, a word that is no unigram or an n-gram that is there
     twice.
     """
-    lines = read_lines(path)
+    raw = read_bytes(path)
+    if len(raw) >= LEAST_SIZE:
+        found = read_columns(raw, lambda lines: _read_header(lines, path))
+        if found is not None and all(map(_sound, found[1])):
+            return Arpa(found[0], [ArpaOrder(*columns) for columns in found[1]])
+    return _read_line_by_line(decode_lines(raw, path), path)
+
+
+def _sound(columns: Columns) -> bool:
+    """Whether numbers are in range and each n-gram is there once."""
+    words, logprob, backoff = columns
+    in_range = bool(np.all(logprob <= MAX_LOG10_PROBABILITY)) and bool(np.all(backoff < np.inf))
+    return in_range and _first_repeated(words) is None
+
+
+def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
+    """The same with Python's means, which can tell what is wrong and where."""
     counts, index = _read_header(lines, path)
     vocabulary: list[str] = []
     ids: dict[str, int] = {}
@@ -206,16 +224,29 @@ def _blame(rows, numbers, order, ids, path) -> None:
 
 
 def _refuse_repeated(parsed: ArpaOrder, line_numbers: np.ndarray, vocabulary: list[str], path) -> None:
-    words = parsed.words
-    if words.shape[1] == 1 or len(words) < 2:
-        return
-    order = np.lexsort(words.T[::-1])
-    ordered = words[order]
+    pair = _first_repeated(parsed.words)
+    if pair is not None:
+        text = " ".join(vocabulary[word] for word in parsed.words[pair[0]])
+        first, second = sorted(line_numbers[pair].tolist())
+        raise FormatError(f"{path}:{second}: n-gram {text!r} is already at line {first}; expected each once")
+
+
+def _first_repeated(words: np.ndarray) -> np.ndarray | None:
+    """The places of two rows that are alike, of the first such rows in order of words; None where there are none."""
+    order = words.shape[1]
+    if order == 1 or len(words) < 2:
+        return None
+    bits = int(words.max()).bit_length()
+    if bits * order < 64:
+        keys = np.zeros(len(words), np.int64)
+        for k in range(order):
+            keys = (keys << bits) | words[:, k]
+        if np.all(keys[1:] > keys[:-1]) or np.all(np.diff(np.sort(keys))):
+            return None
+    rows = np.lexsort(words.T[::-1])
+    ordered = words[rows]
     same = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1))
-    if same.size:
-        pair = line_numbers[order[same[0] : same[0] + 2]]
-        text = " ".join(vocabulary[word] for word in ordered[same[0]])
-        raise FormatError(f"{path}:{max(pair)}: n-gram {text!r} is already at line {min(pair)}; expected each once")
+    return rows[same[0] : same[0] + 2] if same.size else None
 
 
 def write_arpa(path: str | os.PathLike, arpa: Arpa, digits: int = 7) -> None:

@@ -30,7 +30,11 @@ def read_text(path: str | os.PathLike) -> str:
 
     Raises FormatError with the line of the first byte that is not UTF-8, or 0.
     """
-    raw = read_bytes(path)
+    return decode_text(read_bytes(path), path)
+
+
+def decode_text(raw: bytes, path: str | os.PathLike) -> str:
+    """What `read_text` makes of a file's bytes."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -51,7 +55,12 @@ def read_text(path: str | os.PathLike) -> str:
 
 def read_lines(path: str | os.PathLike) -> list[str]:
     """The lines of a text file without their ends; line i of the file is element i - 1."""
-    lines = read_text(path).split("\n")
+    return decode_lines(read_bytes(path), path)
+
+
+def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
+    """What `read_lines` makes of a file's bytes."""
+    lines = decode_text(raw, path).split("\n")
     if lines and not lines[-1]:
         lines.pop()
     return lines

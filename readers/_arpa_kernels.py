@@ -1,0 +1,158 @@
+"""Lines of n-grams out of the bytes of an ARPA file, compiled.
+
+Blanks are those of str.split within ASCII.  A kernel raises nothing: it stops where a line is not plain, and the caller
+reads the file another way.
+"""
+
+import numpy as np
+from numba import njit
+
+DONE, FULL, FAULT = 0, 1, 2  # the section ended, room is used up, or a line is not plain
+NEWLINE, BACKSLASH, MINUS, PLUS, DOT, ZERO, NINE = 10, 92, 45, 43, 46, 48, 57
+_POWERS = 10.0 ** np.arange(23)  # each exact
+_EXACT = 1 << 53  # whole numbers up to here are exact, and so is their product or quotient with a power, rounded once
+
+
+@njit(cache=True, inline="always")
+def _blank(byte):
+    return byte == 32 or byte == 9 or 11 <= byte <= 13 or 28 <= byte <= 31
+
+
+@njit(cache=True)
+def _number(text, begin, end):
+    """The number that text[begin:end] spells; NaN unless it is plain and its double follows without rounding twice."""
+    at, negative = begin, False
+    if text[at] == MINUS or text[at] == PLUS:
+        negative = text[at] == MINUS
+        at += 1
+    mantissa, exponent, digits, dot = np.int64(0), 0, 0, False
+    while at < end:
+        byte = text[at]
+        if ZERO <= byte <= NINE:
+            mantissa = 10 * mantissa + np.int64(byte - ZERO)
+            digits += 1
+            exponent -= dot
+            if mantissa > _EXACT:
+                return np.nan
+        elif byte == DOT and not dot:
+            dot = True
+        else:
+            break
+        at += 1
+    if digits == 0:
+        return np.nan
+    if at < end:
+        if text[at] != 101 and text[at] != 69:  # e E
+            return np.nan
+        at += 1
+        sign, written, count = 1, 0, 0
+        if at < end and (text[at] == MINUS or text[at] == PLUS):
+            sign = -1 if text[at] == MINUS else 1
+            at += 1
+        while at < end:
+            if not ZERO <= text[at] <= NINE or count > 3:
+                return np.nan
+            written = 10 * written + np.int64(text[at] - ZERO)
+            count += 1
+            at += 1
+        if count == 0:
+            return np.nan
+        exponent += sign * written
+    if exponent < -22 or exponent > 22:
+        return np.nan
+    value = float(mantissa)
+    value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
+    return -value if negative else value
+
+
+@njit(cache=True, inline="always")
+def _hash(text, begin, end):
+    code = np.uint64(0xCBF29CE484222325)
+    for at in range(begin, end):
+        code = (code ^ np.uint64(text[at])) * np.uint64(0x100000001B3)
+    return code ^ (code >> np.uint64(29))
+
+
+@njit(cache=True, inline="always")
+def _same(text, begin, other, length):
+    equal = 0
+    while equal < length and text[begin + equal] == text[other + equal]:
+        equal += 1
+    return equal == length
+
+
+@njit(cache=True)
+def _place(text, begin, end, table, word_begin, word_end):
+    """Where in the table the word is, or, if the entry there is -1, where it would be."""
+    mask = np.uint64(table.shape[0] - 1)
+    place = _hash(text, begin, end) & mask
+    while True:
+        word = table[place]
+        if word < 0:
+            return place
+        if word_end[word] - word_begin[word] == end - begin and _same(text, begin, word_begin[word], end - begin):
+            return place
+        place = (place + np.uint64(1)) & mask
+
+
+@njit(cache=True)
+def read_rows(text, at, order, table, word_begin, word_end, row, last, words, logprob, backoff, odd):
+    """Fill rows `row` .. `last` - 1 from the lines that begin at text[at].
+
+    text (N,) u1, its last byte a line break; table (2^m,) i4: slots of words, -1 = free; word_begin, word_end (V,) i8:
+    where each word stands in text; words (n, order) i4; logprob, backoff (n,) f8.  Unigrams enter table, word_begin and
+    word_end.  odd (m, 3) i8 takes numbers for others to spell: 2 * row (+ 1 for a back-off), begin, end.
+    Returns (status, at, row, count of odd ones); at is the beginning of the line that was not read.
+    """
+    num_odd = 0
+    while row < last:
+        while at < text.shape[0] and (text[at] == NEWLINE or _blank(text[at])):
+            at += 1
+        if at == text.shape[0] or text[at] == BACKSLASH:
+            return DONE, at, row, num_odd
+        line = at
+        if num_odd + 2 > odd.shape[0]:
+            return FULL, line, row, num_odd
+        begin = at
+        while text[at] > 32 or not (text[at] == NEWLINE or _blank(text[at])):
+            at += 1
+        logprob[row] = _number(text, begin, at)
+        if logprob[row] != logprob[row]:
+            odd[num_odd, 0], odd[num_odd, 1], odd[num_odd, 2] = 2 * row, begin, at
+            num_odd += 1
+        for k in range(order):
+            while _blank(text[at]):
+                at += 1
+            if text[at] == NEWLINE:
+                return FAULT, line, row, num_odd
+            begin = at
+            while text[at] > 32 or not (text[at] == NEWLINE or _blank(text[at])):
+                at += 1
+            place = _place(text, begin, at, table, word_begin, word_end)
+            word = table[place]
+            if order == 1:
+                if word >= 0:
+                    return FAULT, line, row, num_odd
+                word = row
+                table[place] = row
+                word_begin[row], word_end[row] = begin, at
+            elif word < 0:
+                return FAULT, line, row, num_odd
+            words[row, k] = word
+        while _blank(text[at]):
+            at += 1
+        backoff[row] = 0.0
+        if text[at] != NEWLINE:
+            begin = at
+            while text[at] > 32 or not (text[at] == NEWLINE or _blank(text[at])):
+                at += 1
+            backoff[row] = _number(text, begin, at)
+            if backoff[row] != backoff[row]:
+                odd[num_odd, 0], odd[num_odd, 1], odd[num_odd, 2] = 2 * row + 1, begin, at
+                num_odd += 1
+            while _blank(text[at]):
+                at += 1
+            if text[at] != NEWLINE:
+                return FAULT, line, row, num_odd
+        row += 1
+    return FULL, at, row, num_odd
