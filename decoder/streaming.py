@@ -70,6 +70,11 @@ class SearchStream:
         """Frames pushed."""
         return self._num_frames
 
+    @property
+    def alive(self) -> bool:
+        """Whether any token is left; it is over for the others when their scores are all -inf, or after the end."""
+        return self._state.count > 0
+
     def push(self, scores: np.ndarray) -> None:
         """The scores (K, n) of n more frames, float32 log-likelihoods; they are copied.
 
@@ -82,7 +87,7 @@ class SearchStream:
                 f"{fault} (after {self._num_frames} others)" if self._num_frames else f"{fault}"
             ) from fault
         self._num_frames += len(frames)
-        if self._state.count == 0:
+        if not self.alive:
             return
         self._scores.append(frames)
         for begin in range(0, len(frames), SETTLE_EVERY):
