@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from readers.config import Config
-from readers.config_values import did_you_mean
 from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk import USER, write_htk
 from readers.minibatch import Utterance, Writer
+from readers.node_files import count_odd, refuse_absent
 from readers.scp import read_list
 from readers.streams import naming
 
@@ -69,11 +69,7 @@ class HTKMLFWriter(Writer):
         Raises ShapeError or ConfigError naming the node.
         """
         for name, output in self.outputs.items():
-            if name not in dims:
-                raise ConfigError(
-                    f"{output.list_file}: node {name} is not among the outputs; expected one of {', '.join(dims)}"
-                    f"{did_you_mean(name, dims)}"
-                )
+            refuse_absent(name, dims, output.list_file)
             if dims[name] != output.dim:
                 raise ShapeError(
                     f"{output.list_file}: node {name} has {dims[name]} rows; expected its dim, {output.dim}"
@@ -92,17 +88,13 @@ class HTKMLFWriter(Writer):
         they are.
         Raises ShapeError for a matrix that does not fit.
         """
-        odd: dict[str, int] = {}
         for name, output in self.outputs.items():
             matrix = values[name]
             path = output.paths[utterance.line]
             if matrix.ndim != 2 or matrix.shape[0] != output.dim:
                 raise ShapeError(f"{path}: node {name} gave shape {matrix.shape}; expected ({output.dim}, frames)")
-            count = matrix.size - int(np.isfinite(matrix).sum())
-            if count:
-                odd[name] = count
             write_htk(path, matrix, USER, utterance.period)
-        return odd
+        return count_odd({name: values[name] for name in self.outputs})
 
     def _refuse_same_paths(self) -> None:
         seen: dict[Path, str] = {}

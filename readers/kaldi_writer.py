@@ -8,6 +8,7 @@ wanted; format: binary (default) or text; dim: the rows of the node, only to be 
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -15,11 +16,11 @@ from typing import IO
 import numpy as np
 
 from readers.config import Config
-from readers.config_values import did_you_mean
 from readers.errors import ConfigError, FormatError, ShapeError
-from readers.files import abandon, atomic_write, require_writable
+from readers.files import atomic_write, require_writable
 from readers.kaldi_ark import write_matrix
-from readers.minibatch import Utterance, Writer
+from readers.minibatch import Utterance
+from readers.node_files import NodeFilesWriter, refuse_absent
 
 NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
 
@@ -36,9 +37,13 @@ class ArkOutput:
     where: str
     keys: dict[str, int] = field(default_factory=dict)  # key: offset of its matrix
 
+    @property
+    def paths(self) -> list[Path]:
+        return [self.ark] if self.scp is None else [self.ark, self.scp]
 
-class KaldiWriter(Writer):
-    """Reads the block of a writer; files appear, whole, when the writer is closed.  Raises ConfigError and OSError."""
+
+class KaldiWriter(NodeFilesWriter):
+    """Reads the block of a writer.  Raises ConfigError and OSError."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -47,58 +52,40 @@ class KaldiWriter(Writer):
             raise ConfigError(
                 f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with arkFile"
             )
-        self.outputs = [_open_output(name, block) for name, block in blocks.items()]
+        self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
         self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *blocks])]
         for block in blocks.values():
             self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
-        paths = [path.absolute() for one in self.outputs for path in (one.ark, one.scp) if path is not None]
+        paths = [path.absolute() for one in self.outputs.values() for path in one.paths]
         for path in paths:
             require_writable(path)
             if paths.count(path) > 1:
                 raise ConfigError(f"{config.where()}: {path} is written to twice; expected a file for each output")
-        self._files: dict[str, IO] = {}
-        self._stack = contextlib.ExitStack()
 
     @property
     def nodes(self) -> list[str]:
-        return [output.name for output in self.outputs]
+        return list(self.outputs)
 
     def output_files(self) -> list[str]:
-        return [str(path) for output in self.outputs for path in (output.ark, output.scp) if path is not None]
+        return [str(path) for output in self.outputs.values() for path in output.paths]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        for output in self.outputs:
-            if output.name not in dims:
-                raise ConfigError(
-                    f"{output.where}: node {output.name} is not among the outputs; expected one of {', '.join(dims)}"
-                    f"{did_you_mean(output.name, dims)}"
-                )
+        for output in self.outputs.values():
+            refuse_absent(output.name, dims, output.where)
             if output.dim not in (None, dims[output.name]):
                 raise ShapeError(
                     f"{output.where}: node {output.name} has {dims[output.name]} rows; expected its dim, {output.dim}"
                 )
 
-    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
-        """Add the values to each node's archive.  Raises FormatError for a key with blanks, or one used before."""
-        odd: dict[str, int] = {}
-        for output in self.outputs:
-            if utterance.key in output.keys:
-                raise FormatError(f"{output.ark}: key {utterance.key!r} comes twice; expected each utterance once")
-            if output.name not in self._files:
-                self._files[output.name] = self._stack.enter_context(_writing(output))
-            matrix = values[output.name]
-            count = matrix.size - int(np.isfinite(matrix).sum())
-            if count:
-                odd[output.name] = count
-            output.keys[utterance.key] = write_matrix(self._files[output.name], utterance.key, matrix.T, output.text)
-        return odd
+    def open_file(self, node: str) -> AbstractContextManager[IO]:
+        return _writing(self.outputs[node])
 
-    def close(self, failed: bool = False) -> None:
-        if failed:
-            abandon(self._stack)
-        else:
-            self._stack.close()
-        self._files = {}
+    def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
+        """Raises FormatError for a key with blanks, or one used before."""
+        output = self.outputs[node]
+        if utterance.key in output.keys:
+            raise FormatError(f"{output.ark}: key {utterance.key!r} comes twice; expected each utterance once")
+        output.keys[utterance.key] = write_matrix(self.file(node), utterance.key, matrix.T, output.text)
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ LMSequenceWriter as the vocabulary that the reader's wordclass names.
 Source: CNTK book 7.4.2.
 """
 
-import contextlib
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -19,11 +19,11 @@ from typing import TextIO
 import numpy as np
 
 from readers.config import Config
-from readers.config_values import did_you_mean
 from readers.errors import ConfigError, ShapeError
-from readers.files import abandon, atomic_write, require_writable
+from readers.files import atomic_write, require_writable
 from readers.lu_sequence_reader import read_tokens
-from readers.minibatch import Utterance, Writer
+from readers.minibatch import Utterance
+from readers.node_files import NodeFilesWriter, refuse_absent
 from readers.streams import naming
 from readers.vocabulary import read_vocabulary
 
@@ -41,10 +41,10 @@ class TokenOutput:
     where: str
 
 
-class SequenceWriter(Writer):
-    """Opens what the block of a writer names; a file appears, whole, when the writer is closed.
+class SequenceWriter(NodeFilesWriter):
+    """Reads the block of a writer.
 
-    outputs: a TokenOutput for each node.  Raises ConfigError, FormatError and OSError.
+    outputs: a TokenOutput for each node, by name.  Raises ConfigError, FormatError and OSError.
     """
 
     def __init__(self, config: Config):
@@ -56,7 +56,7 @@ class SequenceWriter(Writer):
                 "expected a block named as a node, with file and token"
             )
         self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
-        self.outputs: list[TokenOutput] = []
+        self.outputs: dict[str, TokenOutput] = {}
         taken: dict[Path, str] = {}
         for name, block in blocks.items():
             self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
@@ -72,9 +72,7 @@ class SequenceWriter(Writer):
             taken[path.absolute()] = name
             with naming(block, "token"):
                 names = self.read_names(block.path("token"))
-            self.outputs.append(TokenOutput(name, path, names, block.where()))
-        self._files: dict[str, TextIO] = {}
-        self._stack = contextlib.ExitStack()
+            self.outputs[name] = TokenOutput(name, path, names, block.where())
 
     @staticmethod
     @abstractmethod
@@ -83,45 +81,28 @@ class SequenceWriter(Writer):
 
     @property
     def nodes(self) -> list[str]:
-        return [output.name for output in self.outputs]
+        return list(self.outputs)
 
     def output_files(self) -> list[str]:
-        return [str(output.path) for output in self.outputs]
+        return [str(output.path) for output in self.outputs.values()]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         """Raises ConfigError for a node that is not computed, ShapeError for one of other rows."""
-        for output in self.outputs:
-            if output.name not in dims:
-                raise ConfigError(
-                    f"{output.where}: node {output.name} is not among the outputs; expected one of {', '.join(dims)}"
-                    f"{did_you_mean(output.name, dims)}"
-                )
+        for output in self.outputs.values():
+            refuse_absent(output.name, dims, output.where)
             if dims[output.name] != len(output.tokens):
                 raise ShapeError(
                     f"{output.where}: node {output.name} has {dims[output.name]} rows; expected {len(output.tokens)}, "
                     "one for each token"
                 )
 
-    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
-        """A line with the token of the largest of values[node] (rows, T) of each frame; the first of equal ones."""
-        odd: dict[str, int] = {}
-        for output in self.outputs:
-            if output.name not in self._files:
-                self._files[output.name] = self._stack.enter_context(atomic_write(output.path, "w"))
-            matrix = values[output.name]
-            count = matrix.size - int(np.isfinite(matrix).sum())
-            if count:
-                odd[output.name] = count
-            line = " ".join(output.tokens[row] for row in matrix.argmax(axis=0).tolist())
-            self._files[output.name].write(line + "\n")
-        return odd
+    def open_file(self, node: str) -> AbstractContextManager[TextIO]:
+        return atomic_write(self.outputs[node].path, "w")
 
-    def close(self, failed: bool = False) -> None:
-        if failed:
-            abandon(self._stack)
-        else:
-            self._stack.close()
-        self._files = {}
+    def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
+        """A line with the token of the largest value of each frame; the first of equal ones."""
+        tokens = self.outputs[node].tokens
+        self.file(node).write(" ".join(tokens[row] for row in matrix.argmax(axis=0).tolist()) + "\n")
 
 
 class LUSequenceWriter(SequenceWriter):

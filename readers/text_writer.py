@@ -7,6 +7,7 @@ utterances.  Source: CNTK book 3.5.5, and the `format` block of its later versio
 """
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -15,9 +16,10 @@ import numpy as np
 
 from readers.config import Config
 from readers.errors import ConfigError, ShapeError
-from readers.files import abandon, atomic_write, require_writable
+from readers.files import atomic_write, require_writable
 from readers.frame_labels import read_state_list
-from readers.minibatch import Utterance, Writer
+from readers.minibatch import Utterance
+from readers.node_files import NodeFilesWriter
 from readers.streams import naming
 
 TYPES = ("real", "category", "sparse")
@@ -113,17 +115,15 @@ class TextFormat:
         return self.prologue.replace("%s", node), self.epilogue.replace("%s", node)
 
 
-class TextWriter(Writer):
-    """Writes to PATH.NODE for each node; PATH `-` is standard output.
+class TextWriter(NodeFilesWriter):
+    """Writes to PATH.NODE for each node that `check` is told of; PATH `-` is standard output.
 
-    path: outputPath; stdout: what `-` stands for.  Files appear, whole, when the writer is closed.
+    path: outputPath; stdout: what `-` stands for.
     """
 
     def __init__(self, path: str, text_format: TextFormat, stdout: TextIO | None = None):
         super().__init__()
         self._path, self._format, self._stdout = path, text_format, stdout
-        self._files: dict[str, TextIO] = {}
-        self._stack = contextlib.ExitStack()
         self._num_sequences: dict[str, int] = {}
         if not self._to_stdout:
             require_writable(f"{path}.x")
@@ -132,42 +132,40 @@ class TextWriter(Writer):
     def _to_stdout(self) -> bool:
         return self._path == "-" and self._stdout is not None
 
+    @property
+    def nodes(self) -> list[str]:
+        return list(self._num_sequences)
+
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Raises ShapeError for a node with more rows than there are labels."""
+        """Opens the files.  Raises ShapeError for a node with more rows than there are labels."""
         labels = self._format.labels
-        for name, rows in dims.items():
+        for node, rows in dims.items():
             if labels and rows > len(labels):
-                raise ShapeError(f"labelMappingFile: {len(labels)} labels; expected {rows}, one for each row of {name}")
-        for name in dims:
-            path = Path(f"{self._path}.{name}")
-            self._files[name] = self._stdout if self._to_stdout else self._stack.enter_context(atomic_write(path, "w"))
-            self._files[name].write(self._format.around(name)[0])
+                raise ShapeError(f"labelMappingFile: {len(labels)} labels; expected {rows}, one for each row of {node}")
+        for node in dims:
+            self._num_sequences[node] = 0
+            self.file(node)
 
-    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
-        odd: dict[str, int] = {}
-        for name, matrix in values.items():
-            count = matrix.size - int(np.isfinite(matrix).sum())
-            if count:
-                odd[name] = count
-            sequences = np.hsplit(matrix, matrix.shape[1]) if utterance.records else [matrix]
-            first = self._num_sequences.get(name, 0)
-            texts = [
-                self._format.sequence(name, one, utterance.key, utterance.line + 1, first + index)
-                for index, one in enumerate(sequences)
-            ]
-            separator = self._format.sequence_separator
-            self._files[name].write((separator if first else "") + separator.join(texts))
-            self._num_sequences[name] = first + len(texts)
-        return odd
+    @contextlib.contextmanager
+    def open_file(self, node: str) -> Iterator[TextIO]:
+        """The file between the format's prologue and epilogue."""
+        prologue, epilogue = self._format.around(node)
+        path = Path(f"{self._path}.{node}")
+        with contextlib.nullcontext(self._stdout) if self._to_stdout else atomic_write(path, "w") as file:
+            file.write(prologue)
+            yield file
+            file.write(epilogue)
 
-    def close(self, failed: bool = False) -> None:
-        if failed:
-            abandon(self._stack)
-            return
-        for name, file in self._files.items():
-            file.write(self._format.around(name)[1])
-        self._stack.close()
-        self._files = {}
+    def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
+        sequences = np.hsplit(matrix, matrix.shape[1]) if utterance.records else [matrix]
+        first = self._num_sequences[node]
+        texts = [
+            self._format.sequence(node, one, utterance.key, utterance.line + 1, first + index)
+            for index, one in enumerate(sequences)
+        ]
+        separator = self._format.sequence_separator
+        self.file(node).write((separator if first else "") + separator.join(texts))
+        self._num_sequences[node] = first + len(texts)
 
 
 def _snake(name: str) -> str:
