@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decoder.tying.runs import StateRun
-from readers.errors import ShapeError
+from readers.errors import FormatError, ShapeError
 
 Key = tuple[str, int]  # model, HTK's number of its state
 
@@ -24,7 +24,8 @@ class Statistics:
     def add(self, runs: Sequence[StateRun], frames: np.ndarray, where: str = "features") -> None:
         """One utterance.  frames (d, T).
 
-        Raises ShapeError for frames of another size, and fewer of them than the runs need.
+        Raises ShapeError for frames of another size, and fewer of them than the runs need; FormatError for values that
+        are no numbers.
         """
         if frames.ndim != 2 or frames.shape[0] != self.dim:
             raise ShapeError(f"{where}: matrix of shape {frames.shape}; expected ({self.dim}, frames)")
@@ -32,12 +33,15 @@ class Statistics:
             return
         if runs[-1].end > frames.shape[1]:
             raise ShapeError(f"{where}: {frames.shape[1]} frames; expected {runs[-1].end}, as the alignment has")
+        which = np.concatenate([np.arange(run.start, run.end) for run in runs])
+        values = np.ascontiguousarray(frames.T[which], dtype=np.float64)
+        wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if wrong.size:
+            raise FormatError(f"{where}: frame {which[wrong[0]]} holds infinity or no number; expected finite values")
         rows = np.array([self.rows.setdefault((run.model, run.state), len(self.rows)) for run in runs])
         self._grow()
         lengths = np.array([run.end - run.start for run in runs])
         of_frame = np.repeat(rows, lengths)
-        which = np.concatenate([np.arange(run.start, run.end) for run in runs])
-        values = np.ascontiguousarray(frames.T[which], dtype=np.float64)
         bounds = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         np.add.at(self._count, of_frame, 1.0)
         np.add.at(self._total, rows, np.add.reduceat(values, bounds))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from decoder.tying import StateRun, Statistics, TreeOptions, grow_tree
 from decoder.tying.statistics import log_likelihood
-from readers.errors import ConfigError, ShapeError
+from readers.errors import ConfigError, FormatError, ShapeError
 from readers.htk_trees import DecisionTrees, Question, Tree
 
 PHONES = "abcde"
@@ -155,4 +155,9 @@ def test_features_that_do_not_fit_are_refused_and_not_counted():
         statistics.add([run("a", 2, 0, 5)], np.zeros((2, 3), order="F"), "u.mfc")
     with pytest.raises(ShapeError, match=r"matrix of shape \(3, 5\); expected \(2, frames\)"):
         statistics.add([run("a", 2, 0, 5)], np.zeros((3, 5), order="F"))
+    frames = np.zeros((2, 5), order="F")
+    frames[1, 3] = np.nan
+    with pytest.raises(FormatError, match=r"u\.mfc: frame 3 holds infinity or no number; expected finite values"):
+        statistics.add([run("a", 2, 1, 5)], frames, "u.mfc")
+    assert not statistics.rows
     assert statistics.count.sum() == 0
