@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ConfigError
 from readers.report import RunReport
 from recipes.cli.argon_options import ALIGNING, DECODING, canonical, make_parser
+from recipes.cli.argon_scores import naming, open_source
 from recipes.cli.console import one_line, progress_display, run_guarded, show_losses
 
 TICKS_PER_SECOND = 10_000_000
@@ -85,16 +86,6 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def naming(entry):
-    """What goes wrong in the body names the file."""
-    try:
-        yield
-    except ArgonautError as fault:
-        name = "" if entry.path in str(fault) else f"{entry.path}: "
-        raise type(fault)(f"{name}{fault}") from fault
-
-
 @dataclass(frozen=True)
 class Decoded:
     """One utterance of the run; labels None: nothing to write."""
@@ -106,47 +97,15 @@ class Decoded:
     tokens_per_frame: float
 
 
-class Source:
-    """Acoustic scores of a line of -infiles; used by all threads at once."""
-
-    def __init__(self, arguments: argparse.Namespace):
-        from acoustic.scorer import AcousticScorer
-
-        self.arguments = arguments
-        self.scorer = AcousticScorer(
-            arguments.am, arguments.output_node, arguments.dnn_window_size, chunks=arguments.chunks
-        )
-        self.config = open_features(arguments.features, self.scorer.dim) if arguments.features else None
-
-    def scores(self, entry):
-        """(scores (K, T), 100 ns ticks per frame)."""
-        frames, period = self.read(entry)
-        return self.scorer.score(frames), period
-
-    def read(self, entry):
-        """(frames (dim, T), 100 ns ticks per frame)."""
-        if self.config is None:
-            from readers.htk import read_htk
-
-            file = read_htk(entry.path, entry.start or 0, entry.end)
-            return file.frames, file.period
-        from features import extract, frame_period
-        from readers.audio import read_audio
-
-        if entry.end is not None:
-            raise ConfigError(f"{entry.where}: frames [{entry.start},{entry.end}] of audio; expected the whole file")
-        samples, rate = read_audio(entry.path)
-        return extract(samples, self.config, rate), frame_period(self.config, rate)
-
-
 class Pipeline:
     """From a line of -infiles to labels and a lattice file; used by all threads at once."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
         self.decoder = open_decoder(arguments)
-        self.source = Source(arguments)
-        self.decoder.check_outputs(self.source.scorer.num_outputs, arguments.am)
+        self.source = open_source(arguments)
+        if self.source.num_outputs is not None:
+            self.decoder.check_outputs(self.source.num_outputs, self.source.name)
 
     def __call__(self, numbered) -> Decoded:
         number, entry = numbered
@@ -209,27 +168,12 @@ def open_decoder(arguments: argparse.Namespace):
     return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
 
 
-def open_features(path: str, dim: int):
-    """The HCopy configuration; raises ConfigError unless it makes frames of `dim` values."""
-    from features import FeatureConfig
-    from readers.hcopy_config import read_hcopy_config
-
-    config = FeatureConfig.from_hcopy(read_hcopy_config(path))
-    if config.dim != dim:
-        raise ConfigError(
-            f"{path}: {config.target_kind} makes {config.dim} values a frame; expected {dim}, the model's input "
-            "divided by -dnn_window_size"
-        )
-    return config
-
-
 def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:
     """Decode or align."""
     from readers.files import require_writable
     from readers.mlf import write_mlf
-    from readers.scp import read_scp
 
-    for name in ("am", "cntkmap", "infiles"):
+    for name in ("cntkmap",) if arguments.scores else ("am", "cntkmap", "infiles"):
         if not getattr(arguments, name):
             raise ConfigError(f"command line: no -{name}; expected it for decoding; argon -help shows the options")
     if not arguments.outmlf and not arguments.lattice_prefix:
@@ -239,10 +183,10 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
     for path in (arguments.outmlf, index_path(arguments), report_path(arguments)):
         if path:
             require_writable(path)
-    entries = read_scp(arguments.infiles)
-    if not entries:
-        raise ConfigError(f"{arguments.infiles}: no files; expected at least one")
     pipeline = make_pipeline(arguments)
+    entries = pipeline.source.entries()
+    if not entries:
+        raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     decoding = Run(arguments, pipeline)
     with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
         decoded = decoding.results(entries, show)
@@ -328,7 +272,7 @@ class Run:
                 file.writelines(self.lattices)
         path = report_path(self.arguments)
         self.report.write(path)
-        show_losses(self.report, path, self.arguments.verbose, self.arguments.infiles)
+        show_losses(self.report, path, self.arguments.verbose, self.pipeline.source.list)
         if self.arguments.verbose and self.num_frames:
             print(f"{self.num_tokens / self.num_frames:.1f} tokens per frame", file=sys.stderr)
         factor = seconds * TICKS_PER_SECOND / self.ticks if self.ticks else 0.0

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.argon import Decoded, Source, naming
+from recipes.cli.argon import Decoded
+from recipes.cli.argon_scores import naming, open_source
 
 
 class AlignmentPipeline:
@@ -27,8 +28,9 @@ class AlignmentPipeline:
         graphs = open_graphs(arguments)
         self.aligner = Aligner(graphs, arguments.acweight, arguments.beam)
         self.transcripts = read_mlf(arguments.alignmlf)
-        self.source = Source(arguments)
-        check_outputs(graphs, self.source.scorer.num_outputs, arguments.am)
+        self.source = open_source(arguments)
+        if self.source.num_outputs is not None:
+            check_outputs(graphs, self.source.num_outputs, self.source.name)
 
     def __call__(self, numbered) -> Decoded:
         from decoder.outputs import alignment_labels

@@ -67,9 +67,24 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     inputs.add_argument(
         "--silence", metavar="NAMES", help="silence models, comma between (default: those of <s>, sil and sp)"
     )
-    add(inputs, "am", "FILE", "network model")
+    add(inputs, "am", "FILE", "network model; NAME.onnx: an ONNX model")
     inputs.add_argument(
-        "--output-node", default="ScaledLogLikelihood", metavar="NODE", help="its log-likelihoods (ScaledLogLikelihood)"
+        "--output-node",
+        default="",
+        metavar="NODE",
+        help="its log-likelihoods (ScaledLogLikelihood; of an ONNX model the only output)",
+    )
+    inputs.add_argument(
+        "--priors", default="", metavar="FILE", help="of the outputs of an ONNX model, if these are ln posteriors"
+    )
+    inputs.add_argument(
+        "--scores",
+        default="",
+        metavar="FILE",
+        help="log-likelihoods in place of -am and -infiles: a Kaldi archive, or a list, .scp",
+    )
+    inputs.add_argument(
+        "--frame-shift", type=float, default=10.0, metavar="MS", help="of --scores, which do not tell (10)"
     )
     add(inputs, "cntkmap", "FILE", "lines [state] index-of-network-output")
     add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
