@@ -39,6 +39,12 @@ def test_a_phone_that_steps_back_begins_again_and_silence_does_not():
     assert [(run.start, run.end) for run in runs] == [(i, i + 1) for i in range(7)]
 
 
+def test_a_phone_of_one_state_begins_again_with_every_label():
+    twice = [Label(0, 100_000, "d2"), Label(100_000, 300_000, "d2")]
+    runs = state_runs(twice, places_of({"d": ("d2",)}), FREE)
+    assert [(run.model, run.visit) for run in runs] == [("sil-d+d", 0), ("d-d+sil", 1)]
+
+
 def test_short_pause_is_no_neighbour():
     assert models("a2 sp2 b2", pause="sp") == [("sil-a+b", 2), ("sp", 2), ("a-b+sil", 2)]
     assert models("a2 sp2 b2") == [("sil-a+sp", 2), ("sp", 2), ("sp-b+sil", 2)]

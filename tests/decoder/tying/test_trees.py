@@ -1,5 +1,7 @@
 """Trees against the definition: likelihoods from the frames themselves, every question tried, clusters merged."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -73,12 +75,33 @@ def split(frames: dict, threshold: float, least: float) -> list[set[str]]:
         leaves += [yes, no]
 
 
+def merge(leaves: list[set[str]], frames: dict, threshold: float) -> list[set[str]]:
+    """The same merging from the definition."""
+
+    def cost(one: set[str], other: set[str]) -> float:
+        apart = [np.concatenate([frames[name] for name in sorted(side)]) for side in (one, other)]
+        return sum(map(fit, apart)) - fit(np.concatenate(apart))
+
+    while len(leaves) > 1:
+        least, one, other = min(
+            ((cost(a, b), i, j) for (i, a), (j, b) in itertools.combinations(enumerate(leaves), 2)),
+        )
+        if least >= threshold:
+            break
+        leaves = [leaf for i, leaf in enumerate(leaves) if i not in (one, other)] + [leaves[one] | leaves[other]]
+    return leaves
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_leaves_are_those_of_the_greedy_definition(seed):
     frames = data(seed)
     _, leaf_of = grow(frames, threshold=3.0, min_frames=4, merge=False)
     found = {frozenset(np.array(list(frames))[leaf_of == leaf]) for leaf in set(leaf_of.tolist())}
-    assert found == set(map(frozenset, split(frames, 3.0, 4)))
+    leaves = split(frames, 3.0, 4)
+    assert found == set(map(frozenset, leaves))
+    _, leaf_of = grow(frames, threshold=3.0, min_frames=4)
+    found = {frozenset(np.array(list(frames))[leaf_of == leaf]) for leaf in set(leaf_of.tolist())}
+    assert found == set(map(frozenset, merge(leaves, frames, 3.0)))
 
 
 @settings(max_examples=50, deadline=None)
