@@ -53,6 +53,8 @@ QUALIFIERS = {
     "V": HAS_V,
 }
 SHORT_KINDS = (WAVEFORM, IREFC, DISCRETE)
+# Files often listed by mistake; as a number of frames each would be above a thousand million.
+AUDIO = {b"RIFF": "WAV", b"RIFX": "WAV", b"RF64": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"NIST": "NIST SPHERE"}
 GUID_SIZE = 16  # kind 12 as CNTK's FESTREAM carries an identifier of that size after the header
 
 
@@ -198,6 +200,11 @@ def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
     raw = file.read(HEADER_SIZE)
     if len(raw) < HEADER_SIZE:
         raise FormatError(f"{path}: {size} bytes; expected at least the {HEADER_SIZE}-byte HTK header")
+    if raw[:4] in AUDIO:
+        raise FormatError(
+            f"{path}: {AUDIO[raw[:4]]} audio; expected an HTK file of features; argonaut hcopy makes one of "
+            "it, and argon --features takes audio as it is"
+        )
     order, num_samples, period, sample_size, kind = _unpack_header(raw, size)
     base = kind & BASE_MASK
     if base >= len(BASE_KINDS) or num_samples < 0 or period <= 0:

@@ -370,3 +370,13 @@ def test_files_of_htk_itself_are_rewritten_byte_for_byte(htk_reference_dir, tmp_
         file = read_htk(path)
         write_htk(tmp_path / "copy", file.frames, file.kind, file.period)
         assert (tmp_path / "copy").read_bytes() == path.read_bytes(), path
+
+
+@pytest.mark.parametrize(("begin", "name"), [(b"fLaC", "FLAC"), (b"RIFF", "WAV"), (b"NIST_1A", "NIST SPHERE")])
+def test_audio_in_place_of_features_is_told(tmp_path, begin, name):
+    (tmp_path / "a").write_bytes(begin + bytes(range(100)))
+    for read in (read_htk, read_htk_header):
+        with pytest.raises(
+            FormatError, match=rf"a: {name} audio; expected an HTK file of features; argonaut hcopy makes"
+        ):
+            read(tmp_path / "a")

@@ -138,6 +138,17 @@ def test_features_that_are_no_numbers(user, value):
     assert len(list(Path("out").iterdir())) == NUM_TEST - 1
 
 
+def test_audio_where_features_are_expected(user):
+    message = (
+        "audio/utt{:02}.wav: WAV audio; expected an HTK file of features; argonaut hcopy makes one of it, and argon "
+    )
+    fault = user.decode(infiles="audio.list").err[0]
+    assert fault.startswith(f"error: audio.list: none of {NUM_TEST} utterances could be done; the first: ")
+    assert message.format(NUM_TRAIN) in fault
+    user.write("train.scp", "".join(f"audio/utt{k:02}.wav\n" for k in range(NUM_TRAIN)))
+    assert message.format(0) in user.train().fault
+
+
 # --- labels
 
 
