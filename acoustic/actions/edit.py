@@ -31,6 +31,8 @@ class Edit(Action):
         except OSError as fault:
             raise ConfigError(f"{config.where('editPath')}: {path}: {fault.strerror}; expected a script") from fault
         self.script = parse_script(config.substitute(Source.from_text(text, str(path))))
+        if not self.script.statements:
+            raise ConfigError(f"{path}: no commands; expected at least one, such as LoadModel(...) and SaveModel(...)")
         read_macros(config)  # for their faults; a run defines more, and so reads them anew
 
     def run(self, log: Log, progress: Progress) -> RunReport:

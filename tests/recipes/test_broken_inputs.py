@@ -246,7 +246,9 @@ COMPILE = (
     *("argon", "-precompile", "-infsm", "graph/graph.fsa.gz", "-lookahead-file", "graph/lookahead"),
     *("-transition-file", "graph/transitions", "-graph", "new.dg"),
 )
+EDIT = ("command=Edit", "precision=float", "Edit=[action=edit;editPath=edit.mel;modelPath=new/net]")
 COMMANDS = {
+    "edit": ("cntk", *EDIT),
     "train": ("cntk", "configFile=net.cntk", "modelPath=new/net"),
     "write": ("cntk", "configFile=net.cntk", "command=Write"),
     "graph": ("graph", *GRAPH, "--out", "new"),
@@ -258,6 +260,7 @@ COMMANDS = {
     "score": ("score", "words.mlf", "words.mlf"),
 }
 EMPTY = [
+    ("edit.mel", "edit", "edit.mel: no commands; expected at least one, such as LoadModel(...) and SaveModel(...)"),
     ("net.cntk", "train", "net.cntk: train is not set, here or in a block around it; expected train=..."),
     ("train.scp", "train", "train.scp: no entries; expected a feature file on each line"),
     ("train.mlf", "train", "train.mlf:1: first line ''; expected #!MLF!#"),

@@ -73,6 +73,13 @@ def test_edit_says_when_nothing_is_saved(here):
     assert here.log == ["warning: none.mel: nothing is saved or dumped; expected SaveModel(...)"]
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# only a remark\n"])
+def test_edit_refuses_a_script_without_commands(here, text):
+    here.write("empty.mel", text)
+    with pytest.raises(ConfigError, match=r"^empty.mel: no commands; expected at least one"):
+        here.action("edit", "editPath=empty.mel")
+
+
 def test_edit_shows_its_network_without_writing(here):
     here.write("cut.mel", "m=LoadModel(net)\nRemove(PosteriorProb)\nSaveModel(m, cut)")
     assert "PosteriorProb" not in here.action("edit", "editPath=cut.mel").network().nodes
