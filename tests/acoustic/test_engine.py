@@ -1,9 +1,7 @@
-"""The engine: values and gradients through graphs, in any number of threads, and what is computed again."""
+"""The engine: values and gradients through graphs, in any number of threads."""
 
 import subprocess
 import sys
-import threading
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,88 +9,8 @@ import pytest
 from acoustic.engine import Engine
 from acoustic.fusion import BiasActivation
 from acoustic.gradient_check import check_gradients
-from acoustic.network import Network
 from readers.errors import ModelError, ShapeError
-
-VARIANTS = [
-    pytest.param(
-        {"share_buffers": share, "fusion": fusion, "threads": threads}, id=f"share{share}-fuse{fusion}-{threads}"
-    )
-    for share in (False, True)
-    for fusion in (False, True)
-    for threads in (1, 3)
-]
-
-
-def layered(sizes=(7, 5, 6, 4), kind="Sigmoid", precision="double", dropout=False, prior=False, threads=3):
-    """A feed-forward network with criterion CE, error count Err and, with prior, scaled log-likelihoods."""
-    network = Network(precision, seed=5, threads=threads)
-    top = network.add("InputValue", "features", rows=sizes[0], tag="feature")
-    network.add("InputValue", "labels", rows=sizes[-1], tag="label")
-    for k, (cols, rows) in enumerate(pairwise(sizes)):
-        network.add("Parameter", f"W{k}", rows=rows, cols=cols, init="gaussian", initValueScale=5)
-        network.add("Parameter", f"B{k}", rows=rows, init="gaussian", initValueScale=2)
-        top = network.add("Plus", f"P{k}", network.add("Times", f"T{k}", f"W{k}", top), f"B{k}")
-        if k < len(sizes) - 2:
-            top = network.add(kind, f"H{k + 1}", top)
-            top = network.add("Dropout", f"D{k + 1}", top) if dropout else top
-    network.add("CrossEntropyWithSoftmax", "CE", "labels", top)
-    network.add("ErrorPrediction", "Err", "labels", top)
-    network.criteria.append("CE")
-    network.evaluations.append("Err")
-    if prior:
-        network.add("Log", "LogOfPrior", network.add("Mean", "Prior", "labels"))
-        network.add("Minus", "ScaledLogLikelihood", top, "LogOfPrior")
-        network.set_value("Prior", np.full((sizes[-1], 1), 1 / sizes[-1]))
-    network.validate()
-    return network
-
-
-def data(num_frames, seed=0, rows=7, classes=4, dtype=np.float64):
-    rng = np.random.default_rng((seed, num_frames))
-    labels = np.zeros((classes, num_frames), dtype, order="F")
-    labels[rng.integers(0, classes, num_frames), np.arange(num_frames)] = 1
-    return {"features": np.asfortranarray(rng.standard_normal((rows, num_frames)).astype(dtype)), "labels": labels}
-
-
-def by_hand(network, matrices):
-    """(cross-entropy, errors, gradients of all parameters) of a sigmoid network, layer by layer."""
-    value = {name: node.value for name, node in network.nodes.items() if node.is_stored}
-    count = sum(name.startswith("W") for name in value)
-    hidden = [matrices["features"]]
-    for k in range(count):
-        z = value[f"W{k}"] @ hidden[-1] + value[f"B{k}"]
-        hidden.append(1 / (1 + np.exp(-z)) if k < count - 1 else z)
-    p = np.exp(z) / np.exp(z).sum(axis=0)
-    labels, delta, gradients = matrices["labels"], p - matrices["labels"], {}
-    for k in reversed(range(count)):
-        gradients[f"W{k}"], gradients[f"B{k}"] = delta @ hidden[k].T, delta.sum(axis=1, keepdims=True)
-        delta = (value[f"W{k}"].T @ delta) * hidden[k] * (1 - hidden[k])
-    return -np.log((p * labels).sum(axis=0)).sum(), (z.argmax(0) != labels.argmax(0)).sum(), gradients
-
-
-class Calls:
-    """Counts how often nodes compute their values."""
-
-    def __init__(self, network, monkeypatch):
-        self.names = []
-        for node in network.nodes.values():
-            if not node.is_leaf:
-                monkeypatch.setattr(node, "forward", self.counting(node))
-
-    def counting(self, node):
-        original = node.forward
-
-        def forward(*arguments, **buffers):
-            self.names.append(node.name)
-            return original(*arguments, **buffers)
-
-        return forward
-
-    def taken(self):
-        names, self.names = sorted(set(self.names)), []
-        return names
-
+from tests.acoustic.engine_networks import VARIANTS, branching, by_hand, data, layered, recurring
 
 # ---- values and gradients
 
@@ -121,32 +39,6 @@ def test_numeric_gradients_with_dropout(variant, kind):
     comparisons = check_gradients(network, "CE", data(70), engine=engine, dropout_rate=0.3, seed=(1, 2))
     assert len(comparisons) == 6
     assert max(comparison.error for comparison in comparisons) < 1e-6, comparisons
-
-
-def branching():
-    """Shared weights, a value used three times, sums that repeat columns, a normalisation, weights made of weights."""
-    network = Network("double", seed=2, threads=3)
-    network.add("Input", "x", rows=4)
-    for name, rows, cols in (("W", 4, 4), ("b", 4, 1), ("s", 1, 1), ("r", 4, 1)):
-        network.add("Parameter", name, rows=rows, cols=cols, init="gaussian", initValueScale=4)
-    network.add("Constant", "mean", value=0.1, rows=4)
-    network.add("Constant", "inverse", value=1.3, rows=4)
-    network.add("PerDimMVNorm", "n", "x", "mean", "inverse")
-    network.add("Scale", "sW", "s", "W")
-    network.add("Plus", "h1", network.add("Times", "t1", "sW", "n"), "b")
-    network.add("Tanh", "a1", "h1")
-    network.add("Times", "t2", "sW", "a1")
-    network.add("Minus", "h2", "b", "t2")
-    network.add("Sigmoid", "a2", "h2")
-    network.add("ElementTimes", "gate", "a1", "a2")
-    network.add("Plus", "all", network.add("Plus", "some", "gate", "a1"), "r")
-    network.add("Plus", "double", "all", "all")
-    network.add("Plus", "nothing new", "double", network.add("Minus", "nothing", "a2", "a2"))
-    network.add("Exp", "e", network.add("Negate", "minus", "nothing new"))
-    network.add("SquareError", "J", "e", network.add("Sigmoid", "target", "n"))
-    network.add("SumElements", "penalty", network.add("ElementTimes", "W2", "W", "W"))
-    network.add("Plus", "total", "J", "penalty")
-    return network
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -252,202 +144,12 @@ def test_fusion_replaces_bias_and_activation_alone():
     assert [node.name for node in asked.order if isinstance(node, BiasActivation)] == ["H2"]
 
 
-# ---- time stamps
-
-
-def test_nothing_new_is_not_computed_again(monkeypatch):
-    network = layered(prior=True)
-    calls = Calls(network, monkeypatch)
-    engine = Engine(network, ["CE", "Err", "ScaledLogLikelihood"], fusion=False)
-    matrices = data(9)
-    engine.forward(matrices)
-    assert calls.taken() == sorted(node.name for node in network.nodes.values() if not node.is_leaf)
-    engine.forward()
-    assert calls.taken() == []
-    engine.forward({"labels": matrices["labels"]})
-
-
-def test_only_what_depends_on_a_new_value_is_computed(monkeypatch):
-    network = layered(prior=True)
-    calls = Calls(network, monkeypatch)
-    engine = Engine(network, ["CE", "Err", "ScaledLogLikelihood"], fusion=False, share_buffers=False)
-    matrices = data(9)
-    engine.forward(matrices)
-    calls.taken()
-    engine.forward({"labels": matrices["labels"]})
-    assert calls.taken() == ["CE", "Err"]
-    network.set_value("Prior", np.array([[0.1], [0.2], [0.3], [0.4]]))
-    engine.forward()
-    assert calls.taken() == ["LogOfPrior", "ScaledLogLikelihood"]
-    network["W2"].value[0, 0] += 1
-    network["W2"].touch()
-    engine.forward()
-    assert calls.taken() == ["CE", "Err", "P2", "ScaledLogLikelihood", "T2"]
-    engine.forward({"features": matrices["features"]})
-    assert "LogOfPrior" not in calls.taken()
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("share", [False, True])
-@pytest.mark.parametrize("make", [lambda: layered(dropout=True, prior=True), branching], ids=["layered", "branching"])
-def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share, make):
-    """Feeding some inputs, changing parameters, training and evaluating in any order, with recycled memory."""
-    rng = np.random.default_rng(seed)
-    network = make()
-    roots = ["CE", "Err", "ScaledLogLikelihood", "D2"] if "CE" in network.nodes else ["J", "h2"]
-    inputs = {"features": (7, 4), "labels": (7, 4)} if "CE" in network.nodes else {"x": (4, 4)}
-
-    def draw(num_frames, step):
-        pool = data(num_frames, step, *next(iter(inputs.values())))
-        return {name: pool["labels" if name == "labels" else "features"] for name in inputs}
-
-    engine = Engine(network, roots, share_buffers=share)
-    matrices = draw(40, 0)
-    engine.forward(matrices)
-    for step in range(60):
-        fed = {}
-        change = rng.integers(8)
-        if change == 0:
-            matrices = fed = draw(int(rng.choice([1, 40, 70, 90])), step)
-        elif change == 1:
-            name = rng.choice(list(inputs))
-            fed = {name: draw(next(iter(matrices.values())).shape[1], step)[name]}
-            matrices = {**matrices, **fed}
-        elif change == 2:
-            stored = rng.choice([node.name for node in network.stored()])
-            network.set_value(stored, rng.uniform(0.1, 1, network[stored].value.shape))
-        settings = {"training": bool(rng.integers(3)), "dropout_rate": 0.5, "seed": int(rng.integers(2))}
-        engine.forward(fed, **settings)
-        fresh = Engine(network, roots, share_buffers=False)
-        fresh.forward(matrices, **settings)
-        for name in roots:
-            np.testing.assert_array_equal(engine.value(name), fresh.value(name), err_msg=f"{name} at step {step}")
-        if settings["training"] and rng.integers(2):
-            engine.backward()
-            fresh.backward()
-            for node in network.parameters():
-                np.testing.assert_array_equal(engine.gradient(node.name), fresh.gradient(node.name))
-
-
-def test_training_marks_parameters_as_changed():
-    """An engine that evaluates sees what another one trained in place."""
-    network = layered()
-    training, evaluation = Engine(network, ["CE"]), Engine(network, ["CE"])
-    matrices = data(9)
-    evaluation.forward(matrices)
-    before = float(evaluation.value("CE")[0, 0])
-    training.forward(matrices, training=True)
-
-    def update(node, gradient):
-        node.value[...] -= 0.1 * gradient
-
-    training.backward(on_gradient=update)
-    evaluation.forward()
-    assert float(evaluation.value("CE")[0, 0]) == pytest.approx(by_hand(network, matrices)[0])
-    assert float(evaluation.value("CE")[0, 0]) < before
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_on_gradient_gets_every_parameter_once_when_it_may_be_changed(threads):
-    """Overwriting each parameter in the callback changes no gradient."""
-    network, matrices = layered(), data(90)
-    expected = by_hand(network, matrices)[2]
-    engine, got = Engine(network, ["CE"], threads=threads), {}
-    engine.forward(matrices, training=True)
-
-    def spoil(node, gradient):
-        assert node.name not in got
-        got[node.name] = gradient.copy()
-        node.value[...] = np.nan
-        gradient[...] = np.nan
-
-    engine.backward("CE", on_gradient=spoil)
-    assert set(got) == set(expected)
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(got[name], gradient, rtol=1e-10, atol=1e-12)
-
-
-def recurring():
-    """One weight matrix in two products."""
-    network = Network("double", seed=4, threads=3)
-    network.add("Input", "x", rows=5)
-    network.add("Parameter", "W", rows=5, cols=5, initValueScale=10)
-    network.add("Parameter", "b", rows=5)
-    network.add("Tanh", "h", network.add("Plus", "p", network.add("Times", "t1", "W", "x"), "b"))
-    network.add("SquareError", "J", network.add("Times", "t2", "W", "h"), "x")
-    return network
-
-
-class Momentum:
-    """An update that may be done in parts; notes which columns of what it was given, in which thread."""
-
-    def __init__(self, network):
-        self.kernels = network.backend.kernels
-        self.smoothed = {node.name: np.zeros_like(node.value, order="F") for node in network.parameters()}
-        self.seen = []
-
-    def __call__(self, node, gradient):
-        self.update(node, gradient, slice(0, gradient.shape[1]))
-
-    def update(self, node, gradient, columns):
-        self.seen.append((node.name, columns.start, columns.stop, threading.get_ident()))
-        self.kernels.momentum_step(node.value[:, columns], gradient, self.smoothed[node.name][:, columns], 0.01, 0.9)
-
-
-class MomentumInParts(Momentum):
-    def part(self, node, gradient, columns):
-        self.update(node, gradient, columns)
-
-
-@pytest.mark.parametrize("make", [layered, recurring])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_updates_in_parts_are_those_of_the_whole(make, threads):
-    """The same numbers to the last bit; every column once; products in the threads that made them."""
-    weights = []
-    for kind in (Momentum, MomentumInParts):
-        network = make()
-        engine, update = Engine(network, network.criteria or ["J"], threads=threads), kind(network)
-        for step in range(3):
-            matrices = data(100, step)
-            engine.forward(matrices if make is layered else {"x": matrices["features"][:5]}, training=True)
-            engine.backward(on_gradient=update)
-        weights.append([node.value for node in network.parameters()])
-        for node in network.parameters():
-            given = [range(start, stop) for name, start, stop, _ in update.seen if name == node.name]
-            assert sorted(column for part in given for column in part) == sorted(3 * list(range(node.value.shape[1])))
-        in_parts = kind is MomentumInParts and threads > 1
-        assert len({thread for *_, thread in update.seen}) == (threads if in_parts else 1)
-    for first, other in zip(*weights):
-        np.testing.assert_array_equal(first, other)
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_numeric_gradients_of_a_weight_used_twice(variant):
     network = recurring()
     engine = Engine(network, ["J"], **variant)
     comparisons = check_gradients(network, "J", {"x": data(80, rows=5)["features"]}, engine=engine)
     assert max(comparison.error for comparison in comparisons) < 1e-6, comparisons
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_two_trainings_are_equal_bit_for_bit(threads):
-    weights = []
-    for _ in range(2):
-        network = layered((40, 64, 64, 4), precision="float", dropout=True, threads=threads)
-        engine = Engine(network, ["CE", "Err"])
-        smoothed = {node.name: np.zeros_like(node.value) for node in network.parameters()}
-
-        def update(node, gradient, smoothed=smoothed, kernels=network.backend.kernels):
-            kernels.momentum_step(node.value, gradient, smoothed[node.name], 0.01, 0.9)
-
-        for step in range(20):
-            matrices = data(100 + step % 3, seed=step, rows=40, dtype=np.float32)
-            engine.forward(matrices, training=True, dropout_rate=0.2, seed=(1, step))
-            engine.backward(on_gradient=update)
-        weights.append([node.value for node in network.parameters()])
-    for first, other in zip(*weights):
-        assert np.isfinite(first).all()
-        np.testing.assert_array_equal(first, other)
 
 
 def test_importing_the_engine_compiles_and_loads_nothing_slow():
