@@ -45,19 +45,22 @@ class ArrayGroupKernels:
         first (groups + 1,) int64, on the host, rising.
         """
         xp, sizes = self.xp, first[1:] - first[:-1]
-        top = x[first[:-1]]  # by the k-th rows of all groups that have one, for k = 1, 2, ...
-        for k in range(1, int(sizes.max())):
-            groups = (sizes > k).nonzero()[0]
-            top[groups] = xp.maximum(top[groups], x[first[groups] + k])
-        total = xp.exp(x[first[:-1]] - top)
-        for k in range(1, int(sizes.max())):
-            groups = (sizes > k).nonzero()[0]
-            total[groups] += xp.exp(x[first[groups] + k] - top[groups])
+        top = x[xp.asarray(first[:-1])]  # by the k-th rows of all groups that have one, for k = 1, 2, ...
+        later = [
+            (xp.asarray(groups), xp.asarray(first[groups] + k))
+            for k in range(1, int(sizes.max()))
+            for groups in [(sizes > k).nonzero()[0]]
+        ]
+        for groups, rows in later:
+            top[groups] = xp.maximum(top[groups], x[rows])
+        total = xp.exp(x[xp.asarray(first[:-1])] - top)
+        for groups, rows in later:
+            total[groups] += xp.exp(x[rows] - top[groups])
         xp.add(top, xp.log(total), out=out)
 
     def log_sum_groups_gradient(self, grad: Any, value: Any, x: Any, first: Any, out: Any) -> None:
         """out = grad of a row's group times exp(x - value of the group); out may be x."""
-        group = np.repeat(np.arange(len(first) - 1), first[1:] - first[:-1])
+        group = self.xp.asarray(np.repeat(np.arange(len(first) - 1), first[1:] - first[:-1]))
         self.xp.multiply(self.xp.exp(x - value[group]), grad[group], out=out)
 
     def _factor(self, x: Any) -> tuple[Any, Any]:

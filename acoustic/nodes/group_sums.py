@@ -51,8 +51,7 @@ class LogSumGroups(Node):
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """d log s = ds / s, s the sum of exp x, ds the sum of exp(x) dx."""
-        first = first_rows(self.settings["sizes"])
-        parts = [slice(a, b) for a, b in pairwise(first)]
+        parts = [slice(a, b) for a, b in pairwise(first_rows(self.settings["sizes"]).tolist())]
         xp, (x,), (dx,) = run.xp, inputs, tangents
         rows = [(xp.exp(x[part]) * dx[part]).sum(axis=0) / xp.exp(x[part]).sum(axis=0) for part in parts]
         return xp.stack(rows)
