@@ -5,7 +5,7 @@ worked example:
   argonaut recipe lvcsr --data ~/corpora/an4 --out exp/an4
 The first trains on single phones (it is run as a part of the second unless it is there).  The second ties triphones'
 states on the alignments, writes them as an HTK donor, builds graphs from that, trains the same network on the tied
-states, and decodes with the same language models; aligns the training set with that system, and trains on for eight
+states, and decodes with the same language models; aligns the training set with that system, and trains on for five
 epochs, once on the alignments it had and once on the new ones.  It ends with the word error rates on the test set:
   WER 8.3%  5.0%  (flat LM, LM trained on the transcripts): single phones, 132 states
   WER 8.0%  4.8%  (flat LM, LM trained on the transcripts): tied triphones, 348 states

@@ -31,7 +31,7 @@ def test_training_on_changes_the_rates_alone():
     files = (str(CONFIG / "tied.cntk"), str(CONFIG / "again.cntk"))
     first, again = (load_config([f"configFile={'+'.join(files[:n])}", "ExpDir=exp", "NumSenones=7"]) for n in (1, 2))
     rates = again.block("LVCSR_Train").block("SGD")
-    assert len(rates.text("learningRatesPerMB").replace("*3", ":x:x").split(":")) == rates.int("maxEpochs") == 8
+    assert len(rates.text("learningRatesPerMB").split(":")) == rates.int("maxEpochs") == 5
     for block, name in (("SGD", "momentumPerMB"), ("SimpleNetworkBuilder", "layerSizes")):
         texts = [config.block("LVCSR_Train").block(block).text(name) for config in (first, again)]
         assert texts[0] == texts[1]
