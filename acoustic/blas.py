@@ -33,6 +33,8 @@ PRODUCT_CALLS = (
     ("scipy_cblas_{}gemm", ctypes.c_int),
     ("cblas_{}gemm", ctypes.c_int),
 )
+# Eigenvectors of a symmetric matrix, float64, Fortran calling convention.
+EIGEN_CALLS = ("scipy_dsyevd_64_", "scipy_dsyevd_", "dsyevd_64_", "dsyevd_")
 COLUMN_MAJOR, PLAIN, TRANSPOSED, SEQUENTIAL = 102, 111, 112, 1
 
 
@@ -205,6 +207,19 @@ def general_function() -> tuple[int, bool] | None:
     if gemm is None:
         return None
     return address_of(gemm), gemm.argtypes[3] is ctypes.c_int64
+
+
+@cache
+def eigen_function() -> int | None:
+    """Address of LAPACK's dsyevd, of MKL or of the library behind numpy; None where there is none that we know."""
+    libraries = [mkl_library()] if mkl_library() is not None else []
+    with contextlib.suppress(AttributeError, OSError):
+        libraries.append(ctypes.CDLL(np._core._multiarray_umath.__file__))
+    for library in libraries:
+        for name in EIGEN_CALLS:
+            with contextlib.suppress(AttributeError):
+                return address_of(getattr(library, name))
+    return None
 
 
 def address_of(function: Any) -> int:

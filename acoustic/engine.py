@@ -268,7 +268,7 @@ class Engine:
         else:
             for bound in worker.backward:
                 bound.run(run, worker.inputs)
-        taker.look_at_frames(index, worker.columns, self._feed.run, self._feed.inputs)
+        taker.look_at_frames(index, worker.columns, worker.frames_pass, self._feed.run, self._feed.inputs)
 
     # ---- results
 

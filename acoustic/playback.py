@@ -86,6 +86,15 @@ class Recording:
         self._keep_alive.append(out)
         self._make("pack", [address, how, *sizes, self._place(matrix, 5), len(matrix), to])
 
+    def work(self, name: str, table: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+        """Call a loop with the addresses of a table and of arrays, and with whole numbers.
+
+        The table is read when the loop runs: what it holds may change from pass to pass.
+        """
+        self._keep_alive.append(table)
+        places = [self._place(array, 1 + k) for k, array in enumerate(arrays)]
+        self._make(name, [address_of(table), *places, *numbers])
+
     def _place(self, array: Any, position: int) -> int:
         """Its address, the argument at a position of the call that is being made."""
         address = address_of(array)

@@ -47,6 +47,7 @@ class Worker:
     forward_pass: Playback | None = None
     backward_pass: Playback | None = None
     late_pass: Playback | None = None
+    frames_pass: Playback | None = None  # of the products that a layer may get the factors of
     told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
@@ -205,7 +206,9 @@ class Program:
             shapes = self.graph.operand_shapes(step.bound.node, self.layout.shapes)
             return possible and step.bound.node.repeats_calls(*shapes)
 
-        for worker in self.workers:
+        for index, worker in enumerate(self.workers):
+            lone = [steps[index] for _, _, steps in self.lone_products] if self.split else []
+            worker.frames_pass = Playback(lone, lambda bound: repeats_late(LateProducts(bound, [])))
             worker.forward_pass = Playback(list(worker.forward.values()), repeats)
             worker.backward_pass = Playback(worker.backward, repeats)
             worker.late_pass = Playback(worker.late, repeats_late)

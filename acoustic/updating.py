@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from acoustic.gradients import Accumulation, Into
 from acoustic.node import Node
+from acoustic.playback import Playback
+from readers.indicators import Indicators
 
 if TYPE_CHECKING:
     from acoustic.steps import BoundBackward
@@ -20,8 +22,8 @@ class Layer(Protocol):
     def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
         """Look at some columns of a (rows, N) and b (cols, N); a is nobody else's and may be changed, b may not."""
 
-    def update(self, worker: int, count: int) -> None:
-        """Change the parameter, or one worker's part of it."""
+    def update(self, a: Any, b: Any, worker: int, count: int) -> None:
+        """Change the parameter, or one worker's part of it; a, b: the factors as `frames` left them."""
 
 
 class Factors:
@@ -30,14 +32,17 @@ class Factors:
     def __init__(self, layer: Layer, worker: int, count: int) -> None:
         self.layer, self.worker, self.count = layer, worker, count
         self.columns: slice | None = slice(None)  # None: all workers have had their frames
-        self.found = False
+        self.found: tuple[Any, Any] | None = None
 
     def __call__(self, a: Any, b: Any) -> None:
-        self.found = True
+        self.found = a, b
         if self.columns is None:
-            self.layer.update(self.worker, self.count)
+            self.update()
         else:
             self.layer.frames(a, b, self.columns, self.worker, self.count)
+
+    def update(self) -> None:
+        self.layer.update(*self.found, self.worker, self.count)
 
 
 class Taker:
@@ -64,13 +69,18 @@ class Taker:
         layers: Callable[[Node, Node, int], Layer | None] | None = getattr(on_gradient, "layer", None)
         self._products: dict[str, tuple[int, Into]] = {}
         self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
+        lone_products = list(lone_products)
+        self._num_products = len(lone_products)
         for node, k, bound in lone_products:
             steps = [one.into for one in bound]
             layer = layers(node, bound[0].node, k) if layers is not None else None
             for worker, into in enumerate(steps):
-                into.factored.pop(k, None)
+                before = into.factored.pop(k, None)
                 if layer is not None:
-                    into.factored[k] = Factors(layer, worker, len(steps))
+                    same = (
+                        before is not None and before.layer is layer
+                    )  # with what it was told when it was written down
+                    into.factored[k] = before if same else Factors(layer, worker, len(steps))
             if layer is not None:
                 self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
                 continue
@@ -99,7 +109,7 @@ class Taker:
         """A parameter's gradient is complete."""
         if self._has_factors(node):
             _, factors = self._factors[node.name][0]
-            factors.layer.update(0, 1)
+            factors.update()
             return
         k, into = self._products.get(node.name, (0, None))
         if into is not None and k in into.taken:
@@ -115,9 +125,7 @@ class Taker:
     @property
     def key(self) -> Hashable | None:
         """What `part` and `take` depend on besides gradients, alike as long as they do alike; None: more than that."""
-        if self._factors:
-            return None
-        if self._part is None and not self._elsewhere:
+        if self._part is None and not self._elsewhere and not self._factors:
             return ()
         return getattr(self._on_gradient, "key", None)
 
@@ -128,12 +136,24 @@ class Taker:
     def _has_factors(self, node: Node) -> bool:
         return any(factors.found for _, factors in self._factors.get(node.name, ()))
 
-    def look_at_frames(self, worker: int, columns: slice, run: Any, inputs: Any) -> None:
-        """Give layers one worker's columns of the factors, as far as they come as such."""
-        for steps in self._factors.values():
-            bound, factors = steps[worker]
+    def look_at_frames(self, index: int, columns: slice, frames_pass: Playback, run: Any, inputs: Any) -> None:
+        """Give layers one worker's columns of the factors, as far as they come as such.
+
+        frames_pass: the steps of all lone products.
+        """
+        if not self._factors:
+            return
+        mine = [steps[index] for steps in self._factors.values()]
+        dense = all(not isinstance(matrix, Indicators) for matrix in inputs.values())
+        for _, factors in mine:
             factors.columns = columns
-            bound.run(run, inputs)
+            factors.found = factors.found if dense else None
+        if len(mine) == self._num_products:
+            frames_pass.run(run, inputs, self.key)
+        else:
+            for bound, _ in mine:
+                bound.run(run, inputs)
+        for _, factors in mine:
             factors.columns = None
 
     def columns(self, node: Node, gradient: Any, columns: slice) -> None:

@@ -101,7 +101,6 @@ class ArrayLayer:
             self.outputs = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, settings)
             self.inputs = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
         self.step = Step()
-        self._factors: tuple[Any, Any] | None = None
 
     def tensors(self) -> dict[str, Any]:
         """What is kept between minibatches, by what it is."""
@@ -115,16 +114,14 @@ class ArrayLayer:
         }
 
     def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
-        self._factors = a, b
+        pass
 
-    def update(self, worker: int, count: int) -> None:
+    def update(self, a: Any, b: Any, worker: int, count: int) -> None:
         if worker == 0:
-            self._update()
+            self._update(a, b)
 
-    def _update(self) -> None:
+    def _update(self, a: Any, b: Any) -> None:
         xp, weight, bias = self.xp, self.plan.weight.value, self.plan.bias
-        a, b = self._factors
-        self._factors = None
         x, given = (a, b) if self.plan.inputs == 1 else (b, a)  # outputs' derivatives, inputs
         if not self.step.rate:
             return

@@ -6,6 +6,7 @@ from typing import Any
 from acoustic.gradients import Accumulation
 from acoustic.network import Network
 from acoustic.node import Node
+from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
@@ -27,9 +28,17 @@ class NaturalGradientUpdater(Updater):
         self.layers = {
             name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
         }
+        self._compiled = {
+            name: CompiledLayer(layer, turn)
+            for turn, (name, layer) in enumerate(self.layers.items())
+            if CompiledLayer.fits(layer, backend)
+        }
         self._with_layer: set[str] = set()  # parameters that change with a layer in this pass
+        self._repeats = False  # whether this pass makes the same calls as others
 
     def tensors(self) -> dict[str, Any]:
+        for layer in self._compiled.values():
+            layer.settle()
         return {
             f"{kind}:{name}": matrix for name, layer in self.layers.items() for kind, matrix in layer.tensors().items()
         }
@@ -37,15 +46,21 @@ class NaturalGradientUpdater(Updater):
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
         super().begin(learning_rate, 0.0, num_frames, seed)
         self._with_layer.clear()
+        self._repeats = True
 
-    def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | None:
+    def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | CompiledLayer | None:
         """The layer of a parameter whose gradient is the product that node's operand k has; None where it is none."""
         layer = self.layers.get(parameter.name)
         if layer is None or k not in node.layer_inputs:
             return None
-        layer.step = self._step_of(parameter)
+        step = self._step_of(parameter)
         if layer.plan.bias is not None:
             self._with_layer.add(layer.plan.bias.name)
+        compiled = self._compiled.get(parameter.name)
+        if compiled is not None and layer.outputs.count and layer.inputs.count and step.rate:
+            compiled.begin(step)
+            return compiled
+        layer.step, self._repeats = step, False
         return layer
 
     def _step_of(self, parameter: Node) -> Step:
@@ -75,4 +90,4 @@ class NaturalGradientUpdater(Updater):
 
     @property
     def key(self) -> Hashable | None:
-        return None
+        return (self,) if self._repeats else None

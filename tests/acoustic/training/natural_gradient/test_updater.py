@@ -7,6 +7,7 @@ from acoustic.engine import Engine
 from acoustic.key_check import OptionFault
 from acoustic.network import Network
 from acoustic.training.natural_gradient import make_updater
+from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
 from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
@@ -126,6 +127,20 @@ def test_training_is_that_of_the_equations(rule, threads):
         reference.step(**matrices)
     for node in net.parameters():
         np.testing.assert_allclose(node.value, reference.w[node.name], rtol=1e-7, atol=1e-9, err_msg=node.name)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rule", RULES[:3], ids=str)
+def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeypatch):
+    compiled, updater = trained("float", threads, rule, l2_weight=0.01)
+    assert {"W1", "W4"} < set(updater._compiled)
+    monkeypatch.setattr(CompiledLayer, "fits", staticmethod(lambda twin, backend: False))
+    plain, twin = trained("float", threads, rule, l2_weight=0.01)
+    for node in compiled.parameters():
+        np.testing.assert_allclose(node.value, plain[node.name].value, rtol=2e-4, atol=2e-5, err_msg=node.name)
+    for name, tensor in twin.tensors().items():
+        if "scales" in name:
+            np.testing.assert_allclose(updater.tensors()[name], tensor, rtol=1e-3, atol=1e-6, err_msg=name)
 
 
 def test_a_small_limit_is_felt_and_a_large_one_is_not():

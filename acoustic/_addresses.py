@@ -1,0 +1,53 @@
+"""Numbers as addresses, for compiled code that is told where its matrices lie."""
+
+from llvmlite import ir
+from numba import carray, float32, float64, int64, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def pointer(typing_context, address):
+    """A number as an address."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), codegen
+
+
+@njit(inline="always")
+def singles(address, size):
+    """float32 (size,) at an address."""
+    return carray(pointer(address), (size,), float32)
+
+
+@njit(inline="always")
+def frames(address, count, rows):
+    """float32 (count, rows) in C order: the columns of a matrix in Fortran order."""
+    return carray(pointer(address), (count, rows), float32)
+
+
+@njit(inline="always")
+def doubles(address, size):
+    return carray(pointer(address), (size,), float64)
+
+
+@njit(inline="always")
+def whole_numbers(address, size):
+    return carray(pointer(address), (size,), int64)
+
+
+@intrinsic
+def call_with_pointers(typing_context, function, places):
+    """Call the function at an address with a tuple of addresses; it gives nothing back."""
+    count = len(places)
+
+    def codegen(context, builder, signature, arguments):
+        place = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [place] * count)
+        given = [builder.extract_value(arguments[1], k) for k in range(count)]
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.UniTuple(types.int64, count)), codegen

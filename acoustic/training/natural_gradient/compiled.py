@@ -1,0 +1,113 @@
+"""The online natural gradient of a layer for float32 on the CPU: the loops of _kernels.py, and what they are told.
+
+Of a training step at 512 frames plain descent takes so much already that a tenth more is some 1e8 operations; so there
+is no Python between the products, and no pass over memory but those that the norms need.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from acoustic import blas
+from acoustic.playback import address_of, current, is_possible, same
+from acoustic.training.natural_gradient.layers import ArrayLayer, Step
+
+
+class CompiledLayer:
+    """Does what an ArrayLayer does by the online method, with its Fisher matrix's factors.
+
+    Those must have been initialised.  turn: layers take turns in which worker does what cannot be shared.
+    """
+
+    def __init__(self, twin: ArrayLayer, turn: int) -> None:
+        from acoustic import _calls  # numba: only a job that trains loads it
+        from acoustic.training.natural_gradient import _kernels
+
+        self.twin, self.turn = twin, turn
+        self._calls, self._kernels = _calls, _kernels
+        self._lock = threading.Lock()
+        self._sides = (twin.outputs, twin.inputs)
+        self._numbers = np.zeros(_kernels.HISTORY + 1)
+        self._table = np.zeros(_kernels.FIELDS, np.int64)
+        self._buffers: dict[int, Any] = {}
+        self._frames = self._workers = 0
+        self._parameters: tuple[Any, ...] = ()
+        self._fill()
+
+    @staticmethod
+    def fits(twin: ArrayLayer, backend: Any) -> bool:
+        """Whether a layer can be changed by compiled loops."""
+        if not is_possible(backend) or blas.eigen_function() is None or twin.plan.inputs != 1:
+            return False
+        sides = twin.outputs, twin.inputs
+        return all(side is not None and side.rank > 0 for side in sides)
+
+    def _fill(self) -> None:
+        """Write down what stays."""
+        k, table, rule = self._kernels, self._table, self.twin.rule
+        table[k.GEMM], table[k.WIDE] = blas.general_function()
+        table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function(), address_of(self._numbers)
+        self._numbers[k.ALPHA], self._numbers[k.HISTORY] = rule.alpha, rule.history
+        for side, fisher in enumerate(self._sides):
+            table[k.RANK + side] = fisher.rank
+            table[k.W + side], table[k.SCALES + side] = address_of(fisher.w), address_of(fisher.scales)
+        table[k.ROWS + k.OUT], table[k.ROWS + k.IN] = self.twin.plan.weight.value.shape
+
+    def begin(self, step: Step) -> None:
+        """What holds for the next minibatch; its factors will come."""
+        k, table, plan = self._kernels, self._table, self.twin.plan
+        self.settle()
+        numbers = self._numbers
+        numbers[k.RATE], numbers[k.KEEP], numbers[k.LIMIT] = step.rate, step.keep, step.limit
+        parameters = plan.weight.value, plan.bias.value if plan.bias is not None else None
+        if not same(parameters, self._parameters):
+            self._parameters = parameters
+            table[k.WEIGHT : k.BIAS + 1] = [0 if matrix is None else address_of(matrix) for matrix in parameters]
+        for side, fisher in enumerate(self._sides):
+            table[k.UPDATES + side] = fisher.settings.updates(fisher.count)
+            fisher.advance()
+
+    def settle(self) -> None:
+        """Bring in order what the loops found in doubt."""
+        for side, fisher in enumerate(self._sides):
+            if self._table[self._kernels.DOUBTFUL + side]:
+                self._table[self._kernels.DOUBTFUL + side] = 0
+                fisher.reorthogonalise()
+
+    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
+        with self._lock:
+            self._reserve(a.shape[1], count)
+        first, stop, _ = columns.indices(a.shape[1])
+        assert a.flags.f_contiguous
+        assert b.flags.f_contiguous
+        self._do("look_at_frames", [a[:, columns], b[:, columns]], [first, stop - first, worker])
+
+    def update(self, a: Any, b: Any, worker: int, count: int) -> None:
+        self._do("change_layer", [a], [a.shape[1], worker, count, self.turn])
+
+    def _do(self, name: str, arrays: list[Any], numbers: list[int]) -> None:
+        if (recording := current()) is not None:
+            recording.work(name, self._table, arrays, numbers)
+            return
+        row = np.zeros((1, self._calls.WIDTH), np.int64)
+        words = [self._calls.address_of(name), address_of(self._table), *map(address_of, arrays), *numbers]
+        row[0, : len(words)] = words
+        self._calls.play(row)
+
+    def _reserve(self, num_frames: int, workers: int) -> None:
+        """Memory for so many frames and workers."""
+        if num_frames <= self._frames and workers <= self._workers:
+            return
+        self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
+        k, frames, workers = self._kernels, self._frames, self._workers
+        self._buffers = {
+            k.SUMS: np.zeros(workers * k.NUM_SUMS),
+            k.REDUCED: np.empty(int(self._table[k.ROWS + k.IN]) * frames, np.float32),
+            k.REDUCED_ONE: np.empty(frames, np.float32),
+        }
+        for side, fisher in enumerate(self._sides):
+            self._buffers[k.H + side] = np.empty(fisher.rank * frames, np.float32)
+            self._buffers[k.J + side] = np.empty(fisher.rank * fisher.dim * workers, np.float32)
+        for field, buffer in self._buffers.items():
+            self._table[field] = address_of(buffer)
