@@ -39,6 +39,7 @@ class Endpoint:
 
     pause: silence after words that ends it.  longest: an utterance as long ends wherever it is; from half of that on,
     shorter and shorter pauses end it.  no_speech: silence without words before it after which the search begins anew.
+    Where every token has crossed </s> it is over, too.
     Raises ConfigError for times that make no sense.
     """
 
@@ -165,6 +166,8 @@ class Recognition:
         return [self._event(partial.words, partial.num_stable)]
 
     def _is_over(self, partial: Partial) -> bool:
+        if partial.over:
+            return True
         silence = self._seconds(partial.silence) + 1e-9
         if not partial.heard:
             return silence >= self.endpoint.no_speech

@@ -13,6 +13,7 @@ import numpy as np
 from decoder._search_kernels import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
 from decoder._streaming_kernels import settle
 from decoder._token_store import NODE_LABEL, STEPS, add_step, make_room
+from decoder.language_model import SENTENCE_END
 from decoder.path import Path, WordTimes, share_costs, steps_back, timed_words
 from decoder.search import NO_LM, Decoder, Result, score_frames
 from readers.errors import ConfigError, ShapeError
@@ -27,6 +28,7 @@ class Partial:
 
     words: with their frames, the last may still grow; costs are 0.  num_stable: so many of them can change no more.
     num_frames: eaten; silence: so many of them, the last ones, are silence; heard: whether anything else was there.
+    over: every token has crossed </s>, so that there can be no more words.
     """
 
     words: list[WordTimes]
@@ -34,6 +36,7 @@ class Partial:
     num_frames: int
     silence: int
     heard: bool
+    over: bool
 
     @property
     def stable(self) -> list[str]:
@@ -185,10 +188,14 @@ class _Settled:
         self.open = Path.empty()  # of these, what may belong to words that are not over
         self.words: list[WordTimes] = []  # before that
         self.heard_until = -1  # end frame of the last state that is no silence
+        self.over = False
+        words = self.graph.arrays.word_label
+        self._ends_sentence = np.array([word == SENTENCE_END for word in self.graph.words], bool)[words]
 
     def add(self, steps, columns) -> None:
         piece = Path(*steps, *columns)
         self.pieces.append(piece)
+        self.over |= bool(self._ends_sentence[-2 - piece.label[piece.label <= -2]].any())
         self.open = _joined([self.open, piece])
         self.heard_until = max(self.heard_until, self._heard_until(piece.label, piece.end))
         if len(self.open.label) > LONG:
@@ -209,7 +216,7 @@ class _Settled:
         words = timed_words(path, self.graph, self.silence)
         stable_words = len(self.words) + sum(steps.label < stable_steps for steps, _ in words)
         times = [*self.words, *(word for _, word in words)]
-        return Partial(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0)
+        return Partial(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, self.over)
 
     def _heard_until(self, label: np.ndarray, end: np.ndarray) -> int:
         arrays = self.graph.arrays

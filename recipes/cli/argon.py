@@ -8,6 +8,10 @@ and the second ends with a line such as
 
 Straight from audio: with --features hcopy.config, -infiles lists audio files.
 
+Straight from a microphone: --stream - takes audio from standard input and tells words as they are found:
+  arecord -q -t wav -f S16_LE -r 16000 -c 1 | argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap \\
+        --features hcopy.config --stream -
+
 Forced alignment of transcripts, with the tables that `argonaut graph` wrote beside g.dg:
   argon -graph g.dg -alignmlf words.mlf --dict words.dict -am model.dnn -cntkmap cntkmap -infiles train.scp \\
         -detailed-alignment -outmlf aligned.mlf
@@ -46,6 +50,10 @@ def run(argv: list[str]) -> int:
             setattr(arguments, name, value)
     if arguments.precompile:
         return precompile_graph(arguments)
+    if arguments.stream:
+        from recipes.cli.argon_stream import stream
+
+        return stream(arguments)
     if arguments.alignmlf:
         from recipes.cli.argon_align import AlignmentPipeline
 

@@ -111,6 +111,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
     searching.add_argument("--slack-decay", type=float, default=0.8, metavar="X", help="per frame (0.8)")
     searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
+    add_streaming(parser.add_argument_group("streaming"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
     add(aligning, "alignmlf", "FILE", "transcripts: words of --dict, else phones; -graph tells where the tables are")
     aligning.add_argument(
@@ -135,6 +136,32 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     )
     searching.add_argument("--threads", type=int, metavar="N", help="(default: one per core)")
     return parser
+
+
+def add_streaming(group) -> None:
+    """Audio that goes on and on, and the ends of its utterances."""
+    group.add_argument(
+        "--stream",
+        default="",
+        metavar="AUDIO",
+        help="words as they are found: a file, a named pipe, - for standard input",
+    )
+    group.add_argument("--rate", type=int, metavar="HZ", help="of bare 16-bit samples in a pipe (default: WAV tells)")
+    group.add_argument("--json", action="store_true", help="an object a line, partial results too")
+    group.add_argument("--words", default="", metavar="FILE", help="all words at the end: .ctm, .json, .srt, .vtt, ...")
+    group.add_argument("--pause", type=float, default=0.8, metavar="S", help="silence that ends an utterance (0.8)")
+    group.add_argument("--longest", type=float, default=30.0, metavar="S", help="an utterance ends by then (30)")
+    group.add_argument(
+        "--no-speech", type=float, default=5.0, metavar="S", help="without words the search begins anew by then (5)"
+    )
+    group.add_argument("--whole", action="store_true", help="one utterance, pauses or not")
+    group.add_argument("--block", type=int, default=10, metavar="N", help="frames that are worked on together (10)")
+    group.add_argument(
+        "--running-mean",
+        default="100:600",
+        metavar="START:MEMORY",
+        help="for _Z: the mean of MEMORY frames, the first one of START; or: whole (100:600)",
+    )
 
 
 def add(group, name: str, metavar: str, text: str, default=""):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from decoder.recognition import Endpoint, Recognition
+from decoder.search import Decoder, SearchOptions
 from readers.errors import ConfigError, ShapeError
+from tests.decoder import graphs
 from tests.decoder.test_streaming import spoken, three_words
 
 PERIOD = 100_000
@@ -85,6 +87,20 @@ def test_silence_alone_is_no_utterance():
     assert [text for _, _, text in finals(events)] == ["x"]
     assert finals(events)[0][0] > 4.0
     assert recognition.num_frames == 1010
+
+
+def test_an_utterance_is_over_when_all_have_said_so():
+    """One word between <s> and </s>; the silence of </s> is a state of its own."""
+    arcs = [(0, 1, "<s>", 0.0), (1, 2, "[sil[2]]", 0.0), (2, 3, "x", 0.0), (3, 4, "[x_s2]", 0.0), (4, 5, "</s>", 0.0),
+            (5, 6, "[sil[3]]", 0.0)]  # fmt: skip
+    from decoder.image import precompile
+
+    options = SearchOptions(acweight=1.0, beam=5.0, word_end_beam_frac=2.0, sil_cost=0.0)
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {6: 0.0}), None, None), None, options)
+    states = (["sil[2]"] * 10 + ["x_s2"] * 19 + ["sil[3]"]) * 2
+    events = run(Recognition(decoder, [], PERIOD, Endpoint(5.0)), spoken(decoder, states))
+    assert [text for _, _, text in finals(events)] == ["x", "x"]
+    assert finals(events)[0] == (0.0, 0.3, "x")
 
 
 def test_what_cannot_be_told_has_a_reason():
