@@ -5,10 +5,11 @@ that has finished looks at a flag for a while, without the interpreter lock, bef
 """
 
 import _thread
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +25,22 @@ def default_threads() -> int:
     if text.isdigit() and int(text) > 0:
         return int(text)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """While the body runs, networks that are made in this process compute with so many threads."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
+    try:
+        # Several threads of a network multiply with one thread each; one alone would leave the number to the library.
+        with blas.one_thread if threads == 1 else contextlib.nullcontext():
+            yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:

@@ -16,6 +16,7 @@ class Adapt(Train):
     """
 
     blocks = ("SGD", "reader", "cvReader")
+    starts_anew = False
 
     def _read_start(self, config: Config) -> None:
         toolkits = config.has("origModelFileName") and not config.has("originalModelFileName")

@@ -25,6 +25,7 @@ class TrainEncoderDecoder(Train):
     """
 
     blocks = (ENCODER_BLOCK, DECODER_BLOCK, "SGD", *PAIRS["reader"], *PAIRS["cvReader"])
+    one_reader = False
 
     def _read_start(self, config: Config) -> None:
         if self.options.adaptation_weight:

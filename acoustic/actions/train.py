@@ -1,7 +1,9 @@
 """Action train: a network from its description, trained by the SGD block (CNTK book 3.5.1)."""
 
 import contextlib
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.ndl import build_ndl_network, ndl_options
@@ -12,12 +14,13 @@ from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import NONE
 from acoustic.training.log import read_history
+from acoustic.training.parallel import parallel_options
 from acoustic.training.sgd import train
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError, FormatError
 from readers.files import require_writable
-from readers.minibatch import Reader
+from readers.minibatch import Reader, open_reader
 from readers.report import RunReport
 
 # Per block: what reads its options, what makes the network from them.
@@ -35,6 +38,8 @@ class Train(Action):
     """
 
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
+    starts_anew: ClassVar[bool] = True  # from random parameters
+    one_reader: ClassVar[bool] = True  # the data come from one block `reader`
 
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
@@ -47,7 +52,9 @@ class Train(Action):
                 "precision=double"
             )
         self.make_mode = config.bool("makeMode", True)
+        self.parallel = parallel_options(sgd, self.starts_anew)
         self._read_start(config)
+        self._refuse_parallel(sgd)
         self.readers = self._reader_blocks(config)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -76,6 +83,8 @@ class Train(Action):
                 progress=progress,
                 reference=reference,
                 on_epoch=lambda row: self._epoch_done(row, network, log),
+                parallel=self.parallel,
+                source=partial(open_reader, self.config.block("reader"), self.machine.seed) if self.parallel else None,
             )
             return losses(*readers)
 
@@ -92,6 +101,18 @@ class Train(Action):
     def _open(self, name: str, log: Log, progress: Progress) -> Reader:
         """The reader of one of those."""
         return self.open_reader(name, log, progress)
+
+    def _refuse_parallel(self, sgd: Config) -> None:
+        """Raise ConfigError for what several jobs cannot do."""
+        if self.parallel is None:
+            return
+        where = sgd.block("parallelTrain").where("numJobs")
+        if self.options.adaptation_weight:
+            raise ConfigError(f"{where}: numJobs beside adaptationRegType=KL, which is not built; expected one of them")
+        if self.options.check_gradients:
+            raise ConfigError(f"{where}: numJobs beside gradientcheck=true; expected one of them")
+        if not self.one_reader:
+            raise ConfigError(f"{where}: numJobs in training a pair of networks, which is not built")
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         """An epoch's row of the history is there."""

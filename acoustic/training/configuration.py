@@ -47,10 +47,10 @@ OTHER = (
     "autoAdjust",
     "autoAdjustLR",
     "numPrevLearnRate",
+    "parallelTrain",  # a block, which parallel/options.py reads
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {
-    "parallelTrain": "one process trains",
     "learnerType": "SGD is the only one",
 }
 NOT_BUILT = dict.fromkeys(

@@ -38,6 +38,13 @@ class Learner:
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
+        self.place = ""  # what messages call the pass; "": the epoch
+
+    def begin_training(self, start: int | None, make_mode: bool) -> None:
+        """Before the first epoch: how many an earlier run has done, None: none; whether it is continued."""
+
+    def close(self) -> None:
+        """Give back what belongs to no single epoch."""
 
     def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
         """Learn from the minibatches of an epoch, counted from 0; num_frames: a trial that stops after as many, 0: all.
@@ -54,8 +61,11 @@ class Learner:
                 if 0 < num_frames <= totals.num_frames:
                     break
         if not totals.num_frames:
-            raise ModelError(f"epoch {epoch + 1}: the reader gave no minibatch; expected at least one")
+            raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected at least one")
         return totals
+
+    def _title(self, epoch: int) -> str:
+        return self.place or f"epoch {epoch + 1}"
 
     def _minibatches(self, epoch: int, values: EpochOptions) -> Any:
         size = self.options.epoch_size
@@ -73,7 +83,7 @@ class Learner:
         figures = {name: scalar(self.engine, name) for name in self.names}
         if not math.isfinite(figures[self.criterion]):
             raise Diverged(
-                f"epoch {epoch + 1}, minibatch {index + 1}: {self.criterion} is {figures[self.criterion]}; "
+                f"{self._title(epoch)}, minibatch {index + 1}: {self.criterion} is {figures[self.criterion]}; "
                 "expected a finite number; try a smaller learning rate or look for damaged features"
             )
         if learns:

@@ -70,12 +70,12 @@ def validation_line(epoch: int, max_epochs: int, figures: Figures, count: int) -
     return f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Validate] {figures_text(figures, count)}"
 
 
-def append_history(path: str | Path, row: dict) -> None:
+def append_history(path: str | Path, row: dict, number: str = "epoch") -> None:
     """Add one epoch to the history file: JSON, one object a line, `epoch` counting from 1.
 
-    Rows of that epoch and later ones, left by an earlier run, are dropped.
+    Rows of that epoch and later ones, left by an earlier run, are dropped.  number: what the rows count instead.
     """
-    kept = [old for old in read_history(path) if old["epoch"] < row["epoch"]]
+    kept = [old for old in read_history(path) if old.get(number, 0) < row[number]]
     with atomic_write(path, "w") as file:
         for item in (*kept, row):
             file.write(json.dumps(item) + "\n")

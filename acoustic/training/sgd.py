@@ -5,17 +5,22 @@ reader's order and the dropout masks.  With the checkpoint's smoothed gradients 
 for bit, to one that was never interrupted, given the same data, options and number of BLAS threads.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from acoustic.network import Network
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.display import Log, Progress, silent
+from acoustic.training.learner import Learner
 from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
+from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.trainer import Trainer
+from readers.minibatch import Reader
 
 
 @dataclass
@@ -45,6 +50,8 @@ def train(
     progress: Progress = silent,
     reference: Reference | None = None,
     on_epoch: Callable[[dict], None] = silent,
+    parallel: ParallelOptions | None = None,
+    source: Callable[[], Reader] | None = None,
 ) -> TrainingResult:
     """Train a network.
 
@@ -59,6 +66,8 @@ def train(
     soon as the new one has its statistics.  description: what to write to model_path.config then.
     reference: the fixed model of KL adaptation; it takes options.adaptation_weight of every label.
     on_epoch: called with each epoch's row of the history, before the learning rate is settled.
+    parallel: train by several jobs, whose averaged models go to the directory model_path.parallel; source: opens the
+    training reader in each; it is sent to other processes, as functools.partial(open_reader, block, seed) can be.
     log takes the lines of the training log; progress(frames done, frames in the epoch, **figures) is for a display.
     Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay), ShapeError
     when reader and network do not fit.
@@ -71,9 +80,17 @@ def train(
     if start == options.max_epochs:
         log("No further training is necessary.")
         return TrainingResult(network, read_history(files.history), start)
-    trainer = Trainer(network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch)
-    trainer.prepare(start, make_mode, description)
-    trainer.run(start or 0)
+    make_learner: Callable[..., Learner] = Learner
+    if parallel is not None:
+        make_learner = partial(
+            ParallelLearner, parallel=parallel, source=source, directory=Path(f"{model_path}.parallel"), log=log
+        )
+    trainer = Trainer(
+        network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
+    )
+    with contextlib.closing(trainer.learner):
+        trainer.prepare(start, make_mode, description)
+        trainer.run(start or 0)
     if files is not None:
         log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
     return TrainingResult(network, trainer.history, start or 0)

@@ -53,6 +53,7 @@ class Trainer:
         progress: Progress = silent,
         reference: Reference | None = None,
         on_epoch: Callable[[dict], None] = silent,
+        make_learner: Callable[..., Learner] = Learner,
     ):
         options = replace(options, parallel=getattr(reader, "parallel", (1,)))
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
@@ -61,7 +62,7 @@ class Trainer:
         self.criterion, self.names = _criteria(network, options)
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
-        self.learner = Learner(network, reader, options, self.criterion, self.names, seed)
+        self.learner = make_learner(network, reader, options, self.criterion, self.names, seed)
         self.engine, self.updater = self.learner.engine, self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
@@ -110,6 +111,7 @@ class Trainer:
             self.files.save_description(description)
         if start is None or (start == 0 and computed):
             self.files.save_initial(self.network)
+        self.learner.begin_training(start, make_mode)
 
     def _resume(self, start: int) -> None:
         """Take up the state after `start` epochs of an earlier run."""

@@ -13,6 +13,7 @@ worked example: train the network that block TIMIT_Train describes, then test it
   randomSeed         of initial weights, order of the data and dropout (default 0)
   traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
   stderr             log file: this name, the commands and .log
+  --scheduler A      address of the Dask cluster that runs the jobs of a parallelTrain (docs/parallel.md)
   doneFile           written when every command has come to its end
   makeMode           true (default) continues a training where it stopped, false starts it again
 
@@ -39,6 +40,7 @@ BANNER = "#" * 46
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
     "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros",
+    "scheduler",
 )  # fmt: skip
 ALIKE = 0.75
 ALIKE_IN_COMMAND = 0.9  # where a user's own names are likely too
@@ -57,7 +59,7 @@ def run(argv: list[str]) -> int:
     from acoustic.actions import make_action
     from readers.config import AskedConfig, load_config
 
-    config = load_config(argv, AskedConfig)
+    config = load_config(settings(argv), AskedConfig)
     commands = config.array("command", ["train"])
     with open_log(config, commands) as log:
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
@@ -82,6 +84,19 @@ def run(argv: list[str]) -> int:
                 file.write(f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         log.closing("COMPLETED.")
     return max(statuses)
+
+
+def settings(argv: list[str]) -> list[str]:
+    """The arguments with `--scheduler A` and `--scheduler=A` as the setting that they stand for."""
+    left, found = list(argv), []
+    while left:
+        argument = left.pop(0)
+        if argument == "--scheduler":
+            if not left:
+                raise ConfigError("--scheduler: nothing follows; expected the address of a Dask scheduler")
+            argument = f"scheduler={left.pop(0)}"
+        found.append(argument.removeprefix("--") if argument.startswith("--scheduler=") else argument)
+    return found
 
 
 def done_file(config) -> Path | None:
@@ -205,21 +220,12 @@ def cpu_threads(config) -> Iterator[int | None]:
     if count == 0:
         yield None
         return
-    from acoustic import blas
+    from acoustic.team import computing_with
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(count, cores) if count > 0 else max(1, cores + count)
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
-    try:
-        # Several threads of a network multiply with one thread each; one alone would leave the number to the library.
-        with blas.one_thread if threads == 1 else contextlib.nullcontext():
-            yield threads
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+    with computing_with(threads):
+        yield threads
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def places() -> Iterator[Place]:
     yield _simple_builder()
     yield _ndl_builder()
     yield _sgd()
+    yield _parallel()
     yield from _readers()
     yield from _actions()
     yield _top()
@@ -76,6 +77,15 @@ def _sgd() -> Place:
     rows += _without_effect(configuration.WITHOUT_EFFECT)
     rows += _refused(configuration.NOT_BUILT)
     return Place("3.3.1", "SGD", tuple({row.name: row for row in reversed(rows)}.values())[::-1])
+
+
+def _parallel() -> Place:
+    from acoustic.training.parallel import options
+
+    rows = _from_fields(options.ParallelOptions, options.ParallelOptions.keys)
+    rows += [Parameter(name) for name in options.KEYS if name not in options.WITHOUT_EFFECT]
+    rows += _without_effect(options.WITHOUT_EFFECT)
+    return Place("", "block parallelTrain of SGD", tuple(rows))
 
 
 def _from_fields(options: type, keys: Mapping[str, tuple[str, str]]) -> list[Parameter]:

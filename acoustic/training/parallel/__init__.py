@@ -1,0 +1,6 @@
+"""Training by several jobs whose parameters are averaged now and then (Povey, Zhang and Khudanpur, 2015, section 3)."""
+
+from acoustic.training.parallel.learner import ParallelLearner
+from acoustic.training.parallel.options import ParallelOptions, parallel_options
+
+__all__ = ["ParallelLearner", "ParallelOptions", "parallel_options"]

@@ -1,0 +1,178 @@
+"""Where jobs run: processes of this machine, or the workers of a Dask cluster; and that each of them comes to its end.
+
+Both are `concurrent.futures.Executor`s, and nothing here moves data or decides what runs where.  A job whose worker is
+gone is submitted again.  Dask does that by itself when a worker dies; of local processes all jobs are lost with one.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from acoustic.team import default_threads
+from acoustic.training.parallel.job import Job, JobResult, attempt
+from acoustic.training.parallel.options import ParallelOptions
+from readers.errors import ArgonautError, ConfigError, ModelError
+
+CONNECTION_SECONDS = 30
+Log = Callable[[str], None]
+Done = Callable[[JobResult], None]
+
+
+class Jobs:
+    """Runs the jobs of one outer iteration after the other.  Processes start, or the cluster is asked, with the first.
+
+    log gets a line for every job that was lost and is run again.
+    """
+
+    def __init__(self, options: ParallelOptions, log: Log):
+        self.options, self.log = options, log
+        self._place: LocalProcesses | DaskCluster | None = None
+
+    def run(self, jobs: Sequence[Job], done: Done) -> list[JobResult]:
+        """The results of jobs, in their order; done(result) is called as each comes.
+
+        Raises the fault of the first job that has one, saying which it was; ModelError, or OSError if that was it, for
+        a job that was lost more often than it is to be run again.
+        """
+        results: dict[int, JobResult] = {}
+        for attempts_left in range(self.options.retries, -1, -1):
+            lost: dict[int, BaseException] = {}
+            waiting = self._submit([job for job in jobs if job.number not in results], lost)
+            for future in as_completed(waiting):
+                job = waiting[future]
+                fault = _fault_of(future)
+                if fault is not None:
+                    lost[job.number] = fault
+                    continue
+                result = future.result()
+                if isinstance(result, ArgonautError):
+                    raise result if str(result).startswith(job.title) else type(result)(f"{job.title}: {result}")
+                if isinstance(result, Exception):
+                    raise result
+                results[job.number] = result
+                done(result)
+            if not lost:
+                return [results[job.number] for job in jobs]
+            self._say_lost(jobs, lost, attempts_left)
+            self.close()
+        raise AssertionError  # the last of the attempts has returned or raised
+
+    def _submit(self, jobs: Sequence[Job], lost: dict[int, BaseException]) -> dict[Future, Job]:
+        if self._place is None:
+            cluster = self.options.scheduler
+            self._place = DaskCluster(cluster, self.log) if cluster else LocalProcesses(self.options)
+        waiting: dict[Future, Job] = {}
+        for job in jobs:
+            try:
+                waiting[self._place.executor.submit(attempt, job)] = job
+            except RuntimeError as fault:  # a worker died while we were submitting
+                lost[job.number] = fault
+        return waiting
+
+    def _say_lost(self, jobs: Sequence[Job], lost: dict[int, BaseException], attempts_left: int) -> None:
+        first = next(job for job in jobs if job.number in lost)
+        fault = lost[first.number]
+        text = " ".join(f"{type(fault).__name__}: {fault}".split())
+        if attempts_left:
+            titles = ", ".join(str(number + 1) for number in sorted(lost))
+            self.log(
+                f"warning: outer iteration {first.iteration + 1}: lost job {titles} of {len(jobs)} ({text}); run again"
+            )
+            return
+        if isinstance(fault, OSError):
+            raise fault
+        times = self.options.retries + 1
+        raise ModelError(
+            f"{first.title}: lost {times} {'time' if times == 1 else 'times'}, the last by {text}; expected a result; "
+            "jobRetries says how often a job is run again"
+        ) from fault
+
+    def close(self) -> None:
+        """End processes, those included that still work, or the connection to the cluster."""
+        place, self._place = self._place, None
+        if place is not None:
+            place.close()
+
+
+def _fault_of(future: Future) -> BaseException | None:
+    """What kept a job from giving an answer."""
+    try:
+        return future.exception()
+    except BaseException as fault:
+        if isinstance(fault, KeyboardInterrupt | SystemExit):
+            raise
+        return fault  # cancelled
+
+
+class LocalProcesses:
+    """Processes that are started afresh, not forked: a fork of a process with threads may stand still for ever."""
+
+    def __init__(self, options: ParallelOptions):
+        processes = min(options.num_jobs, options.processes or _processors())
+        context = multiprocessing.get_context("spawn")
+        self.executor: Executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
+
+    def close(self) -> None:
+        working = list((getattr(self.executor, "_processes", None) or {}).values())
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        for process in working:
+            process.terminate()
+        for process in working:
+            process.join()
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or default_threads()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=follow, daemon=True).start()
+
+
+class DaskCluster:
+    """The workers of a Dask scheduler, by its address or by the file that it has written its address to."""
+
+    def __init__(self, scheduler: str, log: Log):
+        try:
+            from distributed import Client  # optional: the extra `cluster`
+        except ImportError as fault:
+            raise ConfigError(
+                f"scheduler {scheduler}: dask.distributed is not installed; expected "
+                "`pip install argonaut-asr[cluster]`"
+            ) from fault
+
+        class QuietClient(Client):
+            def __del__(self) -> None:  # one that has not connected complains of it a second time, on the terminal
+                with contextlib.suppress(Exception):
+                    super().__del__()
+
+        where: dict[str, Any] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+        try:
+            self.client = QuietClient(**where, timeout=CONNECTION_SECONDS, set_as_default=False)
+        except Exception as fault:  # an address of any kind may be wrong in a way of its own
+            text = " ".join(str(fault).split())
+            raise ConfigError(
+                f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
+                "that its --scheduler-file has written"
+            ) from fault
+        if not self.client.scheduler_info()["workers"]:
+            log(f"scheduler {scheduler} has no workers yet; waiting for the first")
+            self.client.wait_for_workers(1)
+        self.executor: Executor = self.client.get_executor(pure=False)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # a scheduler that is gone
+            self.client.close()

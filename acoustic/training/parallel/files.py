@@ -1,0 +1,127 @@
+"""The averaged models of a training by several jobs: one after every outer iteration, in a directory of their own.
+
+    MODEL.parallel/model.K           the network after K outer iterations, 0: before the first
+    MODEL.parallel/model.K.ckp       what the update rule keeps, and where the epoch stands
+    MODEL.parallel/job.K.J           what job J made of model K; gone when model K + 1 is there
+    MODEL.parallel/history.jsonl     a JSON object for each outer iteration: see ParallelLearner
+
+As with a training's other files (see checkpoint.py), a model's checkpoint is written before it.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.model_file import load_tensors, save_model, save_tensors
+from acoustic.network import Network
+from readers.errors import ModelError
+
+FORMAT, VERSION = "argonaut-outer-iteration", 1
+NAME = re.compile(r"(model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")
+
+
+@dataclass
+class Iteration:
+    """Where a training stands after `number` outer iterations.
+
+    plan: what the iterations of this epoch have in common; figures, num_frames, num_minibatches: sums over the epoch so
+    far; tensors, scalars: what the update rule keeps.
+    """
+
+    number: int
+    plan: dict[str, Any]
+    figures: dict[str, float]
+    num_frames: int
+    num_minibatches: int
+    tensors: dict[str, np.ndarray]
+    scalars: dict[str, float]
+
+
+class IterationFiles:
+    """keep: how many averaged models stay."""
+
+    def __init__(self, directory: str | Path, keep: int):
+        self.directory, self.keep = Path(directory), keep
+        self.history = self.directory / "history.jsonl"
+
+    def model(self, number: int) -> Path:
+        return self.directory / f"model.{number}"
+
+    def checkpoint(self, number: int) -> Path:
+        return self.directory / f"model.{number}.ckp"
+
+    def output(self, number: int, job: int) -> Path:
+        return self.directory / f"job.{number}.{job}"
+
+    def models(self) -> list[Path]:
+        """The averaged models that are there, in order."""
+        return [self.model(number) for number in sorted(self._numbers())]
+
+    def _numbers(self) -> list[int]:
+        found = [NAME.fullmatch(path.name) for path in self.directory.glob("model.*")]
+        return [int(match.group(2)) for match in found if match and not match.group(3)]
+
+    def save(self, network: Network, iteration: Iteration) -> None:
+        """Write checkpoint and model of an iteration, and remove what it makes superfluous."""
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "number": iteration.number,
+            "plan": iteration.plan,
+            "figures": iteration.figures,
+            "num_frames": iteration.num_frames,
+            "num_minibatches": iteration.num_minibatches,
+            "scalars": iteration.scalars,
+        }
+        save_tensors(self.checkpoint(iteration.number), iteration.tensors, metadata)
+        save_model(network, self.model(iteration.number))
+        for number in self._numbers():
+            if number < iteration.number:
+                self.checkpoint(number).unlink(missing_ok=True)
+            if number <= iteration.number - self.keep:
+                self.model(number).unlink(missing_ok=True)
+        self.remove_outputs()
+
+    def remove_outputs(self) -> None:
+        """Remove what jobs have written, of any iteration."""
+        for path in list(self.directory.glob("job.*")):
+            path.unlink(missing_ok=True)
+
+    def discard_after(self, number: int) -> None:
+        """Remove all models of later iterations, the latest first; -1: of all."""
+        for later in sorted(self._numbers(), reverse=True):
+            if later > number:
+                self.model(later).unlink(missing_ok=True)
+                self.checkpoint(later).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove everything that a training has written here."""
+        for path in list(self.directory.glob("*")) + list(self.directory.glob(".*.tmp")):
+            if path.is_file() and (NAME.fullmatch(path.name) or path == self.history):
+                path.unlink(missing_ok=True)
+
+    def newest(self, before: int, last: int) -> Iteration | None:
+        """The newest iteration after `before` and up to `last` whose model and checkpoint are there."""
+        for number in sorted(self._numbers(), reverse=True):
+            if before < number <= last and self.checkpoint(number).exists():
+                return self.load(number)
+        return None
+
+    def load(self, number: int) -> Iteration:
+        """Raises ModelError when the checkpoint is damaged."""
+        path = self.checkpoint(number)
+        tensors, found = load_tensors(path)
+        if (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+            raise ModelError(
+                f"{path}: {found.get('format')!r} version {found.get('version')!r}; expected {FORMAT!r} version "
+                f"{VERSION}"
+            )
+        try:
+            figures = {str(name): float(value) for name, value in found["figures"].items()}
+            counts = [int(found[name]) for name in ("num_frames", "num_minibatches")]
+            return Iteration(number, dict(found["plan"]), figures, *counts, tensors, dict(found["scalars"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+            raise ModelError(f"{path}: no state of an epoch ({fault}); expected numbers by their names") from fault

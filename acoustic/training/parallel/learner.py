@@ -1,0 +1,247 @@
+"""Epochs learned by several jobs, in outer iterations: each learns from its share, then their parameters are averaged.
+
+The learning rate of the configuration is the effective one, that is a job's divided by the number of jobs: averaging
+dilutes what one of them has learned as many times.  So results can be compared over numbers of jobs.
+Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", sections
+3.1, C.2, C.7.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.model_file import load_tensors
+from acoustic.network import Network
+from acoustic.training.evaluation import Totals
+from acoustic.training.learner import Each, Learner
+from acoustic.training.log import append_history
+from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.parallel.executors import Jobs, Log
+from acoustic.training.parallel.files import Iteration, IterationFiles
+from acoustic.training.parallel.job import Job, JobResult, keeps_state, load_output
+from acoustic.training.parallel.options import ParallelOptions
+from readers.errors import ModelError
+from readers.minibatch import Reader
+
+AVERAGE = "average"
+
+
+class ParallelLearner(Learner):
+    """A Learner whose epochs are learned by jobs; a trial, which leaves no trace, it learns itself.
+
+    source: opens the reader in another process; it is sent there.  directory: see files.py.  After every outer
+    iteration a row goes to the history there: which iteration and epoch, the effective learning rate, what each job
+    gave (averages over its frames, its frames, its seconds), what was taken of them ("average", or the number of a
+    job), the seconds that all took, and those of averaging among them.
+    reinitialised: set when parameters were made anew: after the next outer iteration the best job's model is taken.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        reader: Reader,
+        options: TrainingOptions,
+        criterion: str,
+        names: list[str],
+        seed: int,
+        *,
+        parallel: ParallelOptions,
+        source: Callable[[], Reader],
+        directory: str | Path,
+        log: Log,
+    ) -> None:
+        super().__init__(network, reader, options, criterion, names, seed)
+        self.network, self.parallel, self.source, self.log = network, parallel, source, log
+        self.files = IterationFiles(directory, parallel.keep)
+        self.num_iterations, self.share_frames = parallel.plan(options.epoch_size or reader.num_frames)
+        smallest = max(options.minibatch_size)
+        if self.share_frames < smallest:
+            raise ModelError(
+                f"parallelTrain: {self.share_frames} frames for each of {parallel.num_jobs} jobs in an outer iteration"
+                f"; expected at least minibatchSize {smallest}; take fewer jobs, or smaller minibatches"
+            )
+        self.job_options = replace(options, epoch_size=self.share_frames, check_gradients=False)
+        self.reinitialised = False
+        self._jobs = Jobs(parallel, log)
+        self._resumes = True  # only the first epoch after the start can have been begun by an earlier run
+
+    def begin_training(self, start: int | None, make_mode: bool) -> None:
+        if start is None or not make_mode:
+            self.files.remove()
+            self._resumes = False
+
+    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
+        """Learn an epoch, counted from 0, from where an earlier run has left it; see Learner.run."""
+        if num_frames:
+            return super().run(epoch, values, each, num_frames)
+        first, last = epoch * self.num_iterations, (epoch + 1) * self.num_iterations
+        totals = Totals(self.names)
+        number = self._take_up(first, last, values, totals)
+        if number > first and each is not None:
+            each(totals.figures, totals.num_frames)
+        while number < last:
+            number = self._iterate(number, epoch, values, totals, each)
+        return totals
+
+    def close(self) -> None:
+        self._jobs.close()
+
+    # ---- where an epoch begins
+
+    def _plan(self, values: EpochOptions) -> dict[str, Any]:
+        """What has to be equal for an epoch to be continued."""
+        return {"jobs": self.parallel.num_jobs, "frames": self.share_frames, **asdict(values)}
+
+    def _take_up(self, first: int, last: int, values: EpochOptions, totals: Totals) -> int:
+        """The outer iterations that are done: of this epoch, by an earlier run, too; totals gets their sums."""
+        resumes, self._resumes = self._resumes, False
+        found = self.files.newest(first, last) if resumes else None
+        if found is not None and found.plan != self._plan(values):
+            self.log(
+                f"warning: {self.files.model(found.number)} was made with {json.dumps(found.plan)}; this epoch is "
+                f"begun anew, with {json.dumps(self._plan(values))}"
+            )
+            found = None
+        if found is None:
+            self.files.discard_after(first - 1)
+            self._save(first, values, Totals(self.names))
+            return first
+        self.files.discard_after(found.number)
+        self.files.remove_outputs()
+        self._restore(found)
+        self.log(f"Starting from {self.files.model(found.number)}, {found.number - first} of {last - first} outer "
+                 "iterations of the epoch.")  # fmt: skip
+        totals.figures.update(found.figures)
+        totals.num_frames, totals.num_minibatches = found.num_frames, found.num_minibatches
+        return found.number
+
+    def _restore(self, found: Iteration) -> None:
+        tensors, _ = load_tensors(self.files.model(found.number))
+        self._set_values(tensors)
+        if keeps_state(self.options):
+            self.updater.restore(found.tensors, found.scalars, self.files.checkpoint(found.number))
+
+    def _save(self, number: int, values: EpochOptions, totals: Totals) -> None:
+        keeps = keeps_state(self.options)
+        to_host = self.network.backend.to_host
+        tensors = {name: to_host(matrix) for name, matrix in self.updater.tensors().items()} if keeps else {}
+        sums = (totals.figures, totals.num_frames, totals.num_minibatches)
+        iteration = Iteration(number, self._plan(values), *sums, tensors, self.updater.scalars if keeps else {})
+        self.files.save(self.network, iteration)
+
+    # ---- an outer iteration
+
+    def _iterate(self, number: int, epoch: int, values: EpochOptions, totals: Totals, each: Each | None) -> int:
+        """Do outer iteration `number`, counted from 0; returns how many are done then."""
+        begin = time.perf_counter()
+
+        def done(result: JobResult) -> None:
+            if each is not None:
+                each(result.figures, result.num_frames)
+
+        jobs = list(self._make_jobs(number, values))
+        results = self._jobs.run(jobs, done)
+        for result in results:
+            totals.add(result.figures, result.num_frames)
+            totals.num_minibatches += result.num_minibatches - 1  # add counts one
+        learned = time.perf_counter()
+        chosen = self._choose(number, results)
+        self._combine([job.output for job in jobs] if chosen is None else [jobs[chosen].output])
+        if keeps_state(self.options):
+            self.updater.scalars = dict(results[chosen or 0].scalars)
+        averaged = time.perf_counter()
+        # History before model: a run killed in between repeats the iteration and writes the row again.
+        row = {
+            "iteration": number + 1,
+            "epoch": epoch + 1,
+            "learning_rate_per_sample": values.learning_rate,
+            "training": _sum(self.names, results).averages(),
+            "jobs": [self._row(result) for result in results],
+            "taken": AVERAGE if chosen is None else chosen + 1,
+            "seconds": round(averaged - begin, 3),
+            "averaging_seconds": round(averaged - learned, 3),
+        }
+        append_history(self.files.history, row, "iteration")
+        self._save(number + 1, values, totals)
+        self.reinitialised = False
+        return number + 1
+
+    def _make_jobs(self, number: int, values: EpochOptions) -> Iterator[Job]:
+        count = self.parallel.num_jobs
+        backend = self.network.backend
+        for job in range(count):
+            yield Job(
+                iteration=number,
+                number=job,
+                start=self.files.model(number),
+                state=self.files.checkpoint(number) if keeps_state(self.options) else None,
+                output=self.files.output(number, job),
+                source=self.source,
+                share=number * count + job,
+                options=self.job_options,
+                values=replace(values, learning_rate=values.learning_rate * count),
+                criterion=self.criterion,
+                names=tuple(self.names),
+                seed=self.seed,
+                precision=backend.precision,
+                device=backend.device,
+                threads=self.parallel.threads,
+                directory=Path.cwd(),
+            )
+
+    def _choose(self, number: int, results: Sequence[JobResult]) -> int | None:
+        """The job whose model is taken, by its criterion on its own data; None: the average is."""
+        if len(results) == 1 or not (self.reinitialised or (number == 0 and self.parallel.best_first)):
+            return None
+        means = [result.figures[self.criterion] / result.num_frames for result in results]
+        best = int(np.argmin(means))
+        self.log(
+            f"Outer iteration {number + 1}: the model of job {best + 1} is taken, {self.criterion} {means[best]:.6g}; "
+            f"the others have {', '.join(f'{mean:.6g}' for job, mean in enumerate(means) if job != best)}"
+        )
+        return best
+
+    def _combine(self, outputs: Sequence[Path]) -> None:
+        """Take the average of what jobs have written; the sums are double precision, in the order of the jobs."""
+        sums: dict[str, np.ndarray] = {}
+        for path in outputs:
+            tensors = load_output(path)
+            if sums and {name: one.shape for name, one in tensors.items()} != {n: one.shape for n, one in sums.items()}:
+                raise ModelError(f"{path}: other parameters than those of {outputs[0]}; expected the same")
+            for name, tensor in tensors.items():
+                if name in sums:
+                    sums[name] += tensor
+                else:
+                    sums[name] = tensor.astype(np.float64, order="F")
+        for tensor in sums.values():
+            tensor /= len(outputs)
+        self._set_values({name.partition(":")[2]: one for name, one in sums.items() if name.startswith("value:")})
+        mine = self.updater.tensors() if keeps_state(self.options) else {}
+        for name, matrix in mine.items():
+            matrix[...] = self.network.backend.asarray(sums[f"state:{name}"])
+
+    def _set_values(self, tensors: dict[str, np.ndarray]) -> None:
+        backend = self.network.backend
+        for node in self.network.stored():
+            if node.value is not None:
+                node.value[...] = backend.asarray(tensors[node.name])
+                node.touch()
+
+    def _row(self, result: JobResult) -> dict[str, Any]:
+        return {
+            "training": _sum(self.names, [result]).averages(),
+            "samples": result.num_frames,
+            "seconds": round(result.seconds, 3),
+        }
+
+
+def _sum(names: Sequence[str], results: Sequence[JobResult]) -> Totals:
+    totals = Totals(names)
+    for result in results:
+        totals.add(result.figures, result.num_frames)
+    return totals

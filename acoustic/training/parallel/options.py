@@ -1,0 +1,114 @@
+"""What training by several jobs is told: the block parallelTrain of an SGD block.
+
+Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", section
+3.1; the block's name, and those of what stands in it for other ways to train, are the 2016 tool's.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acoustic.key_check import OptionFault, check_keys
+from readers.config import Config
+from readers.errors import ConfigError
+
+AVERAGING = "ModelAveragingSGD"
+OTHER_METHODS = ("none", "DataParallelSGD", "BlockMomentumSGD")
+# Of the tool's block, and why they make no difference here.
+WITHOUT_EFFECT = {
+    "distributedMBReading": "every job reads its own share",
+    "parallelizationStartEpoch": "all epochs are learned by the jobs",
+    "syncPerfStats": "the history of outer iterations has the times",
+    "DataParallelSGD": "it belongs to another method",
+}
+KEYS = ("parallelizationMethod", AVERAGING, "syncFrequencyInFrames", "scheduler", *WITHOUT_EFFECT)
+
+
+@dataclass(frozen=True)
+class ParallelOptions:
+    """num_jobs: N of the paper; samples: K, frames that each learns from between two averagings; threads: that each
+    computes with; processes: how many run at a time on this machine, 0: as many as it has processors; retries: how
+    often a job that was lost is run again; keep: averaged models that stay, the last ones; best_first: after the first
+    outer iteration take the best job's model instead of the average; scheduler: address, or file with the address, of a
+    Dask cluster that runs the jobs, "": this machine.
+    """
+
+    keys: ClassVar = {
+        "num_jobs": ("numJobs", "int"),
+        "samples": ("samplesPerIteration", "int"),
+        "threads": ("threadsPerJob", "int"),
+        "processes": ("maxProcesses", "int"),
+        "retries": ("jobRetries", "int"),
+        "keep": ("keepIterations", "int"),
+        "best_first": ("bestOfFirstIteration", "bool"),
+    }
+
+    num_jobs: int
+    samples: int = 400_000
+    threads: int = 1
+    processes: int = 0
+    retries: int = 3
+    keep: int = 20
+    best_first: bool = True
+    scheduler: str = ""
+
+    def __post_init__(self) -> None:
+        for field, smallest in (("num_jobs", 1), ("samples", 1), ("threads", 1), ("processes", 0), ("retries", 0)):
+            self._require(field, smallest)
+        self._require("keep", 1)
+
+    def _require(self, field: str, smallest: int) -> None:
+        if getattr(self, field) < smallest:
+            raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {smallest} or more")
+
+    def plan(self, num_frames: int) -> tuple[int, int]:
+        """(outer iterations, frames of each job in each) of an epoch of num_frames: all of them, at the least.
+
+        As many iterations as bring the frames nearest to `samples`.
+        """
+        iterations = max(1, round(num_frames / (self.num_jobs * self.samples)))
+        return iterations, -(-num_frames // (self.num_jobs * iterations))
+
+
+def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
+    """What the block parallelTrain of an SGD block asks for; None without one, or without numJobs in it.
+
+    new: training starts from random parameters, after which no average helps.  Raises ConfigError.
+    """
+    block = _block(sgd)
+    if block is None or not block.has("numJobs"):
+        return None
+    check_keys(block, [*(key for key, _ in ParallelOptions.keys.values()), *KEYS], {})
+    method = block.text("parallelizationMethod", AVERAGING)
+    if method.lower() != AVERAGING.lower():
+        known = method.lower() in (one.lower() for one in OTHER_METHODS)
+        raise ConfigError(
+            f"{block.where('parallelizationMethod')}: parallelizationMethod is {method}, "
+            f"{'which is not built' if known else 'which is unknown'}; expected {AVERAGING}"
+        )
+    values = {field: getattr(block, kind)(key) for field, (key, kind) in ParallelOptions.keys.items() if block.has(key)}
+    if "samples" not in values and (samples := _tools_samples(block)):
+        values["samples"] = samples
+    values.setdefault("best_first", new)
+    try:
+        return ParallelOptions(**values, scheduler=block.text("scheduler", ""))
+    except OptionFault as fault:
+        raise ConfigError(f"{block.where(fault.key)}: {block.full_name(fault.key)}: {fault.text}") from None
+
+
+def _block(sgd: Config) -> Config | None:
+    """The block; None when there is none, or `parallelTrain=false` stands for or around it."""
+    if sgd.parent is not None and not sgd.parent.is_block("parallelTrain"):
+        around = sgd.parent.text("parallelTrain", "")
+        if around.lower() in ("false", "none"):
+            return None
+    if sgd.find("parallelTrain") is None or not sgd.is_block("parallelTrain"):
+        return None
+    return sgd.block("parallelTrain")
+
+
+def _tools_samples(block: Config) -> int:
+    """The frames between two averagings by the tool's name for them; 0 when it is not there."""
+    inner = block.block(AVERAGING) if block.has_own(AVERAGING) else block
+    if inner is not block:
+        check_keys(inner, ["syncFrequencyInFrames"], {})
+    return inner.int("syncFrequencyInFrames", 0)

@@ -1,0 +1,70 @@
+"""The block parallelTrain: what it asks for, when it is off, and its faults by file and line."""
+
+import pytest
+
+from acoustic.training.configuration import training_options
+from acoustic.training.parallel import ParallelOptions, parallel_options
+from readers.config import Config
+from readers.errors import ConfigError
+
+
+def read(block: str, around: str = "", new: bool = True) -> ParallelOptions | None:
+    text = f"{around}\ntrain=[\nSGD=[\nmaxEpochs=1\nlearningRatesPerMB=1\n{block}\n]\n]"
+    sgd = Config.from_text(text, "p.cntk").block("train").block("SGD")
+    training_options(sgd)  # the names of SGD are known
+    return parallel_options(sgd, new)
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("parallelTrain=[numJobs=4]", ParallelOptions(4)),
+        (
+            "parallelTrain=[numJobs=2;samplesPerIteration=1000;threadsPerJob=3;maxProcesses=1;jobRetries=0;"
+            "keepIterations=5;bestOfFirstIteration=false;scheduler=tcp://a:1]",
+            ParallelOptions(2, 1000, 3, 1, 0, 5, False, "tcp://a:1"),
+        ),
+        (
+            "parallelTrain=[parallelizationMethod=modelAveragingSGD;distributedMBReading=true;numJobs=2\n"
+            "ModelAveragingSGD=[syncFrequencyInFrames=40000]]",
+            ParallelOptions(2, 40000),
+        ),
+        ("parallelTrain=[numJobs=2;syncFrequencyInFrames=7]", ParallelOptions(2, 7)),
+        ("", None),
+        ("parallelTrain=false", None),
+        ("parallelTrain=true", None),
+        (
+            "parallelTrain=[parallelizationMethod=DataParallelSGD]",
+            None,
+        ),  # the tool's, by way of MPI: one process trains
+    ],
+)
+def test_what_is_asked_for(block, expected):
+    assert read(block) == expected
+
+
+def test_what_stands_around_it():
+    assert read("parallelTrain=[numJobs=2]", "scheduler=tcp://b:2").scheduler == "tcp://b:2"
+    assert read("parallelTrain=[numJobs=2]", "parallelTrain=false") is None
+    assert read("parallelTrain=[numJobs=2]", "parallelTrain=true").num_jobs == 2
+    assert read("", "parallelTrain=[numJobs=2]").num_jobs == 2
+    assert not read("parallelTrain=[numJobs=2]", new=False).best_first
+    assert read("parallelTrain=[numJobs=2;bestOfFirstIteration=true]", new=False).best_first
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("numJobs=0", r"p\.cntk:6: train\.SGD\.parallelTrain\.numJobs: 0; expected 1 or more"),
+        ("numJobs=2;samplesPerIteration=0", "samplesPerIteration: 0; expected 1 or more"),
+        ("numJobs=2;keepIterations=0", "keepIterations: 0; expected 1 or more"),
+        ("numJobs=x", "numJobs is 'x'; expected"),
+        ("numJobs=2;threads=3", r"parallelTrain\.threads is not known here"),
+        ("numJobs=2;parallelizationMethod=DataParallelSGD", "is DataParallelSGD, which is not built; expected ModelAv"),
+        ("numJobs=2;parallelizationMethod=x", "is x, which is unknown; expected ModelAveragingSGD"),
+        ("numJobs=2;ModelAveragingSGD=[x=1]", r"ModelAveragingSGD\.x is not known here"),
+    ],
+)
+def test_faults_are_named(block, message):
+    with pytest.raises(ConfigError, match=message):
+        read(f"parallelTrain=[{block}]")

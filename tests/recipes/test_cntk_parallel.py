@@ -1,0 +1,132 @@
+"""Training by several jobs from the command line: archives of examples, jobs, a killed run, and what is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acoustic.training.log import read_history
+from recipes.cli import cntk
+
+COUNT = 3000
+CONFIG = """
+command=Make:Train:Test
+deviceId=-1
+numCPUThreads=1
+modelPath=$Exp$/model/net
+Make=[
+  action=makeExamples
+  examplesPath=$Exp$/train.egs
+  reader=[
+    readerType=UCIFastReader
+    file=$Exp$/data.txt
+    features=[dim=2]
+    labels=[start=2;labelDim=2]
+  ]
+]
+Train=[
+  action=train
+  SimpleNetworkBuilder=[
+    layerSizes=2:16:2
+    layerTypes=Tanh
+    trainingCriterion=CrossEntropyWithSoftmax
+    evalCriterion=ErrorPrediction
+    applyMeanVarNorm=true
+    initValueScale=6
+  ]
+  SGD=[
+    minibatchSize=20
+    learningRatesPerMB=1.5
+    momentumPerMB=0
+    maxEpochs=6
+    parallelTrain=[
+      numJobs=2
+      samplesPerIteration=500
+    ]
+  ]
+  reader=[readerType=ExampleReader;file=$Exp$/train.egs]
+]
+Test=[
+  action=test
+  reader=[
+    readerType=UCIFastReader
+    file=$Exp$/data.txt
+    features=[dim=2]
+    labels=[start=2;labelDim=2]
+  ]
+]
+"""
+
+
+@pytest.fixture
+def ring(tmp_path) -> Path:
+    points = np.random.default_rng(0).uniform(-1, 1, (COUNT, 2))
+    inside = (points**2).sum(axis=1) < 0.6
+    np.savetxt(tmp_path / "data.txt", np.column_stack([points, inside]), "%g")
+    (tmp_path / "ring.cntk").write_text(CONFIG)
+    return tmp_path
+
+
+def run(directory: Path, *arguments: str) -> int:
+    return cntk.main([f"configFile={directory / 'ring.cntk'}", f"Exp={directory}", *arguments])
+
+
+def test_examples_are_made_learned_and_tested(ring, capsys):
+    assert run(ring) == 0
+    shown = capsys.readouterr().err
+    assert f"train.egs: {COUNT} examples in 1 archives" in shown
+    assert "Outer iteration 1: the model of job " in shown
+    assert float(shown.split("EvalErrorPrediction = ")[-1].split(" ")[0]) < 0.15  # guessing gives 0.47
+    rows = read_history(ring / "model" / "net.parallel" / "history.jsonl")
+    assert [row["epoch"] for row in rows] == sorted([1, 2, 3, 4, 5, 6] * 3)
+    assert sum(job["samples"] for row in rows[:3] for job in row["jobs"]) == COUNT
+    # Nothing is done twice.
+    assert run(ring) == 0
+    assert "no further training is necessary" in capsys.readouterr().err
+
+
+def test_a_killed_run_goes_on_where_it_was(ring):
+    assert run(ring, "command=Make:Train", "modelPath=$Exp$/whole") == 0
+    models = ring / "net.parallel"
+    arguments = [f"configFile={ring / 'ring.cntk'}", f"Exp={ring}", "command=Train", f"modelPath={ring}/net"]
+    training = subprocess.Popen([sys.executable, "-m", "recipes.cli.cntk", *arguments], stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while not (models / "model.4").exists():
+        assert time.monotonic() < end
+        assert training.poll() is None
+        time.sleep(0.01)
+    os.kill(training.pid, signal.SIGKILL)
+    training.wait()
+    assert not (ring / "net").exists()
+    assert cntk.main(arguments) == 0
+    assert (ring / "net").read_bytes() == (ring / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Train=[SGD=[gradientcheck=true]]", "precision=double"], "numJobs beside gradientcheck=true; expected one"),
+        (
+            ["Train=[SGD=[parallelTrain=[numJobs=999]]]"],
+            "4 frames for each of 999 jobs in an outer iteration; expected",
+        ),
+        (["--scheduler"], "--scheduler: nothing follows; expected the address of a Dask scheduler"),
+        (["--scheduler", "nowhere"], "error: scheduler nowhere: "),
+        (["--scheduler=tls://127.0.0.1:9"], "error: scheduler tls://127.0.0.1:9: "),
+    ],
+)
+def test_what_cannot_be_is_one_line(ring, capsys, monkeypatch, arguments, message):
+    from acoustic.training.parallel import executors
+
+    if "scheduler" in message and "tls" not in message and "nothing" not in message:
+        pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "CONNECTION_SECONDS", 1)
+    assert run(ring, "command=Make:Train", *arguments) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
