@@ -125,7 +125,7 @@ class Reading:
     def collect(self, scp: str, alignment, report: RunReport) -> None:
         """Statistics of every utterance of the list; what is wrong with one is reported and the others go on."""
         from decoder.tying import Statistics
-        from readers.htk import kind_name, read_htk
+        from readers.htk import HAS_C, HAS_K, kind_name, read_htk
         from readers.scp import read_scp
 
         entries = read_scp(scp)
@@ -138,7 +138,8 @@ class Reading:
                     runs = self.runs(labels, alignment.where(entry.key))
                     file = read_htk(entry.path, entry.start or 0, entry.end)
                     if self.statistics is None:
-                        self.statistics, self.kind = Statistics(len(file.frames)), kind_name(file.kind)
+                        self.statistics = Statistics(len(file.frames))
+                        self.kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # models know nothing of how files are kept
                     self.statistics.add(runs, file.frames, entry.path)
                     self.transitions.add(runs, self.num_states)
                     report.done()

@@ -1,5 +1,8 @@
 """`argonaut tie`: from alignments to a donor that `argonaut graph` takes, tied anew from its own alignment, faults."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from readers.frame_labels import read_state_list
@@ -97,3 +100,23 @@ def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
 def test_faults_of_the_command_line(tying, arguments, message):
     tying.write("empty.hed", "TR 0\n")
     assert tying.run("tie", *TIE, *arguments, "--out", "hmms").fault.startswith(message)
+
+
+def test_the_page_shows_python_that_runs(tying):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "tying.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    states = {phone: (f"{phone}_s2", f"{phone}_s3") for phone in ("a", "b", "c", "sil")}
+    for old, new in (
+        ("39", "10"),
+        ('"states.mlf"', '"train.mlf"'),
+        ("{name}.mfc", "feat/{name.rsplit('/')[-1]}.fb"),
+        ("threshold=400, min_frames=100", "threshold=50, min_frames=20"),
+    ):
+        assert old in code
+        code = code.replace(old, new)
+    code = re.sub(r"^states = .*$", f"states = {states}", code, flags=re.MULTILINE)
+    exec(compile(code, "docs/tying.md", "exec"), {})
+    assert tying.run("tie", *TIE, "--out", "commanded").status == 0
+    for name in ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list"):
+        ours, theirs = ((tying.root / folder / name).read_text() for folder in ("hmms", "commanded"))
+        assert ours.replace("<USER>", "<FBANK>").splitlines() == theirs.splitlines(), name
