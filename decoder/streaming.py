@@ -106,8 +106,8 @@ class SearchStream:
         state = self._state
         if state.count == 0:
             return self._settled.partial((), state.num_frames)
-        has_root = int(state.trace.steps[0]["label"]) != NODE_LABEL  # a step that all tokens come from, not the start
-        return self._settled.partial(self._tail(), state.num_frames, int(has_root))
+        root = state.trace.steps[:1]["label"]  # what all tokens come from, unless it is the start
+        return self._settled.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
     def finish(self) -> Result:
         """The utterance is over.  As of `Decoder.decode`."""
@@ -189,13 +189,12 @@ class _Settled:
         self.words: list[WordTimes] = []  # before that
         self.heard_until = -1  # end frame of the last state that is no silence
         self.over = False
-        words = self.graph.arrays.word_label
-        self._ends_sentence = np.array([word == SENTENCE_END for word in self.graph.words], bool)[words]
+        self._end = self.graph.words.index(SENTENCE_END) if SENTENCE_END in self.graph.words else -1
 
     def add(self, steps, columns) -> None:
         piece = Path(*steps, *columns)
         self.pieces.append(piece)
-        self.over |= bool(self._ends_sentence[-2 - piece.label[piece.label <= -2]].any())
+        self.over |= self._crosses_end(piece.label)
         self.open = _joined([self.open, piece])
         self.heard_until = max(self.heard_until, self._heard_until(piece.label, piece.end))
         if len(self.open.label) > LONG:
@@ -204,19 +203,24 @@ class _Settled:
     def path(self) -> Path:
         return _joined(self.pieces) if self.pieces else Path.empty()
 
-    def partial(self, tail, num_frames: int, num_stable: int = 0) -> Partial:
-        """With the columns (label, start, end) of the rest of the best token's path, or () when there is none;
-        num_stable: so many of these steps are everybody's.
+    def partial(self, tail, num_frames: int, root: np.ndarray | None = None) -> Partial:
+        """With the columns (label, start, end) of the rest of the best token's path, or () when there is none; root:
+        labels of the first of them if they are everybody's.
         """
-        path, heard_until = self.open, self.heard_until
-        stable_steps = len(path.label) + num_stable
+        path, heard_until, over = self.open, self.heard_until, self.over
+        stable_steps = len(path.label)
         if tail:
+            stable_steps += len(root)
+            over |= self._crosses_end(root)
             path = _joined([path, _without_costs(*tail)])
             heard_until = max(heard_until, self._heard_until(tail[0], tail[2]))
         words = timed_words(path, self.graph, self.silence)
         stable_words = len(self.words) + sum(steps.label < stable_steps for steps, _ in words)
         times = [*self.words, *(word for _, word in words)]
-        return Partial(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, self.over)
+        return Partial(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, over)
+
+    def _crosses_end(self, label: np.ndarray) -> bool:
+        return bool((self.graph.arrays.word_label[-2 - label[label <= -2]] == self._end).any())
 
     def _heard_until(self, label: np.ndarray, end: np.ndarray) -> int:
         arrays = self.graph.arrays
