@@ -3,8 +3,8 @@
 import numpy as np
 
 from acoustic.images import Image
+from tests.acoustic.image_formulas import convolution, convolution_options, pooled, pooling_options
 from tests.acoustic.node_examples_base import Example, normal, positive
-from tests.acoustic.test_images import convolution, convolution_options, pooled, pooling_options
 
 
 def convolved(image, kernel, steps, padded, maps=2):

@@ -10,59 +10,17 @@ from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
 from acoustic.node import Run, Shape
 from readers.errors import ModelError, ShapeError
+from tests.acoustic.image_formulas import (
+    add_criterion,
+    convolution,
+    convolution_options,
+    network_over,
+    pooled,
+    pooling_options,
+    values_of,
+)
 
 TOLERANCE = 1e-6
-
-
-def pixels(column, image):
-    """{(channel, row, column): value} of one image in a column, by the picture in acoustic/images.py."""
-    count = iter(range(image.size))
-    return {
-        (c, r, q): column[next(count)]
-        for q in range(image.width)
-        for r in range(image.height)
-        for c in range(image.channels)
-    }
-
-
-def convolution(w, y, image, kernel, steps, padded):
-    """Eq. 2.162 pixel by pixel; (m places, T)."""
-    (k_cols, k_rows), (s_cols, s_rows) = kernel, steps
-
-    def starts(size, window, step):
-        if padded:
-            return [i * step - window // 2 for i in range((size - window % 2) // step + 1)]
-        return [i * step for i in range((size - window) // step + 1)]
-
-    results = []
-    for t in range(y.shape[1]):
-        pixel = pixels(y[:, t], image)
-        column = []
-        for q in starts(image.width, k_cols, s_cols):
-            for r in starts(image.height, k_rows, s_rows):
-                for m in range(w.shape[0]):
-                    weight = pixels(w[m], Image(k_cols, k_rows, image.channels))
-                    total = sum(x * pixel.get((c, r + i, q + j), 0.0) for (c, i, j), x in weight.items())
-                    column.append(total)
-        results.append(column)
-    return np.array(results).T
-
-
-def pooled(y, image, window, steps, function):
-    (k_cols, k_rows), (s_cols, s_rows) = window, steps
-    results = []
-    for t in range(y.shape[1]):
-        pixel = pixels(y[:, t], image)
-        results.append(
-            [
-                function([pixel[c, r + i, q + j] for j in range(k_cols) for i in range(k_rows)])
-                for q in range(0, image.width - k_cols + 1, s_cols)
-                for r in range(0, image.height - k_rows + 1, s_rows)
-                for c in range(image.channels)
-            ]
-        )
-    return np.array(results).T
-
 
 CONVOLUTIONS = [
     # image, kernel (width, height), steps, zero padding
@@ -84,31 +42,6 @@ POOLINGS = [
 ]
 
 
-def network_over(image, frames, rng, precision="double"):
-    """features (an image) + x (a parameter) = y, an image that learns."""
-    network = Network(precision, threads=1)
-    network.add("ImageInput", "features", width=image.width, height=image.height, channels=image.channels)
-    network.add("Parameter", "x", rows=image.size, cols=frames)
-    network.set_value("x", rng.standard_normal((image.size, frames)))
-    network.add("Plus", "y", "features", "x")
-    return network, {"features": np.asfortranarray(rng.standard_normal((image.size, frames)))}
-
-
-def add_criterion(network, name, rng, matrices):
-    """J: a node's square distance from random numbers."""
-    rows, frames = network.shapes[name].rows, matrices["features"].shape[1]
-    network.add("Input", "numbers", rows=rows)
-    matrices["numbers"] = np.asfortranarray(rng.standard_normal((rows, frames)))
-    network.add("SquareError", "J", name, "numbers")
-    return "J"
-
-
-def values_of(network, matrices, names):
-    engine = Engine(network, names)
-    engine.forward(matrices)
-    return [engine.value(name).copy() for name in names]
-
-
 @pytest.mark.parametrize(("image", "kernel", "steps", "padded"), CONVOLUTIONS, ids=str)
 @pytest.mark.parametrize("precision", ["double", "float"])
 def test_convolution_is_the_sum_over_each_window(image, kernel, steps, padded, precision):
@@ -121,11 +54,6 @@ def test_convolution_is_the_sum_over_each_window(image, kernel, steps, padded, p
     np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-12 if precision == "double" else 1e-5)
     assert image_of(network.shapes["v"]).channels == 2
     assert network.shapes["v"].rows == expected.shape[0]
-
-
-def convolution_options(maps, kernel, steps, padded):
-    names = ("kernelWidth", "kernelHeight", "outputChannels", "horizontalSubsample", "verticalSubsample", "zeroPadding")
-    return dict(zip(names, (*kernel, maps, *steps, padded)))
 
 
 @pytest.mark.parametrize(("image", "kernel", "steps", "padded"), CONVOLUTIONS, ids=str)
@@ -151,10 +79,6 @@ def test_pooling_takes_each_window_and_channel(type_name, function, image, windo
     expected = pooled(y, image, window, steps, function)
     np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-6)
     assert image_of(network.shapes["v"]).channels == image.channels
-
-
-def pooling_options(window, steps):
-    return dict(zip(("windowWidth", "windowHeight", "stepW", "stepH"), (*window, *steps)))
 
 
 @pytest.mark.parametrize(("image", "window", "steps"), POOLINGS, ids=str)
@@ -260,50 +184,6 @@ def test_a_stack_of_image_nodes_shares_its_frames_out():
     for other in results[1:]:
         for first, second in zip(results[0], other):
             np.testing.assert_allclose(first, second, rtol=1e-10)
-
-
-OFFSETS = [("0:1:2", 1, (0, 1, 2)), ("-2:0:2", 1, (-2, 0, 2)), ("-1:3", 2, (-1, 3)), ("0", 3, (0,)), ("2:0", 1, (2, 0))]
-
-
-@pytest.mark.parametrize(("text", "step", "offsets"), OFFSETS)
-@pytest.mark.parametrize("precision", ["double", "float"])
-def test_time_convolution_applies_one_matrix_to_each_time(text, step, offsets, precision):
-    rng = np.random.default_rng(7)
-    dim, frames, m = 3, 7, 2
-    network, matrices = network_over(Image(frames, dim, 1), 4, rng, precision)
-    network.add("Parameter", "w", rows=m, cols=dim * len(offsets), initValueScale=20)
-    network.add("TimeConvolution", "v", "w", "y", offsets=text, step=step)
-    y, v = values_of(network, matrices, ["y", "v"])
-    expected = []
-    for column in y.T:
-        window = column.reshape(frames, dim)
-        times = [t for t in range(-9, 20) if all(0 <= t + o < frames for o in offsets)][::step]
-        expected.append([network["w"].value @ np.concatenate([window[t + o] for o in offsets]) for t in times])
-    expected = np.array(expected).reshape(4, -1).T
-    np.testing.assert_allclose(v, expected, rtol=1e-5, atol=1e-12 if precision == "double" else 1e-5)
-
-
-@pytest.mark.parametrize(("text", "step", "offsets"), OFFSETS)
-def test_gradients_of_time_convolution(text, step, offsets):
-    rng = np.random.default_rng(8)
-    network, matrices = network_over(Image(7, 3, 1), 4, rng)
-    network.add("Parameter", "w", rows=2, cols=3 * len(offsets), initValueScale=20)
-    network.add("TDNN", "v", "w", "y", offsets=text, step=step)
-    for comparison in check_gradients(network, add_criterion(network, "v", rng, matrices), matrices):
-        assert comparison.error < TOLERANCE, comparison
-
-
-def test_stacked_time_convolutions_see_the_frames_between_them():
-    """Offsets -1:0:1, then -1:1: a network that sees 5 frames."""
-    network = Network("double", threads=1)
-    network.add("Input", "x", rows=5)
-    network.add("Constant", "w1", value=1, rows=1, cols=3)
-    network.add("Constant", "w2", value=1, rows=1, cols=2)
-    network.add("TimeConvolution", "h", "w1", "x", offsets="-1:0:1")
-    network.add("TimeConvolution", "v", "w2", "h", offsets="-1:1")
-    assert [network.shapes[name].rows for name in "hv"] == [3, 1]
-    (value,) = values_of(network, {"x": np.array([[1.0], [10], [100], [1000], [10000]])}, ["v"])
-    assert value[0, 0] == 111 + 11100
 
 
 def test_images_pass_through_nodes_that_keep_the_shape():

@@ -9,7 +9,7 @@ import pytest
 from acoustic.model_file import load_model
 from readers.htk import read_htk
 from recipes.cli import cntk
-from tests.recipes.test_cntk import make_corpus
+from tests.recipes.cntk_corpus import make_corpus
 
 CONFIG = """
 command=Train:Write

@@ -7,7 +7,7 @@ import pytest
 
 from acoustic.model_file import load_model
 from recipes.cli import cntk
-from tests.recipes.test_cntk import make_corpus
+from tests.recipes.cntk_corpus import make_corpus
 
 # The configuration as printed, with smaller dimensions, its own paths, and the blocks that the book leaves out.
 CONFIG = r"""
