@@ -14,6 +14,9 @@ puts a bidirectional LSTM on top of the DNN (which it trains first unless it is 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
 `--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
+
+  argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
+leaves each utterance's mean in the features, so that the network can be run while the audio comes in.
 """
 
 import argparse
@@ -71,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="over the training's configuration, such as AN4_Train=[SGD=[maxEpochs=4]] (repeat)",
     )  # fmt: skip
+    parser.add_argument(
+        "--live", action="store_true", help="features that need no end of the utterance, for argon --stream"
+    )
     add_variants_argument(parser)
 
 
@@ -95,13 +101,15 @@ class Recipe:
         self.data: Path = arguments.data
         self.out: Path = arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
+        self.live = getattr(arguments, "live", False)  # recipes that begin as this one know nothing of it
         self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
         self.home = self.out / self.acoustic.folder
         self.workers = arguments.workers or os.cpu_count() or 1
         self.sets  # noqa: B018  (a missing corpus is told before anything is written)
 
     def settings(self) -> dict:
-        return {"data": str(self.data), "seed": self.seed, "overrides": self.overrides}
+        settings = {"data": str(self.data), "seed": self.seed, "overrides": self.overrides}
+        return settings | {"live": True} if self.live else settings
 
     def stages(self) -> list[Stage]:
         return [
@@ -156,7 +164,8 @@ class Recipe:
         train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
         for warp in prepare.WARPS:
             name = prepare.warp_name(warp)
-            prepare.write_warped_config(CONFIG / "fbank40_zd.hcopy", warp, self.out / "config" / f"{name}.hcopy")
+            base = CONFIG / ("fbank40_d.hcopy" if self.live else "fbank40_zd.hcopy")
+            prepare.write_warped_config(base, warp, self.out / "config" / f"{name}.hcopy")
             utterances = [*train, *dev, *test] if warp == 1.0 else train
             pairs = [(u.audio, self.feature_file(name, u)) for u in utterances]
             write_pairs(self.out / "lists" / f"{name}.hcopy.list", pairs)

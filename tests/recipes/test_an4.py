@@ -1,5 +1,6 @@
 """The AN4 recipe: its sets and tables, faults of the corpus, and the whole of it on a toy corpus of tones."""
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from acoustic.model_file import load_model
 from features import FeatureConfig
+from features.streaming import FeatureStream
 from readers.config import load_config
 from readers.errors import FormatError
 from readers.hcopy_config import read_hcopy_config
@@ -134,6 +136,15 @@ def test_warped_configurations_differ_in_the_warp_alone(tmp_path):
     assert {warp: config.warp for warp, config in configs.items()} == {warp: warp for warp in prepare.WARPS}
     assert len({repr(config).replace(f"warp={warp}", "") for warp, config in configs.items()}) == 1
     assert len({prepare.warp_name(warp) for warp in prepare.WARPS}) == len(prepare.WARPS)
+
+
+def test_live_features_differ_in_the_mean_alone():
+    plain, live = (
+        FeatureConfig.from_hcopy(read_hcopy_config(CONFIG / f"{name}.hcopy")) for name in ("fbank40_zd", "fbank40_d")
+    )
+    assert (plain.target_kind, live.target_kind) == ("FBANK_Z_D", "FBANK_D")
+    assert dataclasses.replace(plain, target_kind="FBANK_D") == live
+    FeatureStream(live, 16000)
 
 
 def test_training_configuration_fits_the_features_and_its_own_schedule():
