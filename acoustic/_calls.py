@@ -10,9 +10,9 @@ from numba import carray, cfunc, float32, int32, njit, types
 from numba.extending import intrinsic
 
 from acoustic import _group_kernels, _kernels
-from acoustic._addresses import pointer, whole_numbers
+from acoustic._addresses import pointer
 from acoustic._gemm import call, call_pack, call_wide
-from acoustic.training.natural_gradient import _kernels as _layers
+from acoustic.training.natural_gradient._kernels import change_layer, reduce_layer
 from acoustic.training.rules import _loops
 
 WIDTH = 16
@@ -209,16 +209,6 @@ def adagrad(p):
     _loops.adagrad(vector(p, 0), vector(p, 2), vector(p, 4), *numbers)
 
 
-def look_at_frames(p):
-    """p: the layer's table, derivatives of its outputs, its inputs, first frame, frames, worker."""
-    _layers.look_at_frames(whole_numbers(p[0], _layers.FIELDS), p[1], p[2], p[3], p[4], p[5])
-
-
-def change_layer(p):
-    """p: the layer's table, derivatives of its outputs, frames, worker, workers, turn."""
-    _layers.change(whole_numbers(p[0], _layers.FIELDS), p[1], p[2], p[3], p[4], p[5])
-
-
 FUNCTIONS = (
     *(product, wide_product, pack, copy, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
@@ -226,7 +216,7 @@ FUNCTIONS = (
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
     *(group_norms, group_norms_gradient, root_mean_square_one, root_mean_square_one_gradient),
     *(subtract, momentum, regularised_momentum, adagrad),
-    *(look_at_frames, change_layer),
+    *(reduce_layer, change_layer),
 )
 BY_NAME = {function.__name__: function for function in FUNCTIONS}
 _compiled = {}

@@ -12,6 +12,7 @@ READ = {
     "max_epochs": ("maxEpochs", "int"),
     "learning_rates_per_minibatch": ("learningRatesPerMB", "floats"),
     "learning_rates_per_sample": ("learningRatesPerSample", "floats"),
+    "final_learning_rate": ("finalLearningRate", "float"),
     "minibatch_size": ("minibatchSize", "ints"),
     "momentum_per_minibatch": ("momentumPerMB", "floats"),
     "momentum_per_sample": ("momentumPerSample", "floats"),

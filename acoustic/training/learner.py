@@ -38,6 +38,7 @@ class Learner:
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
+        self._done = 0.0  # how much of the epoch
         self.place = ""  # what messages call the pass; "": the epoch
 
     def begin_training(self, start: int | None, make_mode: bool) -> None:
@@ -52,8 +53,10 @@ class Learner:
         each(figures, frames) gets every minibatch's sums.  Raises Diverged, and ModelError when there is no minibatch.
         """
         totals = Totals(self.names)
+        size = self.options.epoch_size or self.reader.num_frames
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below, with a place to name
             for index, minibatch in enumerate(self._minibatches(epoch, values)):
+                self._done = min(1.0, totals.num_frames / max(1, size))
                 figures = self._learn(epoch, index, minibatch, values, first=index == 0 and not num_frames)
                 totals.add(figures, minibatch.num_frames)
                 if each is not None:
@@ -88,6 +91,6 @@ class Learner:
             )
         if learns:
             frames = minibatch.num_frames
-            self.updater.begin(values.learning_rate, values.momentum_of(frames), frames, seed)
+            self.updater.begin(values.rate_at(self._done), values.momentum_of(frames), frames, seed)
             self.engine.backward(self.criterion, self.updater)
         return figures

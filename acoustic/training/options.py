@@ -9,22 +9,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from acoustic.key_check import OptionFault
-from acoustic.training.control.options import BEFORE, AutoAdjust
+from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
 from readers.config_values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
+DECAY_STEPS = 16  # of the learning rate, in an epoch
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
 
 
 @dataclass(frozen=True)
 class EpochOptions:
-    """The values that hold during one epoch."""
+    """The values that hold during one epoch; decay: what the learning rate is multiplied by from its start to its end."""
 
     minibatch_size: int
-    learning_rate: float  # per frame
+    learning_rate: float  # per frame, at the start
     momentum: float  # per frame
     dropout_rate: float
+    decay: float = 1.0
+
+    def rate_at(self, done: float) -> float:
+        """The learning rate when so much of the epoch is done, 0 to 1: exponential, in steps, which calls may repeat."""
+        return self.learning_rate * self.decay ** (math.floor(done * DECAY_STEPS) / DECAY_STEPS)
 
     def momentum_of(self, num_frames: int) -> float:
         """Momentum of an update from num_frames frames: the per-frame one to that power."""
@@ -48,6 +54,7 @@ class TrainingOptions:
     max_epochs: int
     learning_rates_per_minibatch: Sequence[float] = ()
     learning_rates_per_sample: Sequence[float] = ()
+    final_learning_rate: float = 0.0  # like the one given, at the end: it falls exponentially; 0: as the schedule says
     minibatch_size: Sequence[int] = (256,)
     momentum_per_minibatch: Sequence[float] = ()
     momentum_per_sample: Sequence[float] = ()
@@ -131,9 +138,20 @@ class TrainingOptions:
             found = f"given beside {rates[0]}" if rates else "missing"
             key = rates[-1] if rates else "learningRatesPerMB"
             raise OptionFault(key, f"{found}; expected either learningRatesPerMB or learningRatesPerSample")
+        self._check_final_rate()
         momenta = [key for key, values in self._momenta() if values]
         if len(momenta) > 1:
             raise OptionFault(momenta[1], f"given beside {momenta[0]}; expected one kind of momentum")
+
+    def _check_final_rate(self) -> None:
+        final = self.final_learning_rate
+        _require("finalLearningRate", 0 <= final < math.inf, final, "a rate > 0, or 0 for none")
+        if final:
+            given = [rate for _, values in self._rates() for rate in values]
+            fine = len(given) == 1 and given[0] > 0
+            _require("finalLearningRate", fine, final, "one learning rate > 0 beside it, that of the start")
+            mode = self.auto_adjust.mode
+            _require("finalLearningRate", mode == NONE, final, f"none beside autoAdjustLR={mode}")
 
     def _rates(self) -> tuple[tuple[str, Sequence[float]], ...]:
         return (
@@ -161,6 +179,10 @@ class TrainingOptions:
             rate = self.learning_rates_per_minibatch[index] / full
         else:
             rate = self.learning_rates_per_sample[index] if self.learning_rates_per_sample else 0.0
+        decay = 1.0
+        if self.final_learning_rate:
+            first = (self.learning_rates_per_minibatch or self.learning_rates_per_sample)[0]
+            decay = (self.final_learning_rate / first) ** (1 / self.max_epochs)
         if self.momentum_per_sample:
             momentum = self.momentum_per_sample[index]
         elif self.momentum_time_constant:
@@ -168,7 +190,7 @@ class TrainingOptions:
             momentum = math.exp(-1 / constant) if constant > 0 else 0.0
         else:
             momentum = (self.momentum_per_minibatch or Schedule([DEFAULT_MOMENTUM]))[index] ** (1 / full)
-        return EpochOptions(size, rate, momentum, self.dropout_rate[index])
+        return EpochOptions(size, rate * decay**index, momentum, self.dropout_rate[index], decay)
 
 
 def _require(key: str, fine: bool, value: object, expected: str) -> None:

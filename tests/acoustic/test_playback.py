@@ -304,7 +304,7 @@ def test_every_loop_is_here():
         "pack",
         "copy",
         "add",
-        "look_at_frames",
+        "reduce_layer",
         "change_layer",
     }
 

@@ -3,24 +3,26 @@ in plain matrix products.
 
 A layer is a table of int64: sizes, flags, and where its matrices lie, all in Fortran order.  Two functions do a step:
 `look_at_frames` some frames, in the thread of each worker, and when all have, `change` some columns of the weights.
+What _calls.py calls stands at the end, in this file: numba's cache sees changes of that alone.
 """
 
 import numpy as np
 from numba import int32, njit
 
-from acoustic._addresses import call_with_pointers, doubles, frames, singles
+from acoustic._addresses import call_with_pointers, doubles, frames, singles, whole_numbers
 from acoustic._gemm import PLAIN, TRANSPOSED, call, call_wide
 from acoustic._kernels import LOOSE
 
 # Fields of the table.  OUT and IN are one after the other, so that OUT + side names one of both.
 GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
-ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL = range(8, 24, 2)
-REDUCED, REDUCED_ONE = 24, 25  # the inputs after `look_at_frames`, and the 1 that the bias is multiplied by
-FIELDS = 26
+ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
+REDUCED, REDUCED_ONE = 26, 27  # the inputs after `look_at_frames`, and the 1 that the bias is multiplied by
+FIELDS = 28
 OUT, IN = 0, 1
 RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
 AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
 NUM_SUMS = 8
+ALIGNMENT = 64
 SMALLEST, LARGEST_CONDITION, LARGEST_DEVIATION = 1e-10, 1e6, 1e-3  # as in online.py
 
 loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
@@ -218,18 +220,19 @@ def update_estimate(table, side, count, workers):
         part = singles(j + 4 * rank * dim * other, rank * dim)
         for i in range(rank * dim):
             gathered[i] += part[i]
-    squares = np.empty((2, rank, rank), np.float32)
-    k, l = squares[0].ctypes.data, squares[1].ctypes.data
+    size = aligned(4 * rank * rank)
+    k = table[SCRATCH + side]
+    l, factor, z = k + size, k + 2 * size, k + 3 * size
     multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, one, j, rank, j, rank, zero, k, rank)  # [eq. 79]
     multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, one, w, rank, j, rank, zero, l, rank)  # [eq. 78]
     scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
     before = total(table, AFTER + side, workers) + total(table, TAKEN + side, workers)
     eta = -np.expm1(-count / numbers[HISTORY])
-    factor = np.empty((rank, rank), np.float32)  # transposed
     old = np.empty(rank, np.float32)
     doubtful = next_estimate(
-        scales, reduction(table, side), squares, before, eta, count, dim, numbers[ALPHA], table[EIGEN], factor, old
-    )
+        scales, reduction(table, side), frames(k, rank, rank), frames(l, rank, rank), before, eta, count, dim,
+        numbers[ALPHA], table[EIGEN], z, frames(factor, rank, rank), old,
+    )  # fmt: skip
     if doubtful < 0:
         return
     matrix, estimate = frames(j, dim, rank), frames(w, dim, rank)
@@ -237,19 +240,17 @@ def update_estimate(table, side, count, workers):
         to, own = matrix[d], estimate[d]
         for r in range(rank):
             to[r] += old[r] * own[r]  # [eq. 66]
-    multiply(table, PLAIN, PLAIN, rank, dim, rank, one, factor.ctypes.data, rank, j, rank, zero, w, rank)  # [eq. 64]
-    hold(factor)
+    multiply(table, PLAIN, PLAIN, rank, dim, rank, one, factor, rank, j, rank, zero, w, rank)  # [eq. 64]
     if doubtful:
-        check_orthogonality(table, side, squares[0])
-    hold(squares)
+        check_orthogonality(table, side)
 
 
 @loop
-def check_orthogonality(table, side, products):
-    """Say in DOUBTFUL whether R's rows have ceased to be orthonormal.  [B.3.1]; products (rank, rank) is used up."""
-    rank, w = table[RANK + side], table[W + side]
-    to, dim = products.ctypes.data, dimension(table, side)
+def check_orthogonality(table, side):
+    """Say in DOUBTFUL whether R's rows have ceased to be orthonormal.  [B.3.1]"""
+    rank, w, to, dim = table[RANK + side], table[W + side], table[SCRATCH + side], dimension(table, side)
     multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, np.float32(1), w, rank, w, rank, np.float32(0), to, rank)
+    products = frames(to, rank, rank)
     root = np.sqrt(reduction(table, side))
     for r in range(rank):
         for s in range(rank):
@@ -259,8 +260,11 @@ def check_orthogonality(table, side, products):
 
 
 @loop
-def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, factor, old_scales):
-    """D and rho in scales, and A' in factor; 1 where orthogonality is in doubt, -1 where nothing was changed."""
+def next_estimate(scales, e, k_squares, l_squares, before, eta, count, dim, alpha, eigen, scratch, factor, old_scales):
+    """D and rho in scales, and A' in factor; 1 where orthogonality is in doubt, -1 where nothing was changed.
+
+    scratch: where memory for Z and all that follows lies.
+    """
     rank = e.shape[0]
     new, kept, rho = eta / count, 1 - eta, scales[rank]
     old, inverse = np.empty(rank), np.empty(rank)
@@ -268,19 +272,19 @@ def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, fac
     for r in range(rank):
         sum_d += scales[r]
         old[r], inverse[r] = scales[r] + rho, 1 / np.sqrt(e[r])
-    z = np.empty((rank, rank))
+    z = doubles(scratch, rank * rank).reshape((rank, rank))
+    c = doubles(scratch + aligned(8 * rank * rank), rank)
     for r in range(rank):
         for s in range(rank):
-            k = 0.5 * (float(squares[0, r, s]) + float(squares[0, s, r]))
-            l = 0.5 * (float(squares[1, r, s]) + float(squares[1, s, r]))
+            k = 0.5 * (float(k_squares[r, s]) + float(k_squares[s, r]))
+            l = 0.5 * (float(l_squares[r, s]) + float(l_squares[s, r]))
             z[r, s] = inverse[r] * inverse[s] * (new * new * k + new * kept * l * (old[r] + old[s]))  # [eq. 54]
             if not np.isfinite(z[r, s]):
                 return -1
         z[r, r] += (kept * old[r]) ** 2
     if not np.isfinite(before):
         return -1
-    c = np.empty(rank)
-    if not eigenvectors(eigen, z, c):
+    if not eigenvectors(eigen, scratch, rank):
         return -1
     floor, doubtful, sum_root = (kept * rho) ** 2, 0, 0.0
     for r in range(rank):
@@ -306,26 +310,41 @@ def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, fac
 
 
 @loop
-def eigenvectors(function, z, values):
-    """Overwrite a symmetric matrix by its eigenvectors, a row each, values rising, by LAPACK's dsyevd."""
-    rank = z.shape[0]
-    numbers = np.empty(6, np.int64)  # read as 32 bits by libraries that have no more
+def eigenvectors(function, scratch, rank):
+    """Overwrite a symmetric matrix by its eigenvectors, a row each, values rising behind it, by LAPACK's dsyevd."""
+    values = scratch + aligned(8 * rank * rank)
+    whole = values + aligned(8 * rank)
+    work = whole + aligned(8 * (5 * rank + 16))
+    numbers = whole_numbers(whole, 8)  # read as 32 bits by libraries that have no more
     numbers[0], numbers[1], numbers[2], numbers[3] = rank, 1 + 6 * rank + 2 * rank * rank, 3 + 5 * rank, 0
     numbers[4], numbers[5] = ord("V"), ord("L")
-    work, whole = np.empty(numbers[1]), np.empty(numbers[2], np.int64)
-    at = numbers.ctypes.data
     call_with_pointers(
         function,
         (
-            at + 32, at + 40, at, z.ctypes.data, at, values.ctypes.data,
-            work.ctypes.data, at + 8, whole.ctypes.data, at + 16, at + 24,
+            whole + 32, whole + 40, whole, scratch, whole, values,
+            work, whole + 8, whole + 64, whole + 16, whole + 24,
         ),
     )  # fmt: skip
-    hold(work), hold(whole)
     return numbers[3] == 0
 
 
 @loop
-def hold(array):
-    """Memory whose address somebody has is given back after its last mention."""
-    return array.size
+def aligned(size):
+    """Bytes, a multiple of those that libraries want matrices to begin at, to give the same bits in every run."""
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def scratch_size(rank):
+    """Bytes that `update_estimate` needs."""
+    doubles = aligned(8 * rank * rank) + aligned(8 * rank)
+    return 3 * aligned(4 * rank * rank) + doubles + aligned(8 * (5 * rank + 16)) + 8 * (1 + 6 * rank + 2 * rank * rank)
+
+
+def reduce_layer(p):
+    """p: the layer's table, derivatives of its outputs, its inputs, first frame, frames, worker."""
+    look_at_frames(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
+
+
+def change_layer(p):
+    """p: the layer's table, derivatives of its outputs, frames, worker, workers, turn."""
+    change(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])

@@ -12,6 +12,7 @@ import numpy as np
 from acoustic import blas
 from acoustic.playback import address_of, current, is_possible, same
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
+from acoustic.training.natural_gradient.online import aligned_zeros
 
 
 class CompiledLayer:
@@ -81,7 +82,7 @@ class CompiledLayer:
         first, stop, _ = columns.indices(a.shape[1])
         assert a.flags.f_contiguous
         assert b.flags.f_contiguous
-        self._do("look_at_frames", [a[:, columns], b[:, columns]], [first, stop - first, worker])
+        self._do("reduce_layer", [a[:, columns], b[:, columns]], [first, stop - first, worker])
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
         self._do("change_layer", [a], [a.shape[1], worker, count, self.turn])
@@ -102,12 +103,13 @@ class CompiledLayer:
         self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
         k, frames, workers = self._kernels, self._frames, self._workers
         self._buffers = {
-            k.SUMS: np.zeros(workers * k.NUM_SUMS),
-            k.REDUCED: np.empty(int(self._table[k.ROWS + k.IN]) * frames, np.float32),
-            k.REDUCED_ONE: np.empty(frames, np.float32),
+            k.SUMS: aligned_zeros(workers * k.NUM_SUMS, np.float64),
+            k.REDUCED: aligned_zeros(int(self._table[k.ROWS + k.IN]) * frames, np.float32),
+            k.REDUCED_ONE: aligned_zeros(frames, np.float32),
         }
         for side, fisher in enumerate(self._sides):
-            self._buffers[k.H + side] = np.empty(fisher.rank * frames, np.float32)
-            self._buffers[k.J + side] = np.empty(fisher.rank * fisher.dim * workers, np.float32)
+            self._buffers[k.H + side] = aligned_zeros(fisher.rank * frames, np.float32)
+            self._buffers[k.J + side] = aligned_zeros(fisher.rank * fisher.dim * workers, np.float32)
+            self._buffers[k.SCRATCH + side] = aligned_zeros(k.scratch_size(fisher.rank), np.uint8)
         for field, buffer in self._buffers.items():
             self._table[field] = address_of(buffer)

@@ -46,6 +46,8 @@ class OnlineFisher:
         self.xp, self.settings = xp, settings
         self.dim, self.rank = dim, max(0, min(rank, dim - 1))
         self.w = xp.zeros((self.rank, dim), dtype, order="F")
+        if xp is np:
+            self.w = aligned_zeros(self.w.size, dtype).reshape(self.w.shape, order="F")
         self.scales = np.zeros((1, self.rank + 2))
 
     @property
@@ -208,6 +210,14 @@ def top_eigenvectors(x: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, 
     # Householder's triangularisation gives orthonormal columns even of dependent ones, the first up to their sign.
     basis = np.concatenate([vectors, np.eye(dim, rank)], axis=1)[:, :rank]
     return _padded(values[there], rank), np.linalg.qr(basis)[0].T, total
+
+
+def aligned_zeros(count: int, dtype: Any) -> np.ndarray:
+    """An array (count,) that begins at a multiple of 64 bytes: else MKL's products may differ in the last bit."""
+    size = count * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.__array_interface__["data"][0] % 64
+    return memory[start : start + size].view(dtype)
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:
