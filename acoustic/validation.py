@@ -18,8 +18,10 @@ from acoustic.training.evaluation import check_inputs
 from readers.config_check import CheckedConfig
 from readers.data_check import ReaderFigures, Seen, check_reader
 from readers.errors import ArgonautError
+from readers.example_reader import ExampleReader
+from readers.example_writer import archive_path
 from readers.files import require_writable
-from readers.minibatch import open_writer
+from readers.minibatch import open_writer, reader_class
 from readers.pair_reader import ENCODER
 
 Progress = Callable[..., None]
@@ -96,7 +98,17 @@ class Validation:
         return figures
 
     def _reader(self, command: str, block: str, write: bool) -> ReaderFigures | None:
+        if self._archives_follow(command, block):
+            return None
         return check_reader(self.config, (command, block), write, self._read, self.progress)
+
+    def _archives_follow(self, command: str, block: str) -> bool:
+        """Whether the archives that a reader's block names are not there yet, and an earlier command makes them."""
+        reader = self.config.block(command).block(block)
+        if self.config.check(lambda: reader_class(reader)) is not ExampleReader or not reader.has("file"):
+            return False
+        first = archive_path(reader.path("file"), 1)
+        return first in self._made and not first.exists()
 
     # Networks
 

@@ -1,6 +1,7 @@
 """Action makeExamples: the frames of a reader, in random order, as archives that an ExampleReader reads in order."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.actions.evaluate import at_least
@@ -32,6 +33,9 @@ class MakeExamples(Action):
 
     def network(self) -> None:
         """There is none."""
+
+    def makes(self) -> list[Path]:
+        return [archive_path(self.model_path, 1)]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.make_mode and archive_path(self.model_path, 1).exists():

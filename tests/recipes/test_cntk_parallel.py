@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from acoustic.training.log import read_history
-from recipes.cli import cntk
+from recipes.cli import cntk, main
 
 COUNT = 3000
 CONFIG = """
@@ -49,7 +49,12 @@ Train=[
       samplesPerIteration=500
     ]
   ]
-  reader=[readerType=ExampleReader;file=$Exp$/train.egs]
+  reader=[
+    readerType=ExampleReader
+    file=$Exp$/train.egs
+    features=[dim=2]
+    labels=[labelDim=2]
+  ]
 ]
 Test=[
   action=test
@@ -88,6 +93,18 @@ def test_examples_are_made_learned_and_tested(ring, capsys):
     # Nothing is done twice.
     assert run(ring) == 0
     assert "no further training is necessary" in capsys.readouterr().err
+
+
+def test_validation_knows_that_the_archives_are_made_before_they_are_read(ring, capsys):
+    arguments = ["validate", f"configFile={ring / 'ring.cntk'}", f"Exp={ring}"]
+    assert main.run(arguments) == 0
+    assert f"0 faults; checked 3 commands, {2 * COUNT} records" in capsys.readouterr().out
+    assert main.run([*arguments, "command=Train"]) == 1
+    assert "Train.reader.file: " in capsys.readouterr().out
+    assert run(ring, "command=Make") == 0
+    capsys.readouterr()
+    assert main.run([*arguments, "Train=[reader=[features=[dim=3]]]"]) == 1
+    assert "Train.reader.features.dim is 3; expected 2, as in train.egs" in capsys.readouterr().out
 
 
 def test_a_killed_run_goes_on_where_it_was(ring):
