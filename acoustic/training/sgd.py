@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from acoustic.differences import differences, fingerprint, summary
 from acoustic.network import Network
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
@@ -20,6 +21,7 @@ from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.trainer import Trainer
+from readers.errors import ModelError
 from readers.minibatch import Reader
 
 
@@ -74,8 +76,11 @@ def train(
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
     start = _start_epoch(files, make_mode)
+    begun_with = fingerprint(network)
     if start is not None:
         log(f"Starting from {files.model(start)}; the network description is not read.")
+        for change in changed_description(files, start, network):
+            log(f"warning: {change}")
         network = files.load(start, network.backend.precision, network.backend.device)
     if start == options.max_epochs:
         log("No further training is necessary.")
@@ -88,12 +93,29 @@ def train(
     trainer = Trainer(
         network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
     )
+    trainer.description = begun_with
     with contextlib.closing(trainer.learner):
         trainer.prepare(start, make_mode, description)
         trainer.run(start or 0)
     if files is not None:
         log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
     return TrainingResult(network, trainer.history, start or 0)
+
+
+def changed_description(files: TrainingFiles, epoch: int, described: Network) -> list[str]:
+    """A message when a training goes on, or ended, with another description than it was begun with.
+
+    What it was begun with is asked, not the model: one that was edited beforehand is not as described, and rightly so.
+    """
+    try:
+        checkpoint = files.load_checkpoint(epoch)
+    except ModelError:  # damaged; who needs it will say so
+        return []
+    if checkpoint is None or checkpoint.state.get("description") in (None, "", fingerprint(described)):
+        return []
+    changes = differences(described, files.load(epoch))
+    path = files.model(epoch)
+    return [f"the description has changed: {summary(changes)}; {path} stays as it was begun"] if changes else []
 
 
 def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:

@@ -73,6 +73,7 @@ class Trainer:
         self.control = CONTROLS[options.auto_adjust.mode](options)
         self.sizes = AdaptiveMinibatch(options, reader.num_frames)
         self.total_samples = 0
+        self.description = ""  # fingerprint of the network that was described when training began
         self.history: list[dict] = []
         self._best: Snapshot | None = None  # at the end of the last interval, for controls that return to it
         self._last_plot = time.monotonic()
@@ -145,6 +146,7 @@ class Trainer:
         except (TypeError, ValueError, AttributeError) as fault:
             raise ModelError(f"{where}: state of the learning rate control ({fault}); expected numbers") from fault
         self.total_samples = checkpoint.total_samples
+        self.description = checkpoint.state.get("description", self.description)
 
     @property
     def _threads(self) -> int:
@@ -348,6 +350,7 @@ class Trainer:
             "control": self.control.state(),
             "sizes": self.sizes.state(),
             "threads": self._threads,
+            "description": self.description,
         }
         return Checkpoint(epoch, self.total_samples, tensors, state)
 

@@ -132,6 +132,32 @@ def test_training_again_has_nothing_to_do_and_make_mode_false_starts_again(corpu
     assert (corpus / "model" / "net").read_bytes() != model
 
 
+def test_a_description_that_changed_is_named_and_left_alone(corpus, capsys):
+    """When training goes on, and when it had ended; not where the model was edited before training began."""
+    other = "Train=[SimpleNetworkBuilder=[layerSizes=12:20:3]]"
+    change = (
+        "warning: the description has changed: W0 is 20x12, was 16x12; B0 is 20x1, was 16x1; W1 is 3x20, was 3x16; "
+    )
+    assert run(corpus) == 0
+    model = corpus / "model" / "net"
+    assert run(corpus, other) == 0
+    assert f"{change}{model} stays as it was begun" in capsys.readouterr().err
+    longer = "Train=[SGD=[maxEpochs=7]]"
+    for end in ("", ".ckp"):
+        Path(f"{model}{end}").rename(f"{model}.6{end}")
+    assert run(corpus, longer, other) == 0
+    assert f"{change}{model}.6 stays as it was begun" in capsys.readouterr().err
+    assert run(corpus, longer) == 0
+    assert "description has changed" not in capsys.readouterr().err
+    for name in model.parent.iterdir():
+        if name.name not in ("net.0", "net.config"):
+            name.unlink()
+    for _ in range(2):
+        assert run(corpus, other) == 0
+        assert "description has changed" not in capsys.readouterr().err
+    assert load_model(model).shapes["W0"].rows == 16
+
+
 def test_a_finished_training_of_another_length_is_said_and_goes_on_when_renamed(corpus, capsys):
     assert run(corpus) == 0
     model = corpus / "model" / "net"
