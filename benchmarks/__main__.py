@@ -17,6 +17,7 @@ BENCHMARKS = (
     "class_softmax",
     "features",
     "search_an4",
+    "search_5k",
 )
 
 

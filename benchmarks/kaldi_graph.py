@@ -3,15 +3,14 @@
 G has a state per history and back-off arcs, read as #0 while L and G are composed.  L has a loop of words between two
 places, with and without silence before, and a symbol #k behind each pronunciation that others share or begin with.
 LG = minimised, determinised L o G with its costs pushed towards the start; then every phone becomes its HMM states,
-with self-loops.  Labels in: network output + 1; out: index of the word + 1.
+with self-loops.  Labels in: network output + 1; out: index of the word + 1.  Here: single phones; triphones are in
+benchmarks/kaldi_triphones.py.
 """
 
 import math
 from collections import Counter
 
-import numpy as np
-
-from decoder.fst import ArcArrays
+from decoder.fst import EPSILON, ArcArrays, from_openfst, to_openfst
 from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
 from decoder.graph.push import push_to_start
 
@@ -28,19 +27,31 @@ def build_hclg(decoder, dictionary, state_map, transitions):
 
     lexicon = lexicon_from_dictionary(dictionary, GraphOptions())
     phones = {phone: i for i, phone in enumerate(state_map, start=1)}
-    lg = kaldifst.compose(_lexicon(lexicon, phones, decoder), _grammar(decoder))
-    kaldifst.connect(lg)
-    if kaldifst.determinize_star(lg):
-        raise RuntimeError("L o G is not determinised; expected disambiguation symbols to see to it")
-    kaldifst.minimize_encoded(lg)
-    lg = _pushed(lg, keep=len(phones))
+    arrays = lexicon_and_grammar(lexicon, phones, decoder)
+    arrays.label[arrays.label > len(phones)] = EPSILON
+    lg = to_openfst(arrays)
     kaldifst.arcsort(lg, "ilabel")
     hclg = kaldifst.compose(_models(phones, state_map, transitions, lexicon.silence, decoder), lg)
     kaldifst.connect(hclg)
     return hclg
 
 
-class _Text:
+def lexicon_and_grammar(lexicon, phones: dict[str, int], decoder, silence_cost=0.0, nothing_cost=0.0) -> ArcArrays:
+    """LG, its costs pushed to the start; labels in above the phones are #0 and #k.
+
+    silence_cost, nothing_cost: of silence between words, and of none; what the decoder adds to silence comes on top.
+    """
+    import kaldifst
+
+    lg = kaldifst.compose(_lexicon(lexicon, phones, decoder, silence_cost, nothing_cost), _grammar(decoder))
+    kaldifst.connect(lg)
+    if kaldifst.determinize_star(lg):
+        raise RuntimeError("L o G is not determinised; expected disambiguation symbols to see to it")
+    kaldifst.minimize_encoded(lg)
+    return push_to_start(from_openfst(lg, transducer=True))
+
+
+class Text:
     """A transducer in text form; the source of the first line is its start."""
 
     def __init__(self):
@@ -68,7 +79,7 @@ def _grammar(decoder):
     backoff_label = len(decoder.graph.words) + 1
     lm, scale = decoder.lm.arrays, decoder.options.lm_scale
     word_of = {decoder.lm.word_id(word): i for i, word in enumerate(decoder.graph.words, start=1)}
-    text = _Text()
+    text = Text()
     for state in range(len(lm.backoff_state)):
         for arc in range(lm.first_arc[state], lm.first_arc[state + 1]):
             word, cost = int(lm.word[arc]), scale * float(lm.cost[arc])
@@ -81,7 +92,7 @@ def _grammar(decoder):
     return text.compile(decoder.lm.start_state, sort="ilabel")
 
 
-def _lexicon(lexicon, phones: dict[str, int], decoder):
+def _lexicon(lexicon, phones: dict[str, int], decoder, silence_cost: float, nothing_cost: float):
     """L: phones, #0 and #k in (numbers above the phones), words and #0 out."""
     options = decoder.options
     word_of = {word: i for i, word in enumerate(decoder.graph.words, start=1)}
@@ -89,11 +100,11 @@ def _lexicon(lexicon, phones: dict[str, int], decoder):
     prefixes = {pronunciation[:n] for _, pronunciation, _ in lexicon.words for n in range(1, len(pronunciation))}
     times = Counter(pronunciation for _, pronunciation, _ in lexicon.words)
     seen: Counter = Counter()
-    text = _Text()
+    text = Text()
     silence = phones[lexicon.silence]
     text.arc(START, AFTER_SILENCE, silence, 0, options.sil_cost)
-    text.arc(WORD_END, AFTER_SILENCE, silence, 0, options.sil_cost)
-    text.final(AFTER_SILENCE)
+    text.arc(WORD_END, AFTER_SILENCE, silence, 0, options.sil_cost + silence_cost)
+    text.final(AFTER_SILENCE, -silence_cost)  # that of </s> is none between words
     num_states = 3
     for place in (WORD_END, AFTER_SILENCE):
         text.arc(place, place, backoff_in, backoff_out, 0.0)
@@ -104,6 +115,7 @@ def _lexicon(lexicon, phones: dict[str, int], decoder):
             labels.append(backoff_in + seen[pronunciation])
         for place in (WORD_END, AFTER_SILENCE):
             source, out, paid = place, word_of[word], cost + options.word_penalty
+            paid += nothing_cost if place == WORD_END else 0.0
             for n, label in enumerate(labels, start=1):
                 target = WORD_END if n == len(labels) else num_states
                 num_states += n < len(labels)
@@ -115,7 +127,7 @@ def _lexicon(lexicon, phones: dict[str, int], decoder):
 def _models(phones: dict[str, int], state_map, transitions, silence: str, decoder):
     """H: network outputs in, phones out; a phone's first state is entered from the loop's centre, its last leaves."""
     row = dict(zip(decoder.graph.states, decoder.score_row))
-    text, centre, num_states = _Text(), 0, 1
+    text, centre, num_states = Text(), 0, 1
     text.final(centre)
     for phone, label in phones.items():
         names = state_map[phone]
@@ -134,22 +146,3 @@ def _models(phones: dict[str, int], state_map, transitions, silence: str, decode
             if name == names[-1]:
                 text.arc(node[name], centre, 0, 0, go)
     return text.compile(centre, sort="olabel")
-
-
-def _pushed(fst, keep: int):
-    """The same with every cost as early as it can be paid, and labels in above `keep` made epsilon."""
-    import kaldifst
-
-    rows, final_cost = [], np.full(fst.num_states, np.inf, np.float32)
-    for state in kaldifst.StateIterator(fst):
-        final_cost[state] = fst.final(state).value
-        rows += [(state, a.nextstate, a.ilabel, a.olabel, a.weight.value) for a in kaldifst.ArcIterator(fst, state)]
-    source, target, label_in, label_out, cost = map(np.array, zip(*rows))
-    arrays = push_to_start(ArcArrays(source, target, label_in, cost.astype(np.float32), final_cost, fst.start))
-    text = _Text()
-    for s, t, i, o, c in zip(source, target, label_in, label_out, arrays.cost.tolist()):
-        text.arc(s, t, i if i <= keep else 0, o, c)
-    for state, cost in enumerate(arrays.final_cost.tolist()):
-        if cost < math.inf:
-            text.final(state, cost)
-    return text.compile(fst.start)

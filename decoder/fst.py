@@ -28,9 +28,10 @@ _ARC = np.dtype([("input", "<i4"), ("output", "<i4"), ("cost", "<f4"), ("target"
 
 @dataclass
 class ArcArrays:
-    """A weighted acceptor.  S states, A arcs, sorted by source.
+    """A weighted acceptor, or a transducer.  S states, A arcs, sorted by source.
 
-    source, target (A,) i4; label (A,) i4, 0 = epsilon; cost (A,) f4, tropical; final_cost (S,) f4, inf = not final.
+    source, target (A,) i4; label (A,) i4, 0 = epsilon; cost (A,) f4, tropical; final_cost (S,) f4, inf = not final;
+    output (A,) i4: labels that come out, None: those that go in.
     """
 
     source: np.ndarray
@@ -39,6 +40,7 @@ class ArcArrays:
     cost: np.ndarray
     final_cost: np.ndarray
     start: int
+    output: np.ndarray | None = None
 
     @property
     def num_states(self) -> int:
@@ -56,9 +58,9 @@ class ArcArrays:
     def sorted(self) -> "ArcArrays":
         """The same with arcs ordered by source, then label."""
         order = np.lexsort((self.label, self.source))
-        return ArcArrays(
-            self.source[order], self.target[order], self.label[order], self.cost[order], self.final_cost, self.start
-        )
+        output = None if self.output is None else self.output[order]
+        columns = (column[order] for column in (self.source, self.target, self.label, self.cost))
+        return ArcArrays(*columns, self.final_cost, self.start, output)
 
 
 def to_openfst(arrays: ArcArrays):
@@ -70,9 +72,10 @@ def to_openfst(arrays: ArcArrays):
     states, arcs = np.zeros(arrays.num_states, dtype=_STATE), np.empty(arrays.num_arcs, dtype=_ARC)
     first = arrays.first_arc
     states["final"], states["first"], states["count"] = arrays.final_cost, first[:-1], np.diff(first)
-    epsilons = np.bincount(arrays.source[arrays.label == EPSILON], minlength=arrays.num_states)
-    states["input_epsilons"] = states["output_epsilons"] = epsilons
-    arcs["input"] = arcs["output"] = arrays.label
+    output = arrays.label if arrays.output is None else arrays.output
+    for side, labels in (("input", arrays.label), ("output", output)):
+        states[f"{side}_epsilons"] = np.bincount(arrays.source[labels == EPSILON], minlength=arrays.num_states)
+        arcs[side] = labels
     arcs["cost"], arcs["target"] = arrays.cost, arrays.target
     header = _HEADER.pack(
         *(_MAGIC, len(_FST_TYPE), _FST_TYPE, len(_ARC_TYPE), _ARC_TYPE, _VERSION, 0, _EXPANDED),
@@ -84,8 +87,8 @@ def to_openfst(arrays: ArcArrays):
         return kaldifst.StdVectorFst(kaldifst.StdConstFst.read(str(path)))
 
 
-def from_openfst(fst) -> ArcArrays:
-    """The arrays of a kaldifst fst; its input labels.  Raises GraphError when it has no states."""
+def from_openfst(fst, transducer: bool = False) -> ArcArrays:
+    """The arrays of a kaldifst fst; of a transducer both labels.  Raises GraphError when it has no states."""
     import kaldifst
 
     with tempfile.TemporaryDirectory() as directory:
@@ -101,6 +104,6 @@ def from_openfst(fst) -> ArcArrays:
     states = np.frombuffer(raw, _STATE, count=num_states, offset=_HEADER.size)
     arcs = np.frombuffer(raw, _ARC, count=num_arcs, offset=_HEADER.size + states.nbytes)
     source = np.repeat(np.arange(num_states, dtype=np.int32), states["count"])
-    return ArcArrays(
-        source, arcs["target"].copy(), arcs["input"].copy(), arcs["cost"].copy(), states["final"].copy(), int(start)
-    )
+    columns = (arcs[name].copy() for name in ("target", "input", "cost"))
+    output = arcs["output"].copy() if transducer else None
+    return ArcArrays(source, *columns, states["final"].copy(), int(start), output)

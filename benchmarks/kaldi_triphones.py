@@ -1,0 +1,131 @@
+"""An HCLG of cross-word triphones by Kaldi's own steps, equal to what our decoder searches: a benchmark's peer.
+
+LG as in benchmarks/kaldi_graph.py; C o LG with #0 and #k kept; context windows of equal states become one symbol; then
+H o CLG determinised, disambiguation symbols made epsilon and taken out where they stand alone, minimised; last the
+self-loops.  (mkgraph.sh: fstcomposecontext, make-ilabel-transducer, make-h-transducer, fstdeterminizestar,
+fstrmsymbols, fstrmepslocal, fstminimizeencoded, add-self-loops.)
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.kaldi_graph import Text, lexicon_and_grammar
+from decoder.fst import EPSILON, ArcArrays, from_openfst, to_openfst
+from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
+
+NOT_FINAL = np.inf
+
+
+def build_triphone_hclg(decoder, dictionary, models, silence_probability: float):
+    """A kaldifst.StdVectorFst.
+
+    decoder: over the graph of `dictionary` and PhoneModels `models` without short pause, built with that
+    silence_probability.
+    """
+    import kaldifst
+
+    lexicon = lexicon_from_dictionary(dictionary, GraphOptions(optional_silence=True))
+    phones = list(dict.fromkeys([lexicon.silence, *(phone for _, of_word, _ in lexicon.words for phone in of_word)]))
+    number = {phone: i for i, phone in enumerate(phones, start=1)}
+    costs = -math.log(silence_probability), -math.log1p(-silence_probability)
+    lg = lexicon_and_grammar(lexicon, number, decoder, *costs)
+    marks = sorted(set(lg.label[lg.label > len(phones)].tolist()))
+    clg, windows = kaldifst.compose_context(marks, 3, 1, to_openfst(lg))
+    clg, rows = _physical(from_openfst(clg, transducer=True), windows, phones, models, decoder)
+    num_outputs = int(max(map(max, rows)))
+    fst = to_openfst(clg)
+    kaldifst.arcsort(fst, "ilabel")
+    hclg = kaldifst.compose(_models(rows, num_outputs, len(marks)), fst)
+    kaldifst.connect(hclg)
+    if kaldifst.determinize_star(hclg):
+        raise RuntimeError("H o C o L o G is not determinised; expected disambiguation symbols to see to it")
+    arrays = from_openfst(hclg, transducer=True)
+    arrays.label[arrays.label > num_outputs] = EPSILON
+    fst = to_openfst(without_lone_epsilons(arrays))
+    kaldifst.connect(fst)
+    kaldifst.minimize_encoded(fst)
+    stay, go = np.zeros(num_outputs + 1), np.zeros(num_outputs + 1)
+    for state, row in zip(decoder.graph.states, decoder.score_row):
+        if 0 <= row < num_outputs:
+            stay[row + 1], go[row + 1] = (-ln for ln in models.transitions[state])
+    return to_openfst(with_self_loops(from_openfst(fst, transducer=True), stay, go))
+
+
+def _physical(clg: ArcArrays, windows, phones: list[str], models, decoder) -> tuple[ArcArrays, list[tuple[int, ...]]]:
+    """CLG over different models in place of context windows, and their network outputs + 1; #0 and #k come behind."""
+    row = {state: int(r) + 1 for state, r in zip(decoder.graph.states, decoder.score_row)}
+    names = ["", *phones]
+    known: dict[tuple[int, ...], int] = {}
+    label = np.zeros(len(windows), np.int32)
+    marks = []
+    for i, window in enumerate(windows):
+        if len(window) == 3:
+            left, phone, right = (names[p] if 0 <= p < len(names) else phones[0] for p in window)
+            model = phone if phone in models.states else f"{left or phones[0]}-{phone}+{right or phones[0]}"
+            label[i] = known.setdefault(tuple(row[state] for state in models.states[model]), len(known) + 1)
+        elif window and window[0] != 0:
+            marks.append((i, abs(window[0])))
+    for place, (i, _) in enumerate(sorted(marks, key=lambda mark: mark[1]), start=1):
+        label[i] = len(known) + place
+    return replace(clg, label=label[clg.label]), list(known)
+
+
+def _models(rows: list[tuple[int, ...]], num_outputs: int, num_marks: int):
+    """H: from the centre through each model's states and back, labels of marks in loops."""
+    text, centre, num_states = Text(), 0, 1
+    text.final(centre)
+    for model, labels in enumerate(rows, start=1):
+        source = centre
+        for place, label in enumerate(labels):
+            target = centre if place == len(labels) - 1 else num_states
+            num_states += place < len(labels) - 1
+            text.arc(source, target, label, 0 if place else model, 0.0)
+            source = target
+    for mark in range(1, num_marks + 1):
+        text.arc(centre, centre, num_outputs + mark, len(rows) + mark, 0.0)
+    return text.compile(centre, sort="olabel")
+
+
+def without_lone_epsilons(arrays: ArcArrays) -> ArcArrays:
+    """The same without states that nothing leaves but one arc that reads and writes nothing; not trimmed."""
+    degree = np.bincount(arrays.source, minlength=arrays.num_states)
+    lone = (arrays.label == EPSILON) & (arrays.output == EPSILON) & (degree[arrays.source] == 1)
+    lone &= np.isinf(arrays.final_cost[arrays.source]) & (arrays.source != arrays.start)
+    goes_to, price = np.arange(arrays.num_states), np.zeros(arrays.num_states)
+    goes_to[arrays.source[lone]], price[arrays.source[lone]] = arrays.target[lone], arrays.cost[lone]
+    while True:  # pointer doubling along chains
+        further = goes_to[goes_to]
+        if np.array_equal(further, goes_to):
+            break
+        price, goes_to = price + price[goes_to] * (further != goes_to), further
+    cost = (arrays.cost + price[arrays.target]).astype(np.float32)
+    return replace(arrays, target=goes_to[arrays.target].astype(np.int32), cost=cost)
+
+
+def with_self_loops(arrays: ArcArrays, stay: np.ndarray, go: np.ndarray) -> ArcArrays:
+    """The same where every label may be read again at once, at cost stay[label], and is left at cost go[label].
+
+    A state that is reached with different labels becomes one state for each.
+    """
+    width = len(stay)
+    wanted = np.append(arrays.target.astype(np.int64) * width + arrays.label, arrays.start * width)
+    pairs = np.unique(wanted)  # new states: (old state, label it is reached with)
+    old, label = np.divmod(pairs, width)
+    first = arrays.first_arc
+    count = np.diff(first)[old]
+    ends = np.cumsum(count)
+    source = np.repeat(np.arange(len(pairs)), count)
+    arc = np.arange(ends[-1]) - np.repeat(ends - count, count) + np.repeat(first[old], count)
+    target = np.searchsorted(pairs, arrays.target[arc].astype(np.int64) * width + arrays.label[arc])
+    loops = np.flatnonzero(label)
+    return ArcArrays(
+        np.concatenate([source, loops]).astype(np.int32),
+        np.concatenate([target, loops]).astype(np.int32),
+        np.concatenate([arrays.label[arc], label[loops]]).astype(np.int32),
+        np.concatenate([arrays.cost[arc] + go[label[source]], stay[label[loops]]]).astype(np.float32),
+        (arrays.final_cost[old] + go[label]).astype(np.float32),
+        int(np.searchsorted(pairs, arrays.start * width)),
+        np.concatenate([arrays.output[arc], np.zeros(len(loops))]).astype(np.int32),
+    ).sorted()

@@ -1,0 +1,229 @@
+"""Searches compared over their beams: word errors against time, side by side in one process.
+
+Each utterance is decoded with every setting of every search in turn, in several rounds, and of each the least CPU time
+counts: other work on the machine only adds to it.
+
+The ratio of two searches is that of the times at which they make TOLERANCE more errors than the best of all.  Errors
+over time are those of the settings, made to fall by averaging neighbours where they rise (a few words more or less are
+chance), and straight lines over the logarithm of time between them.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decoder.scoring import score
+from readers.files import atomic_write
+
+TOLERANCE = 0.2  # % of the words
+FRAME_SECONDS = 0.01
+Options = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A decoder with some settings.  prepare: log-likelihoods (K, T) float32, Fortran order -> what its decoders take
+    (not timed); decoders: label -> function that gives the words and the tokens per frame, None where nobody counts.
+    """
+
+    name: str
+    prepare: Callable[[np.ndarray], Any]
+    decoders: dict[str, Callable[[Any], tuple[list[str], float | None]]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one setting came to.  seconds: CPU time; tokens: per frame."""
+
+    search: str
+    label: str
+    words: dict[str, list[str]]
+    num_errors: int
+    num_words: int
+    seconds: float
+    num_frames: int
+    tokens: float | None
+
+    @property
+    def word_error_rate(self) -> float:
+        return 100 * self.num_errors / self.num_words
+
+    @property
+    def real_time_factor(self) -> float:
+        return self.seconds / (self.num_frames * FRAME_SECONDS)
+
+
+def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
+    """Our decoder with each choice of search options."""
+
+    def decode_with(chosen):
+        def decode(scores):
+            result = chosen.decode(scores)
+            return result.text, result.tokens_per_frame
+
+        return decode
+
+    return Search(name, lambda scores: scores, {label_of(o): decode_with(decoder.with_options(**o)) for o in choices})
+
+
+def peer_search(name: str, fst, words: list[str], acweight: float, choices: Iterable[Options]) -> Search:
+    """kaldi-decoder's FasterDecoder over an HCLG (a ConstFst) with each choice of its options."""
+    import kaldi_decoder
+    import kaldifst
+
+    def prepare(scores):
+        return np.ascontiguousarray(acweight * scores.T)  # the peer looks up label i in column i - 1
+
+    def decode_with(chosen):
+        def decode(likelihoods):
+            peer = kaldi_decoder.FasterDecoder(fst, chosen)
+            peer.decode(kaldi_decoder.DecodableCtc(likelihoods))
+            reached, lattice = peer.get_best_path()
+            labels = kaldifst.get_linear_symbol_sequence(lattice)[2] if reached else []
+            return [words[label - 1] for label in labels], None
+
+        return decode
+
+    options = {label_of(choice): kaldi_decoder.FasterDecoderOptions(**choice) for choice in choices}
+    return Search(name, prepare, {label: decode_with(chosen) for label, chosen in options.items()})
+
+
+def label_of(options: Options) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in options.items())
+
+
+def sweep(
+    searches: Sequence[Search],
+    scores: Mapping[str, np.ndarray],
+    references: Mapping[str, Sequence[str]],
+    rounds: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Point]:
+    """A point for each setting, in order.  The first utterance is decoded once more before, so that all is compiled."""
+    settings = [(search, label) for search in searches for label in search.decoders]
+    seconds = np.full((len(settings), len(scores)), np.inf)
+    tokens = np.zeros(len(settings))
+    words: list[dict[str, list[str]]] = [{} for _ in settings]
+    names = list(scores)
+    order = [(0, names[0], 0), *((n, name, r) for n, name in enumerate(names) for r in range(rounds))]
+    for done, (number, name, turn) in enumerate(order):
+        inputs = {search.name: search.prepare(scores[name]) for search in searches}
+        for i, (search, label) in enumerate(settings):
+            begin = time.process_time()
+            found, count = search.decoders[label](inputs[search.name])
+            elapsed = time.process_time() - begin
+            if done == 0:
+                continue
+            seconds[i, number] = min(seconds[i, number], elapsed)
+            if turn == 0:
+                words[i][name] = found
+                tokens[i] += np.nan if count is None else count * scores[name].shape[1]
+        progress(done + 1, len(order))
+    num_frames = sum(matrix.shape[1] for matrix in scores.values())
+    points = []
+    for i, (search, label) in enumerate(settings):
+        total = score(references, words[i]).total
+        mean = None if np.isnan(tokens[i]) else tokens[i] / num_frames
+        points.append(
+            Point(search.name, label, words[i], total.num_errors, total.num_words, seconds[i].sum(), num_frames, mean)
+        )
+    return points
+
+
+def curve(points: Iterable[Point]) -> tuple[np.ndarray, np.ndarray]:
+    """(seconds, errors) of a search, fastest setting first, errors falling (isotonic regression)."""
+    ordered = sorted(points, key=lambda point: point.seconds)
+    pools: list[list[float]] = []
+    for point in ordered:
+        pools.append([point.num_errors])
+        while len(pools) > 1 and np.mean(pools[-2]) < np.mean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    return np.array([p.seconds for p in ordered]), np.concatenate([[np.mean(pool)] * len(pool) for pool in pools])
+
+
+def seconds_at(points: Iterable[Point], most_errors: float) -> float | None:
+    """The time at which a search makes so many errors; that of its fastest setting if it never makes more."""
+    seconds, errors = curve(points)
+    reached = np.flatnonzero(errors <= most_errors)
+    if not reached.size:
+        return None
+    first = reached[0]
+    if first == 0:
+        return float(seconds[0])
+    part = (errors[first - 1] - most_errors) / (errors[first - 1] - errors[first])
+    return float(np.exp((1 - part) * np.log(seconds[first - 1]) + part * np.log(seconds[first])))
+
+
+def table(points: Iterable[Point]) -> list[str]:
+    lines = [f"{'search':<15} {'settings':<44} {'WER':>6} {'us/frame':>9} {'RTF':>7} {'tokens':>7}"]
+    for point in points:
+        microseconds = point.seconds / point.num_frames * 1e6
+        tokens = "" if point.tokens is None else f"{point.tokens:.0f}"
+        lines.append(
+            f"{point.search:<15} {point.label:<44} {point.word_error_rate:>5.1f}% {microseconds:>9.1f} "
+            f"{point.real_time_factor:>7.4f} {tokens:>7}"
+        )
+    return lines
+
+
+def compare(title: str, points: Sequence[Point]) -> list[str]:
+    """Our fastest search (names that begin with "ours") against the fastest other one at equal errors.
+
+    The last line is `RATIO title value` where both make so few.
+    """
+    by_search = {name: [p for p in points if p.search == name] for name in dict.fromkeys(p.search for p in points)}
+    num_words, num_frames = points[0].num_words, points[0].num_frames
+    most = min(curve(mine)[1][-1] for mine in by_search.values()) + TOLERANCE / 100 * num_words
+    lines = [f"{title}: at a WER of {100 * most / num_words:.2f}%, {TOLERANCE} % above the best of all"]
+    best: dict[bool, float] = {}
+    for name, mine in by_search.items():
+        seconds, is_ours = seconds_at(mine, most), name.startswith("ours")
+        if seconds is None:
+            lines.append(f"  {name}: does not get there")
+        else:
+            lines.append(f"  {name}: {seconds / num_frames * 1e6:.1f} microseconds a frame")
+            best[is_ours] = min(seconds, best.get(is_ours, np.inf))
+    if len(best) == 2:
+        lines.append(f"RATIO {title} {best[False] / best[True]:.2f}")
+    return lines
+
+
+def draw(points: Sequence[Point], title: str, path: Path) -> None:
+    """Word error rate over real-time factor, a curve for each search: the settings than which none is faster and
+    better."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for name in dict.fromkeys(point.search for point in points):
+        mine = sorted((p for p in points if p.search == name), key=lambda point: point.seconds)
+        front = [p for i, p in enumerate(mine) if all(p.num_errors < other.num_errors for other in mine[:i])]
+        (line,) = axes.plot(
+            [p.real_time_factor for p in front],
+            [p.word_error_rate for p in front],
+            marker="o",
+            markersize=4,
+            label=name,
+        )
+        rest = [p for p in mine if p not in front]
+        axes.plot(
+            [p.real_time_factor for p in rest],
+            [p.word_error_rate for p in rest],
+            ".",
+            color=line.get_color(),
+            alpha=0.3,
+        )
+    best = min(point.word_error_rate for point in points)
+    axes.set(xscale="log", xlabel="real-time factor, one thread", ylabel="word error rate, %", title=title)
+    axes.set_ylim(max(0, best - 1), best + 12)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=120)
+    plt.close(figure)

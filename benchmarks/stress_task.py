@@ -1,0 +1,62 @@
+"""The stress task of `argonaut recipe stress` as benchmarks use it."""
+
+import itertools
+import time
+from pathlib import Path
+
+
+class Task:
+    """What `argonaut recipe stress` made, for benchmarks.  utterances: only the first so many."""
+
+    def __init__(self, directory: Path, utterances: int | None = None):
+        self.directory, self._num_utterances = directory, utterances
+
+    def ready(self, size: str) -> bool:
+        """Make the task if it is not there; whether it is now."""
+        from recipes.cli.main import main
+
+        if (self.directory / "stages" / "speech.done").exists():
+            return True
+        return main(["recipe", "stress", "--size", size, "--out", str(self.directory), "--to", "speech"]) == 0
+
+    def decoder(self):
+        from recipes.decoding import open_decoder
+
+        return open_decoder(self.directory / "graph", self.directory / "words.arpa")
+
+    def references(self) -> dict[str, list[str]]:
+        from recipes.cli.score import read_words
+
+        found = read_words(self.directory / "speech" / "words.mlf")
+        return dict(itertools.islice(found.items(), self._num_utterances))
+
+    def scores(self) -> dict:
+        """utterance -> log-likelihoods (K, T)."""
+        from acoustic.scorer import AcousticScorer
+        from readers.htk import read_htk
+        from readers.scp import read_scp
+
+        scorer = AcousticScorer(self.directory / "am.dnn", window=1)
+        entries = read_scp(self.directory / "speech" / "test.scp")[: self._num_utterances]
+        return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in entries}
+
+    def peer_graph(self, decoder):
+        """HCLG as a ConstFst, as Kaldi would make it with the costs of our decoder; kept as peer.fst."""
+        import kaldifst
+
+        from benchmarks.kaldi_triphones import build_triphone_hclg
+        from decoder.graph.phone_models import PhoneModels
+        from readers.dictionary import read_dictionary
+        from recipes.stress.speech import PAUSES
+
+        path, graph = self.directory / "peer.fst", self.directory / "graph" / "graph.dg"
+        if not path.exists() or path.stat().st_mtime < graph.stat().st_mtime:
+            begin = time.process_time()
+            models = PhoneModels.load(self.directory / "hmms")
+            hclg = build_triphone_hclg(decoder, read_dictionary(self.directory / "words.dict"), models, PAUSES)
+            kaldifst.arcsort(hclg, "ilabel")
+            kaldifst.StdConstFst(hclg).write(str(path))
+            print(f"the peer's HCLG: {hclg.num_states} states, made in {time.process_time() - begin:.0f} s", flush=True)
+        sizes = (f"{name} {file.stat().st_size / 1e6:.0f} MB" for name, file in (("ours", graph), ("the peer's", path)))
+        print(f"graphs: {', '.join(sizes)} (beside ours the trigram is searched, in the peer's it is contained)")
+        return kaldifst.StdConstFst.read(str(path))

@@ -1,0 +1,69 @@
+"""What the benchmarks of the search say of settings and their times."""
+
+import numpy as np
+import pytest
+
+from benchmarks import search_sweep
+from benchmarks.search_sweep import Point, Search
+
+
+def points(search, *pairs):
+    """Of (seconds, errors) in 1000 words and 100 frames."""
+    return [
+        Point(search, f"beam {i}", {}, errors, 1000, seconds, 100, None) for i, (seconds, errors) in enumerate(pairs)
+    ]
+
+
+def test_errors_that_rise_are_averaged_with_their_neighbours():
+    seconds, errors = search_sweep.curve(points("ours", (4.0, 6), (1.0, 10), (2.0, 5), (8.0, 4), (3.0, 7)))
+    assert seconds.tolist() == [1, 2, 3, 4, 8]
+    assert errors.tolist() == [10, 6, 6, 6, 4]  # 5, 7, 6 in the middle
+
+
+def test_time_is_interpolated_along_its_logarithm():
+    mine = points("ours", (1.0, 10), (4.0, 6), (8.0, 6))
+    assert search_sweep.seconds_at(mine, 8) == pytest.approx(2.0)
+    assert search_sweep.seconds_at(mine, 6) == pytest.approx(4.0)
+    assert search_sweep.seconds_at(mine, 12) == 1.0
+    assert search_sweep.seconds_at(mine, 5.9) is None
+
+
+def test_the_ratio_is_that_of_the_fastest_at_equal_errors():
+    slow, fast = points("ours, a", (2.0, 12), (4.0, 10)), points("ours, b", (1.0, 12), (2.0, 10))
+    peer = points("peer", (3.0, 12), (6.0, 12))
+    lines = search_sweep.compare("search", slow + fast + peer)
+    assert lines[0].startswith("search: at a WER of 1.20%")
+    assert lines[1:] == [
+        "  ours, a: 20000.0 microseconds a frame",
+        "  ours, b: 10000.0 microseconds a frame",
+        "  peer: 30000.0 microseconds a frame",
+        "RATIO search 3.00",
+    ]
+    lines = search_sweep.compare("search", slow + points("peer", (3.0, 13), (6.0, 13)))
+    assert lines[-1] == "  peer: does not get there"
+
+
+def test_every_setting_decodes_every_utterance(tmp_path):
+    asked = []
+
+    def decoder(name, words):
+        def decode(scores):
+            asked.append((name, scores))
+            return words, 3.0
+
+        return decode
+
+    searches = [
+        Search("ours", lambda scores: scores.shape[1], {"beam 1": decoder(1, ["a"]), "beam 2": decoder(2, ["a", "b"])}),
+        Search("peer", lambda scores: -scores.shape[1], {"beam 3": decoder(3, [])}),
+    ]
+    scores = {"u": np.zeros((2, 5)), "v": np.zeros((2, 7))}
+    found = search_sweep.sweep(searches, scores, {"u": ["a", "b"], "v": ["a", "b"]}, rounds=2)
+    assert [(p.search, p.label, p.num_errors) for p in found] == [
+        ("ours", "beam 1", 2), ("ours", "beam 2", 0), ("peer", "beam 3", 4)
+    ]  # fmt: skip
+    assert all((p.num_words, p.num_frames, p.tokens) == (4, 12, 3.0) for p in found)
+    assert sorted(asked) == sorted([(1, n) for n in (5, 5, 5, 7, 7)] + [(2, n) for n in (5, 5, 5, 7, 7)] + [(3, -n) for n in (5, 5, 5, 7, 7)])  # fmt: skip  # noqa: E501
+    assert len(search_sweep.table(found)) == 4
+    search_sweep.draw(found, "test", tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes()[1:4] == b"PNG"
