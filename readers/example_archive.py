@@ -89,7 +89,8 @@ def record_type(streams: Sequence[ExampleStream]) -> np.dtype:
 
 
 def examples_per_block(streams: Sequence[ExampleStream]) -> int:
-    return max(1, BLOCK_BYTES // max(1, sum(stream.coded_bytes(1) for stream in streams)))
+    one_more = sum(stream.coded_bytes(1) - stream.coded_bytes(0) for stream in streams)
+    return max(1, BLOCK_BYTES // one_more)
 
 
 def write_archive(path: str | os.PathLike, described: Description, records: np.ndarray, order: np.ndarray) -> None:

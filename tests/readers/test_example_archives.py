@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from readers import byte_coding, example_archive
 from readers.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.example_archive import PREFIX, ExampleArchive
+from readers.example_archive import PREFIX, ExampleArchive, ExampleStream, examples_per_block
 from readers.example_reader import ExampleReader
 from readers.example_writer import archive_path, write_examples
 from readers.indicators import Indicators
@@ -51,7 +51,7 @@ def everything(opened: ExampleReader, size: int = 10) -> tuple[np.ndarray, np.nd
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(example_archive, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(example_archive, "BLOCK_BYTES", 80)
 
 
 @pytest.mark.parametrize(("archives", "memory"), [(1, 1 << 30), (4, 1 << 30), (1, 700)])
@@ -113,6 +113,13 @@ def test_compressed_values_are_within_the_stated_error_and_take_a_byte(tmp_path)
     deviation = np.sqrt(np.mean((near - exact)[1:] ** 2))
     assert 0.005 < deviation < 0.009  # of normal values of deviation 1
     assert archive_path(tmp_path / "coded", 1).stat().st_size < count * (DIM + 4) + 1500
+
+
+def test_knots_are_a_small_part_of_a_wide_archive():
+    streams = (ExampleStream("features", "byte", 1680), ExampleStream("labels", "class", 132))
+    count = examples_per_block(streams)
+    assert sum(stream.coded_bytes(count) for stream in streams) < 1.01 * count * (1680 + 4)
+    assert sum(stream.coded_bytes(count) for stream in streams) < 5_000_000
 
 
 def bounds_of(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
