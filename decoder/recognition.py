@@ -105,7 +105,7 @@ class Recognition:
     ):
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1")
-        self.decoder = decoder.with_options(partial=True)
+        self.decoder = decoder if decoder.options.partial else decoder.with_options(partial=True)
         self.stages, self.endpoint, self.block = stages, endpoint, block
         self._period = period
         self._waiting: list[np.ndarray] = []  # scores of less than a block

@@ -26,7 +26,8 @@ LONG = 600  # settled steps, from which on words that are over are put aside
 class Partial:
     """What the best token has found so far.
 
-    words: with their frames, the last may still grow; costs are 0.  num_stable: so many of them can change no more.
+    words: with their frames, the last may still grow; what is not settled costs nothing yet.  num_stable: so many of
+    them can change no more.
     num_frames: eaten; silence: so many of them, the last ones, are silence; heard: whether anything else was there.
     over: every token has crossed </s>, so that there can be no more words.
     """

@@ -39,6 +39,8 @@ def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> 
     and for a rate that is not the file's.
     """
     if os.fspath(path) == STANDARD_INPUT:
+        if sys.stdin.buffer.isatty():
+            raise ConfigError("standard input: a terminal; expected audio through a pipe, from arecord for instance")
         stream = _from_pipe(sys.stdin.buffer, "standard input", block, rate)
     elif not stat.S_ISREG(Path(path).stat().st_mode):
         file = Path(path).open("rb")  # noqa: SIM115  (the blocks come out of it, as long as somebody wants them)

@@ -146,14 +146,18 @@ class _Text:
         self.live = sys.stderr.isatty()
 
     def __call__(self, event) -> None:
-        if self.live:
-            width = os.get_terminal_size(sys.stderr.fileno()).columns - 1
-            text = "" if event.is_final else event.text[-width:]
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        self.below("" if event.is_final else event.text)
         if event.is_final and event.words:
             print(f"{event.words[0].start:.2f} {event.words[-1].end:.2f} {event.text}", flush=True)
 
+    def below(self, text: str) -> None:
+        """The end of a text in the place of the one before, on a terminal."""
+        if self.live:
+            width = max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 20)
+            print(f"\r\033[K{text[-width:]}", end="", file=sys.stderr, flush=True)
+
     def close(self, report: RunReport, num_frames: int, factor: float) -> None:
+        self.below("")
         print(f"{report.summary()}; frames {num_frames}; real-time factor {factor:.3f}")
 
 

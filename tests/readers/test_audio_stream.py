@@ -146,6 +146,16 @@ def test_bare_samples_need_a_rate(feed):
         open_audio("-", 100)
 
 
+def test_a_terminal_gives_no_audio(monkeypatch):
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Terminal()}))
+    with pytest.raises(ConfigError, match="standard input: a terminal; expected audio through a pipe"):
+        open_audio("-", 100)
+
+
 def test_faults_of_a_file_are_named(tmp_path):
     path = tmp_path / "audio.wav"
     soundfile.write(path, np.zeros((10, 2)), RATE)
