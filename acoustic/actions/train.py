@@ -1,11 +1,14 @@
 """Action train: a network from its description, trained by the SGD block (CNTK book 3.5.1)."""
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.feed_forward_builder import SimpleNetworkOptions
+from acoustic.key_check import OptionFault
 from acoustic.ndl import build_ndl_network, ndl_options
 from acoustic.network import Network
 from acoustic.simple_builder import build_simple_network, simple_network_options
@@ -13,9 +16,10 @@ from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import NONE
+from acoustic.training.layerwise import LayerwiseOptions, grow, layerwise_options
 from acoustic.training.log import read_history
 from acoustic.training.parallel import parallel_options
-from acoustic.training.sgd import train
+from acoustic.training.sgd import TrainingResult, train
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ConfigError, FormatError
@@ -54,6 +58,7 @@ class Train(Action):
         self.make_mode = config.bool("makeMode", True)
         self.parallel = parallel_options(sgd, self.starts_anew)
         self._read_start(config)
+        self.layerwise = self._read_layerwise(sgd)
         self._refuse_parallel(sgd)
         self.readers = self._reader_blocks(config)
 
@@ -70,23 +75,42 @@ class Train(Action):
         reference = self.reference()
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
-            train(
+            learn = partial(
+                train,
+                make_mode=self.make_mode,
+                seed=self.machine.seed,
+                log=log,
+                progress=progress,
+                parallel=self.parallel,
+                source=partial(open_reader, self.config.block("reader"), self.machine.seed) if self.parallel else None,
+            )
+            if self.layerwise.epochs and not (self.make_mode and files.newest_epoch() is not None):
+                network = self._grown(learn, readers, log)
+            learn(
                 network,
                 readers[0],
                 self.options,
                 *readers[1:],
                 model_path=self.model_path,
-                make_mode=self.make_mode,
                 description=render(self.config),
-                seed=self.machine.seed,
-                log=log,
-                progress=progress,
                 reference=reference,
                 on_epoch=lambda row: self._epoch_done(row, network, log),
-                parallel=self.parallel,
-                source=partial(open_reader, self.config.block("reader"), self.machine.seed) if self.parallel else None,
             )
             return losses(*readers)
+
+    def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
+        """The network with its lower layers trained in smaller ones."""
+        machine, options = self.machine, self.layerwise.stage(self.options)
+
+        def build(smaller: SimpleNetworkOptions) -> Network:
+            return self.build(smaller, machine.precision, machine.device, machine.seed)
+
+        def train_stage(hidden: int, network: Network) -> Network:
+            return learn(
+                network, readers[0], options, *readers[1:], model_path=f"{self.model_path}.layers{hidden}"
+            ).network
+
+        return grow(self.network_options, build, train_stage, log)
 
     def _reader_blocks(self, config: Config) -> list[str]:
         """Names of the blocks of the training data and, when there are any, of the validation data.
@@ -101,6 +125,25 @@ class Train(Action):
     def _open(self, name: str, log: Log, progress: Progress) -> Reader:
         """The reader of one of those."""
         return self.open_reader(name, log, progress)
+
+    def _read_layerwise(self, sgd: Config) -> LayerwiseOptions:
+        """Raises ConfigError."""
+        options = layerwise_options(sgd)
+        if not options.epochs:
+            return options
+        where = sgd.where("layerwiseEpochs")
+        if not self.starts_anew:
+            raise ConfigError(f"{where}: layerwiseEpochs for a network that has learned; expected action=train")
+        if not isinstance(getattr(self, "network_options", None), SimpleNetworkOptions):
+            raise ConfigError(
+                f"{where}: layerwiseEpochs with another network; expected SimpleNetworkBuilder with rnnType=SIMPLENET"
+            )
+        try:
+            options.stage(self.options)
+        except OptionFault as fault:
+            key = "layerwiseEpochSize"
+            raise ConfigError(f"{sgd.where(key)}: {sgd.full_name(key)}: {fault.text}") from None
+        return options
 
     def _refuse_parallel(self, sgd: Config) -> None:
         """Raise ConfigError for what several jobs cannot do."""

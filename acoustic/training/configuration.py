@@ -25,6 +25,7 @@ READ = {
     "l1_weight": ("L1RegWeight", "float"),
     "noise_deviation": ("gaussianNoiseInjectStd", "float"),
     "min_learning_rate": ("minLearningRatePerSample", "float"),
+    "hogwild_threads": ("hogwildThreads", "int"),
     "keep_checkpoints": ("keepCheckPointFiles", "bool"),
     "train_criterion": ("trainCriterionNodeName", "text"),
     "eval_criterion": ("evalCriterionNodeName", "text"),
@@ -49,6 +50,7 @@ OTHER = (
     "autoAdjustLR",
     "numPrevLearnRate",
     "parallelTrain",  # a block, which parallel/options.py reads
+    *("layerwiseEpochs", "layerwiseEpochSize"),  # layerwise.py reads them
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {

@@ -47,7 +47,8 @@ class LayerwiseOptions:
             )
         }
         size = self.epoch_size or options.epoch_size
-        return replace(options, **first, max_epochs=self.epochs, epoch_size=size, auto_adjust=AutoAdjust())
+        more = {"epoch_size": size, "auto_adjust": AutoAdjust(), "final_learning_rate": 0.0}
+        return replace(options, **first, **more, max_epochs=self.epochs)
 
 
 def layerwise_options(sgd: Config) -> LayerwiseOptions:

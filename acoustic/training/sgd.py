@@ -16,6 +16,7 @@ from acoustic.network import Network
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.display import Log, Progress, silent
+from acoustic.training.hogwild import learner_for
 from acoustic.training.learner import Learner
 from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
@@ -85,7 +86,7 @@ def train(
     if start == options.max_epochs:
         log("No further training is necessary.")
         return TrainingResult(network, read_history(files.history), start)
-    make_learner: Callable[..., Learner] = Learner
+    make_learner: Callable[..., Learner] = learner_for(options)
     if parallel is not None:
         make_learner = partial(
             ParallelLearner, parallel=parallel, source=source, directory=Path(f"{model_path}.parallel"), log=log

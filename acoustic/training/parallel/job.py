@@ -17,6 +17,7 @@ from typing import Any
 from acoustic.model_file import load_model, load_tensors, save_tensors
 from acoustic.network import Network
 from acoustic.team import computing_with
+from acoustic.training.hogwild import learner_for
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.options import EpochOptions, TrainingOptions
 from readers.errors import ArgonautError, ModelError
@@ -100,7 +101,7 @@ def run_job(job: Job) -> JobResult:
     with _alone, contextlib.chdir(job.directory), computing_with(job.threads):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, _device(job))
-        learner = Learner(network, reader, job.options, job.criterion, list(job.names), job.seed)
+        learner = learner_for(job.options)(network, reader, job.options, job.criterion, list(job.names), job.seed)
         learner.place = job.title
         if job.state is not None:
             tensors, found = load_tensors(job.state)

@@ -73,3 +73,8 @@ def test_a_stage_is_trained_with_the_first_values_of_every_schedule():
     assert stage.auto_adjust == AutoAdjust()
     assert stage.epoch(0) == stage.epoch(1) == options.epoch(0)
     assert LayerwiseOptions(2).stage(options).epoch_size == 1000
+
+
+def test_a_stage_keeps_the_learning_rate_from_which_the_training_falls():
+    options = TrainingOptions(4, learning_rates_per_sample=0.5, final_learning_rate=0.05)
+    assert LayerwiseOptions(2).stage(options).epoch(1).rate_at(0.9) == 0.5
