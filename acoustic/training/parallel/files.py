@@ -27,15 +27,14 @@ NAME = re.compile(r"(model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")
 class Iteration:
     """Where a training stands after `number` outer iterations.
 
-    plan: what the iterations of this epoch have in common; figures, num_frames, num_minibatches: sums over the epoch so
-    far; tensors, scalars: what the update rule keeps.
+    plan: what the iterations of this epoch have in common; figures, num_frames: sums over the epoch so far; tensors,
+    scalars: what the update rule keeps.
     """
 
     number: int
     plan: dict[str, Any]
     figures: dict[str, float]
     num_frames: int
-    num_minibatches: int
     tensors: dict[str, np.ndarray]
     scalars: dict[str, float]
 
@@ -73,7 +72,6 @@ class IterationFiles:
             "plan": iteration.plan,
             "figures": iteration.figures,
             "num_frames": iteration.num_frames,
-            "num_minibatches": iteration.num_minibatches,
             "scalars": iteration.scalars,
         }
         save_tensors(self.checkpoint(iteration.number), iteration.tensors, metadata)
@@ -121,7 +119,7 @@ class IterationFiles:
             )
         try:
             figures = {str(name): float(value) for name, value in found["figures"].items()}
-            counts = [int(found[name]) for name in ("num_frames", "num_minibatches")]
-            return Iteration(number, dict(found["plan"]), figures, *counts, tensors, dict(found["scalars"]))
+            frames, scalars = int(found["num_frames"]), dict(found["scalars"])
+            return Iteration(number, dict(found["plan"]), figures, frames, tensors, scalars)
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
             raise ModelError(f"{path}: no state of an epoch ({fault}); expected numbers by their names") from fault

@@ -65,7 +65,6 @@ class JobResult:
 
     figures: dict[str, float]
     num_frames: int
-    num_minibatches: int
     scalars: dict[str, float]
     seconds: float
 
@@ -112,7 +111,7 @@ def run_job(job: Job) -> JobResult:
         seconds = time.perf_counter() - begin
         save_tensors(job.output, _tensors(network, learner, job), {"format": FORMAT})
         scalars = dict(learner.updater.scalars)
-        return JobResult(totals.figures, totals.num_frames, totals.num_minibatches, scalars, seconds)
+        return JobResult(totals.figures, totals.num_frames, scalars, seconds)
 
 
 def require_finite(network: Network, title: str) -> None:

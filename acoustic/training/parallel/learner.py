@@ -59,6 +59,7 @@ class ParallelLearner(Learner):
         self.network, self.parallel, self.source, self.log = network, parallel, source, log
         self.files = IterationFiles(directory, parallel.keep)
         self.num_iterations, self.share_frames = parallel.plan(options.epoch_size or reader.num_frames)
+        self._part = 1 / self.num_iterations  # of an epoch
         smallest = max(options.minibatch_size)
         if self.share_frames < smallest:
             raise ModelError(
@@ -116,8 +117,7 @@ class ParallelLearner(Learner):
         self._restore(found)
         self.log(f"Starting from {self.files.model(found.number)}, {found.number - first} of {last - first} outer "
                  "iterations of the epoch.")  # fmt: skip
-        totals.figures.update(found.figures)
-        totals.num_frames, totals.num_minibatches = found.num_frames, found.num_minibatches
+        totals.add(found.figures, found.num_frames)
         return found.number
 
     def _restore(self, found: Iteration) -> None:
@@ -130,25 +130,26 @@ class ParallelLearner(Learner):
         keeps = keeps_state(self.options)
         to_host = self.network.backend.to_host
         tensors = {name: to_host(matrix) for name, matrix in self.updater.tensors().items()} if keeps else {}
-        sums = (totals.figures, totals.num_frames, totals.num_minibatches)
+        sums = (totals.figures, totals.num_frames)
         iteration = Iteration(number, self._plan(values), *sums, tensors, self.updater.scalars if keeps else {})
         self.files.save(self.network, iteration)
 
     # ---- an outer iteration
 
     def _iterate(self, number: int, epoch: int, values: EpochOptions, totals: Totals, each: Each | None) -> int:
-        """Do outer iteration `number`, counted from 0; returns how many are done then."""
+        """Do outer iteration `number`, counted from 0; values: of its epoch.  Returns how many are done then."""
         begin = time.perf_counter()
+        rate = values.learning_rate * values.decay ** ((number - epoch * self.num_iterations) * self._part)
+        now = replace(values, learning_rate=rate)
 
         def done(result: JobResult) -> None:
             if each is not None:
                 each(result.figures, result.num_frames)
 
-        jobs = list(self._make_jobs(number, values))
+        jobs = list(self._make_jobs(number, now))
         results = self._jobs.run(jobs, done)
         for result in results:
             totals.add(result.figures, result.num_frames)
-            totals.num_minibatches += result.num_minibatches - 1  # add counts one
         learned = time.perf_counter()
         chosen = self._choose(number, results)
         self._combine([job.output for job in jobs] if chosen is None else [jobs[chosen].output])
@@ -159,7 +160,7 @@ class ParallelLearner(Learner):
         row = {
             "iteration": number + 1,
             "epoch": epoch + 1,
-            "learning_rate_per_sample": values.learning_rate,
+            "learning_rate_per_sample": rate,
             "training": _sum(self.names, results).averages(),
             "jobs": [self._row(result) for result in results],
             "taken": AVERAGE if chosen is None else chosen + 1,
@@ -172,8 +173,10 @@ class ParallelLearner(Learner):
         return number + 1
 
     def _make_jobs(self, number: int, values: EpochOptions) -> Iterator[Job]:
+        """values: those of the outer iteration; the decay of the learning rate is still the epoch's."""
         count = self.parallel.num_jobs
         backend = self.network.backend
+        values = replace(values, learning_rate=values.learning_rate * count, decay=values.decay**self._part)
         for job in range(count):
             yield Job(
                 iteration=number,
@@ -184,7 +187,7 @@ class ParallelLearner(Learner):
                 source=self.source,
                 share=number * count + job,
                 options=self.job_options,
-                values=replace(values, learning_rate=values.learning_rate * count),
+                values=values,
                 criterion=self.criterion,
                 names=tuple(self.names),
                 seed=self.seed,

@@ -94,6 +94,20 @@ def test_an_outer_iteration_is_the_average_of_what_each_job_learns(examples, rul
     assert {"seconds", "averaging_seconds"} < row.keys()
 
 
+def test_the_learning_rate_falls_from_iteration_to_iteration(examples):
+    """Exponentially, as it does within a plain epoch: one job of four iterations with as many steps in each."""
+    options = small_options(2, learning_rates_per_minibatch=1.0, final_learning_rate=0.01)
+    run(examples, ParallelOptions(2, samples=50), options)
+    rates = [row["learning_rate_per_sample"] for row in rows_of(examples)]
+    np.testing.assert_allclose(rates, 1 / 25 * 0.01 ** (np.arange(8) / 8))
+    options = small_options(1, learning_rates_per_minibatch=1.0, final_learning_rate=0.01, minibatch_size=25)
+    plain = run(examples, None, options, name="plain")
+    jobs = run(examples, ParallelOptions(1, samples=100), options, name="jobs")
+    assert jobs.keys() == plain.keys()
+    for name, tensor in plain.items():
+        np.testing.assert_allclose(jobs[name], tensor, rtol=1e-5, atol=1e-6)
+
+
 def test_what_the_rule_keeps_is_averaged_too(examples):
     run(examples, ParallelOptions(2, samples=100, best_first=False), small_options(1, rule=AdamW()))
     files = IterationFiles(examples.with_name("m.parallel"), 20)
