@@ -19,7 +19,7 @@ from decoder.search import NO_LM, Decoder, Result, score_frames
 from readers.errors import ConfigError, ShapeError
 
 SETTLE_EVERY = 50  # frames; each time costs about as much as a frame
-LONG = 600  # settled steps, from which on words that are over are put aside
+LONG = 100  # settled steps, from which on words that are over are put aside
 
 
 @dataclass(frozen=True)
