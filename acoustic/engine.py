@@ -210,7 +210,7 @@ class Engine:
         self._differentiable = None  # gradients overwrite values
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
-        taker = Taker(on_gradient, program.lone_products, program.lone_columns)
+        taker = Taker(on_gradient, program.lone_products, program.lone_columns, program.layer_products)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:

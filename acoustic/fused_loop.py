@@ -262,9 +262,19 @@ class FusedLoop:
         passes_down = any(into.needs(product.operand[1]) for product in self.plan.before)
         in_phases((steps, pass_down, make) if passes_down else (steps, make), count)
         into.taken = self._parameters & into.on_columns.keys()
+        self._hand_out_factors(inputs, into)
         for at in self.plan.framed:
             if into.needs(at):
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
+
+    def _hand_out_factors(self, inputs: Sequence[Any], into: Into) -> None:
+        """Where a layer takes a product's factors instead: copies, for nodes of the loop share rows."""
+        for product in self.plan.products:
+            if product.parameter in into.factored and into.needs(product.parameter):
+                inside, at = product.operand
+                operand = self._block(self.values, product.operand) if inside else inputs[at]
+                gradient = self._block(self.gradients, (True, product.home))
+                into.factored[product.parameter](gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
         self, inputs: Sequence[Any], into: Into, sums: np.ndarray
@@ -278,7 +288,7 @@ class FusedLoop:
         for product in self.plan.products:
             inside, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if into.needs(product.parameter):
+            if into.needs(product.parameter) and product.parameter not in into.factored:
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
                 made.setdefault(product.parameter, []).append((gradient, operand.T, *into.place(product.parameter)))
             if not inside and into.needs(at):

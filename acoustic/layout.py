@@ -96,7 +96,7 @@ class BackwardStep:
     frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
     the deferred part finishes, and no deferred part of any step reads; lone_products: operands that are finished
     parameters whose whole gradient is what this step makes by products; lone_columns: the same where it makes the
-    columns that it touches, and nobody shares the frames.
+    columns that it touches, and nobody shares the frames; layer_products: the same where they are a layer's weights.
     """
 
     node: Node
@@ -106,6 +106,7 @@ class BackwardStep:
     finished_products: tuple[str, ...] = ()
     lone_products: tuple[int, ...] = ()
     lone_columns: tuple[int, ...] = ()
+    layer_products: tuple[int, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
         """What computing these operands' gradients reads."""
@@ -161,6 +162,7 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
             if operands[k].name in complete and contributions[operands[k].name] == 1
         ]
         step.lone_products = tuple(k for k in alone if k in step.node.frame_products)
+        step.layer_products = tuple(k for k in alone if k in step.node.layer_inputs)
         step.lone_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
     return steps
 

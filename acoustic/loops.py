@@ -6,6 +6,7 @@ Backward goes through the steps in reverse, but only for gradients inside; those
 that comes from outside follow afterwards, from all steps in one batch.  Nodes do not know that they are in a loop.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,6 +76,7 @@ class Loop(Node):
         self.fused = fused_loop(compiled, members, own, places, below, seen) if compiled is not None else None
         if self.fused is not None:
             self.frame_products = self.fused.frame_products
+        self.layer_inputs = self._layer_inputs()
         self._received: set[int] = set()
         self._forward: _Bound | None = None
         self._backward: _Bound | None = None
@@ -90,6 +92,17 @@ class Loop(Node):
                 f"{node.where}: in the loop of {', '.join(sorted(self.inside))}; expected nodes there that take frames "
                 "one by one"
             )
+
+    def _layer_inputs(self) -> dict[int, int]:
+        """The operands that are weights of one layer of the loop and nothing else: see Node.layer_inputs."""
+        uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
+        found = {}
+        for member in self.members:
+            for k, dimension in member.node.layer_inputs.items():
+                inside, at = member.operands[k]
+                if not inside and uses[at] == 1 and not self.framed[at]:
+                    found[at] = dimension
+        return found
 
     def _outside_reads(self) -> list[tuple[int, ...] | None]:
         """Per operand what its gradient reads; None where the way to it has no gradient."""
@@ -265,6 +278,9 @@ class Loop(Node):
                 taken[at] = into.take_fresh(at)
             fresh.append(taken.get(at, False) if target is not None else False)
         inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+        for k, (inside, at) in enumerate(member.operands):
+            if not inside and at in into.factored:
+                inner.factored[k] = into.factored[at]
         work = {} if member.work is None else {"work": member.work}
         operands = self._operands(member, inputs, None)
         member.node.backward(run, member.gradient, operands, member.value, inner, **work)

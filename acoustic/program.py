@@ -207,8 +207,8 @@ class Program:
             return possible and step.bound.node.repeats_calls(*shapes)
 
         for index, worker in enumerate(self.workers):
-            lone = [steps[index] for _, _, steps in self.lone_products] if self.split else []
-            worker.frames_pass = Playback(lone, lambda bound: repeats_late(LateProducts(bound, [])))
+            products = [steps[index] for _, _, steps in self.layer_products] if self.split else []
+            worker.frames_pass = Playback(products, lambda bound: repeats_late(LateProducts(bound, [])))
             worker.forward_pass = Playback(list(worker.forward.values()), repeats)
             worker.backward_pass = Playback(worker.backward, repeats)
             worker.late_pass = Playback(worker.late, repeats_late)
@@ -239,11 +239,14 @@ class Program:
         self.num_together = len(first) + len(together)
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
-        self.lone_products = [
-            (self.graph.operands[step.node.name][k], k, self._product_steps(step))
-            for step in together
-            for k in step.lone_products
-        ]
+        self.lone_products, self.layer_products = (
+            [
+                (self.graph.operands[step.node.name][k], k, self._product_steps(step))
+                for step in together
+                for k in (step.layer_products if of_layers else step.lone_products)
+            ]
+            for of_layers in (False, True)
+        )
         self.lone_columns = [
             (self.graph.operands[step.node.name][k], k, bound.into)
             for step, bound in zip(together, self.workers[0].backward)

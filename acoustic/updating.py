@@ -53,7 +53,7 @@ class Taker:
     `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone; with
     `layer(parameter, node, k)`, where that gives a Layer, the factors of a gradient that node's operand k has.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
-    one step, where that may make a few columns.
+    one step, where that may make a few columns; layer_products: as lone_products, those that may go to a Layer.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Taker:
         on_gradient: Any,
         lone_products: "Iterable[tuple[Node, int, list[BoundBackward]]]",
         lone_columns: Iterable[tuple[Node, int, Into]] = (),
+        layer_products: "Iterable[tuple[Node, int, list[BoundBackward]]]" = (),
     ) -> None:
         self._on_gradient = on_gradient
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
@@ -69,22 +70,13 @@ class Taker:
         layers: Callable[[Node, Node, int], Layer | None] | None = getattr(on_gradient, "layer", None)
         self._products: dict[str, tuple[int, Into]] = {}
         self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
-        lone_products = list(lone_products)
-        self._num_products = len(lone_products)
+        layer_products = list(layer_products)
+        self._num_products = len(layer_products)
+        for node, k, bound in layer_products:
+            self._offer_layer(node, k, bound, layers)
         for node, k, bound in lone_products:
             steps = [one.into for one in bound]
-            layer = layers(node, bound[0].node, k) if layers is not None else None
-            for worker, into in enumerate(steps):
-                before = into.factored.pop(k, None)
-                if layer is not None:
-                    same = (
-                        before is not None and before.layer is layer
-                    )  # with what it was told when it was written down
-                    into.factored[k] = before if same else Factors(layer, worker, len(steps))
-            if layer is not None:
-                self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
-                continue
-            place = offer(node) if offer is not None else None
+            place = offer(node) if offer is not None and node.name not in self._factors else None
             for into in steps:
                 into.elsewhere.pop(k, None)
                 if place is not None:
@@ -94,16 +86,30 @@ class Taker:
             into = steps[0]
             into.taken = ()
             into.on_columns.pop(k, None)
-            if self.takes_parts(node):
+            if self.takes_parts(node) and node.name not in self._factors:
                 into.on_columns[k] = partial(self.columns, node, into.targets[k])
             self._products[node.name] = k, into
         for _, into in self._products.values():
             into.key = self.key
+        for bound, _ in (step for steps in self._factors.values() for step in steps):
+            bound.into.key = self.key
         self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
         self._by_columns: dict[str, tuple[int, Into]] = {}
         for node, k, into in lone_columns:
             into.touched = {} if self._touched is None else {k: None}
             self._by_columns[node.name] = k, into
+
+    def _offer_layer(self, node: Node, k: int, bound: "list[BoundBackward]", layers: Any) -> None:
+        layer = layers(node, bound[0].node, k) if layers is not None else None
+        for worker, one in enumerate(bound):
+            before = one.into.factored.pop(k, None)
+            if layer is None:
+                continue
+            # The same as before is what it was when calls were written down.
+            same = before is not None and before.layer is layer
+            one.into.factored[k] = before if same else Factors(layer, worker, len(bound))
+        if layer is not None:
+            self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
 
     def whole(self, node: Node, gradient: Any) -> None:
         """A parameter's gradient is complete."""
@@ -139,7 +145,7 @@ class Taker:
     def look_at_frames(self, index: int, columns: slice, frames_pass: Playback, run: Any, inputs: Any) -> None:
         """Give layers one worker's columns of the factors, as far as they come as such.
 
-        frames_pass: the steps of all lone products.
+        frames_pass: the steps of all products that may go to a layer.
         """
         if not self._factors:
             return

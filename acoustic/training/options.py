@@ -20,7 +20,7 @@ SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forwa
 
 @dataclass(frozen=True)
 class EpochOptions:
-    """The values that hold during one epoch; decay: what the learning rate is multiplied by from its start to its end."""
+    """The values that hold during one epoch; decay: what multiplies the learning rate from its start to its end."""
 
     minibatch_size: int
     learning_rate: float  # per frame, at the start
@@ -29,7 +29,7 @@ class EpochOptions:
     decay: float = 1.0
 
     def rate_at(self, done: float) -> float:
-        """The learning rate when so much of the epoch is done, 0 to 1: exponential, in steps, which calls may repeat."""
+        """The learning rate when so much of the epoch is done, 0 to 1: exponential, in steps that calls may repeat."""
         return self.learning_rate * self.decay ** (math.floor(done * DECAY_STEPS) / DECAY_STEPS)
 
     def momentum_of(self, num_frames: int) -> float:
