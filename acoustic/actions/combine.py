@@ -3,22 +3,30 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
-from acoustic.training.combination import combine
+from acoustic.training.combination import average, combine
+from acoustic.training.log import read_history
+from acoustic.training.parallel.files import IterationFiles
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.files import require_writable
 from readers.report import RunReport
 
+AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
+
 
 class Combine(Action):
     """modelPath of a training, outputModelPath, and the block reader with its data.
 
-    numModels (20): how many of the last epochs' models are combined, as many as there are; numSamples (50000): frames,
-    those that come first in the reader's order, that they are combined on; minibatchSize (512); maxEvaluations (50) of
-    the criterion and its gradient on these; criterionNodeName.
+    modelsOf: epochs, or iterations, the outer ones of a training by several jobs; auto (default): these where there
+    were any.  numModels (20): how many of the last are combined, or as many as there are; where an epoch has more
+    iterations than that, so many averages of them.  numSamples (50000): frames, those that come first in the reader's
+    order, that they are combined on; minibatchSize (512); maxEvaluations (50) of the criterion and its gradient on
+    these; criterionNodeName.
     """
 
     def __init__(self, config: Config, machine: Machine):
@@ -38,15 +46,16 @@ class Combine(Action):
             if value < 1:
                 raise ConfigError(f"{config.where(key)}: {key} is {value}; expected a number > 0")
         self.criterion = config.text("criterionNodeName", "")
+        self.models_of = config.choice("modelsOf", (AUTO, EPOCHS, ITERATIONS), AUTO)
         check_reader(config, "reader")
 
     def makes(self) -> list[Path]:
         return [self.output_path]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        paths = epoch_models(self.model_path)[-self.num_models :]
-        log(f"combining {', '.join(map(str, paths))}")
-        models = [self._load(path) for path in paths]
+        groups = self._groups()
+        log(f"combining {', '.join('+'.join(map(str, group)) for group in groups)}")
+        models = [average([self._load(path) for path in group]) for group in groups]
         with self.open_reader("reader", log, progress) as reader:
             minibatches, frames = [], 0
             for minibatch in reader.minibatches(epoch=0, minibatch_size=self.minibatch_size, epoch_size=0):
@@ -60,6 +69,25 @@ class Combine(Action):
                 log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
             save_model(found.network, self.output_path)
             return losses(reader)
+
+    def _groups(self) -> list[list[Path]]:
+        """The files of the models that are combined; of several together the average.  Raises ModelError."""
+        directory = Path(f"{self.model_path}.parallel")
+        files = IterationFiles(directory, 1)
+        iterations = [path for path in files.models() if path != files.model(0)]
+        if self.models_of == ITERATIONS and not iterations:
+            raise ModelError(
+                f"{directory}: no models of outer iterations; expected model.1, model.2, ... of several jobs"
+            )
+        if self.models_of == EPOCHS or not iterations:
+            return [[path] for path in epoch_models(self.model_path)[-self.num_models :]]
+        rows = read_history(files.history)
+        last = [row for row in rows if row["epoch"] == rows[-1]["epoch"]]
+        if len(last) <= self.num_models:
+            return [[path] for path in iterations[-self.num_models :]]
+        parts = np.array_split(np.arange(min(len(last), len(iterations))), self.num_models)
+        recent = iterations[-len(last) :]
+        return [[recent[k] for k in part] for part in parts if len(part)]
 
     def _load(self, path: Path) -> Network:
         return load_model(path, self.machine.precision, self.machine.device)

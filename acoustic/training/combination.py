@@ -108,6 +108,19 @@ def combine(
     return Combined(space.network, weights, space.layers, objectives, objective, found.evaluations)
 
 
+def average(models: Sequence[Network]) -> Network:
+    """The network with the mean of the models' parameters and running statistics.  Raises ModelError as `combine`."""
+    if len(models) == 1:
+        return models[0]
+    _check_alike(models)
+    network = _own_copy(models)
+    for node in network.parameters():
+        if node.needs_gradient:
+            node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
+            node.touch()
+    return network
+
+
 def _solve(triangle: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.linalg.solve(triangle, y)
 

@@ -1,5 +1,9 @@
 """Combination of models: the gradient of the weights, an optimum that is known, what it starts from, and the action."""
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -232,9 +236,55 @@ def test_the_action_combines_the_last_models(trained):
     assert lines[0] == "combining net.1, net.2, net.3, net.4, net"
 
 
+def iterations(count, per_epoch):
+    """Files as training by several jobs leaves them: model k is that of epoch 1 + k modulo 4."""
+    directory = Path("net.parallel")
+    directory.mkdir()
+    for k in range(count + 1):
+        shutil.copy(f"net.{1 + k % 4}", directory / f"model.{k}")
+        (directory / f"model.{k}.ckp").write_text("no model")
+    rows = [{"iteration": k, "epoch": 1 + (k - 1) // per_epoch} for k in range(1, count + 1)]
+    (directory / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_outer_iterations_are_combined_where_there_were_any(trained):
+    iterations(6, 2)
+    run("modelPath=net\noutputModelPath=best\nnumModels=3", lines := [])
+    assert lines[0] == "combining net.parallel/model.4, net.parallel/model.5, net.parallel/model.6"
+    run("modelPath=net\noutputModelPath=best\nnumModels=2\nmodelsOf=Epochs", lines := [])
+    assert lines[0] == "combining net.4, net"
+    run("modelPath=net\noutputModelPath=best", lines := [])
+    assert lines[0].count("model.") == 6
+
+
+def test_averages_of_iterations_are_combined_where_an_epoch_has_more_than_are_asked_for(trained):
+    iterations(10, 5)
+    run("modelPath=net\noutputModelPath=best\nnumModels=2\nmaxEvaluations=1", lines := [])
+    assert lines[0] == (
+        "combining net.parallel/model.6+net.parallel/model.7+net.parallel/model.8, "
+        "net.parallel/model.9+net.parallel/model.10"
+    )
+    first, second = (loss_of([f"net.parallel/model.{k}" for k in group], trained) for group in ((6, 7, 8), (9, 10)))
+    assert lines[1:3] == [f"combination: model 1: {first:.6f}", f"combination: model 2: {second:.6f}"]
+
+
+def loss_of(paths, measure):
+    """Of the average of some models."""
+    models = [load_model(path) for path in paths]
+    for node in models[0].parameters():
+        node.value[...] = np.mean([model[node.name].value for model in models], axis=0)
+    save_model(models[0], "averaged")
+    return measure("averaged")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        (
+            "modelPath=net\noutputModelPath=out\nmodelsOf=iterations",
+            "net.parallel: no models of outer iterations; expe",
+        ),
+        ("modelPath=net\noutputModelPath=out\nmodelsOf=minibatches", "c.cntk:3: modelsOf is 'minibatches'; expected"),
         ("modelPath=net\noutputModelPath=out\nnumModels=0", "c.cntk:3: numModels is 0; expected a number > 0"),
         ("modelPath=gone\noutputModelPath=out", "gone: no models of epochs; expected gone.1, gone.2"),
         ("modelPath=net\noutputModelPath=out\ncriterionNodeName=CE", "node 'CE': not in the network"),
