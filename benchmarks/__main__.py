@@ -14,6 +14,7 @@ BENCHMARKS = (
     "adagrad_train",
     "cnn_train",
     "lstm_train",
+    "parallel_jobs",
     "class_softmax",
     "features",
     "search_an4",

@@ -1,6 +1,7 @@
 """Training by several jobs: it is the average of what each learns, and what dies on the way changes nothing else."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 from acoustic.engine import Engine
 from acoustic.model_file import load_model, load_tensors
 from acoustic.team import computing_with
+from acoustic.training import trainer
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.log import read_history
@@ -39,6 +41,8 @@ class Here:
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     monkeypatch.setattr(executors, "LocalProcesses", Here)
+    monkeypatch.setattr(trainer, "draw_history", lambda *arguments: None)
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # hundreds of small files, each of which waits for the disk
 
 
 @pytest.fixture
