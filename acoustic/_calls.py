@@ -4,41 +4,19 @@ A row of the table: the address of a function below, then what it takes: of an a
 what cblas_sgemm takes.
 """
 
-import numpy as np
-from llvmlite import ir
-from numba import carray, cfunc, float32, int32, njit, types
-from numba.extending import intrinsic
+import threading
 
-from acoustic import _group_kernels, _kernels
+import numpy as np
+from numba import boolean, carray, cfunc, float32, int32, int64, njit, types
+
+from acoustic import _group_kernels, _handover, _kernels, _loop_kernels
 from acoustic._addresses import pointer
 from acoustic._gemm import call, call_pack, call_wide
 from acoustic.training.natural_gradient._kernels import change_layer, reduce_layer
 from acoustic.training.rules import _loops
 
-WIDTH = 16
 PLACE = types.CPointer(types.int64)
 SIGNATURE = types.void(PLACE)
-
-
-@intrinsic
-def invoke(typing_context, function, arguments):
-    """Call the function at an address with the address of its arguments."""
-
-    def codegen(context, builder, signature, values):
-        place = ir.IntType(64).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [place])
-        builder.call(builder.inttoptr(values[0], kind.as_pointer()), [builder.inttoptr(values[1], place)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
-
-
-@njit(cache=True, nogil=True)
-def play(table):
-    """Make the calls of a table (calls, WIDTH) int64 in C order."""
-    start = table.ctypes.data
-    for k in range(table.shape[0]):
-        invoke(table[k, 0], start + 8 * (k * WIDTH + 1))
 
 
 @njit(inline="always")
@@ -49,6 +27,21 @@ def vector(p, k):
 @njit(inline="always")
 def matrix(p, k):
     return carray(pointer(p[k]), (p[k + 1], p[k + 2]), float32)
+
+
+@njit(inline="always")
+def numbers(p, k):
+    return carray(pointer(p[k]), (p[k + 1],), int64)
+
+
+@njit(inline="always")
+def table(p, k):
+    return carray(pointer(p[k]), (p[k + 1], p[k + 2]), int64)
+
+
+@njit(inline="always")
+def usable(p, k):
+    return carray(pointer(p[k]), (p[k + 1], p[k + 2], p[k + 3]), boolean)
 
 
 @njit(inline="always")
@@ -75,6 +68,27 @@ def wide_product(p):
 def pack(p):
     """p: function, PLAIN or TRANSPOSED, m, n, k, the matrix, its columns' distance, and where to."""
     call_pack(p[0], int32(p[1]), int32(p[2]), int32(p[3]), int32(p[4]), p[5], int32(p[6]), p[7])
+
+
+def meet(p):
+    """Wait for other threads; p: the flags of a team, this thread and how many there are."""
+    place = numbers(p, 2)
+    _handover.meet(numbers(p, 0), place[0], place[1])
+
+
+def loop_forward(p):
+    """The steps of a loop: see _loop_kernels.forward, whose arrays p has in its order."""
+    _loop_kernels.forward(
+        numbers(p, 0), matrix(p, 2), vector(p, 5), table(p, 7), table(p, 10), table(p, 13), table(p, 16), vector(p, 19),
+        usable(p, 21), vector(p, 25), numbers(p, 27), numbers(p, 29),
+    )  # fmt: skip
+
+
+def loop_backward(p):
+    _loop_kernels.backward(
+        numbers(p, 0), matrix(p, 2), matrix(p, 5), vector(p, 8), vector(p, 10), table(p, 12), table(p, 15),
+        table(p, 18), table(p, 21), usable(p, 24), table(p, 28), numbers(p, 31), numbers(p, 33),
+    )  # fmt: skip
 
 
 def copy(p):
@@ -210,7 +224,8 @@ def adagrad(p):
 
 
 FUNCTIONS = (
-    *(product, wide_product, pack, copy, add, scale, add_column, normalise, sum_frames),
+    *(product, wide_product, pack, meet, loop_forward, loop_backward),
+    *(copy, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
@@ -220,10 +235,12 @@ FUNCTIONS = (
 )
 BY_NAME = {function.__name__: function for function in FUNCTIONS}
 _compiled = {}
+_compiling = threading.Lock()
 
 
 def address_of(name):
     """Where the compiled form of a function above lies; compiled when it is first asked for."""
-    if name not in _compiled:
-        _compiled[name] = cfunc(SIGNATURE, cache=True, fastmath=_kernels.LOOSE, error_model="numpy")(BY_NAME[name])
+    with _compiling:  # else two threads would make one each, and the one that nobody keeps is freed
+        if name not in _compiled:
+            _compiled[name] = cfunc(SIGNATURE, cache=True, fastmath=_kernels.LOOSE, error_model="numpy")(BY_NAME[name])
     return _compiled[name].address

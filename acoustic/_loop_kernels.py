@@ -1,15 +1,21 @@
 """The steps of a loop in compiled code, without the interpreter in between; see loop_plan.py and fused_loop.py.
 
 values and gradients (columns, rows) float32 in C order: a column holds what all nodes of the loop have for one frame,
-column t * S + s step t of slot s.  constants: operands without frames, one after the other.  Of a pass:
+column t * S + s step t of slot s.  constants: operands without frames, one after the other.  Threads share out the
+slots, or the rows of each node: then every thread has tables of its own, and as products read all rows, they meet
+before them.  Of a pass:
 
     segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
     products (n, 8)    where the matrix lies, whether it is packed, its columns' distance, rows and columns, the first
                        row of the operand and of the result, and whether to add to what is there
     operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
                        backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
-    delays (n, 6)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
-                       `before` the values of the steps before the first one are, and which of `usable` tells
+    delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
+                       `before` the values of the steps before the first one are, how far apart columns are there, and
+                       which of `usable` tells
+    zeroed (n, 2)      backward: rows of gradients that nothing outside has written, first and how many
+    place (5)          this thread and how many meet, the number of slots, and of those that it computes the first
+                       and the one behind the last; flags: of the team, see _handover.py
     functions (3)      addresses of sgemm, 0 or 1 for 64-bit dimensions, and address of sgemm for packed matrices
 """
 
@@ -17,6 +23,7 @@ import numpy as np
 from numba import float32, njit
 
 from acoustic._gemm import PLAIN, call, call_packed, call_wide
+from acoustic._handover import meet
 from acoustic._kernels import ONE, TWO, exp32, inline, loop
 
 COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
@@ -152,7 +159,7 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
 def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
     """Fill the values of the delays of one step; usable (D, T, S): where there is one."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, start, kind = delays[k]
+        source, row, rows, delay, start, distance, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
             out = values[step * slots + slot, row : row + rows]
@@ -161,7 +168,7 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
             elif past >= 0:
                 out[:] = values[past * slots + slot, source : source + rows]
             else:
-                there = start + (step * slots + slot) * rows
+                there = start + (step * slots + slot) * distance
                 out[:] = before[there : there + rows]
 
 
@@ -169,7 +176,7 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
 def add_delayed(gradients, delays, usable, step, slots, first, last):
     """Add the gradients of the delays of one step to those of the steps where their values came from."""
     for k in range(delays.shape[0]):
-        source, row, rows, delay, _, kind = delays[k]
+        source, row, rows, delay, _, _, kind = delays[k]
         past = step - delay
         for slot in range(first, last):
             if past >= 0 and usable[kind, step, slot]:
@@ -185,6 +192,8 @@ def multiply(functions, product, matrix, first, last):
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
     b, c = np.uint64(start + NUMBER_BYTES * row), np.uint64(start + NUMBER_BYTES * out)
     a, n, add = np.uint64(address), last - first, float32(keep)
+    if m == 0:
+        return
     if packed:
         call_packed(np.uint64(functions[2]), m, n, k, a, b, width, add, c, width)
     elif functions[1]:
@@ -195,36 +204,52 @@ def multiply(functions, product, matrix, first, last):
 
 @compiled
 def forward(
-    functions, values, constants, segments, products, operations, delays, defaults, usable, before, slots, first, last
+    functions, values, constants, segments, products, operations, delays, defaults, usable, before, flags, place
 ):
-    """All steps of some slots: with delays[0] ahead in time the last step first."""
+    """All steps, this thread's share: with delays[0] ahead in time the last step first."""
+    worker, count, slots, first, last = place
     steps = values.shape[0] // slots
-    for count in range(steps):
-        step = count if delays[0, 3] > 0 else steps - 1 - count
+    for number in range(steps):
+        step = number if delays[0, 3] > 0 else steps - 1 - number
         read_delays(values, before, delays, defaults, usable, step, slots, first, last)
         left, right = step * slots + first, step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
                 operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
                 continue
+            if count > 1:
+                meet(flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, products[position], values, left, right)
 
 
 @compiled
 def backward(
-    functions, gradients, values, constants, sums, segments, products, operations, delays, usable, slots, first, last
+    functions, gradients, values, constants, sums, segments, products, operations, delays, usable, zeroed, flags, place
 ):
-    """The gradients inside of all steps of some slots, in the opposite order."""
+    """The gradients inside of all steps, this thread's share, in the opposite order; sums: of those of constants."""
+    worker, count, slots, first, last = place
     steps = values.shape[0] // slots
-    for count in range(steps):
-        step = steps - 1 - count if delays[0, 3] > 0 else count
+    for k in range(operations.shape[0]):
+        code, a, b, rows = operations[k, 0], operations[k, 2], operations[k, 3], operations[k, 4]
+        if code == COLUMN:
+            sums[a : a + rows] = ZERO
+        elif code == TIMES_COLUMN:
+            sums[b : b + rows] = ZERO
+    for k in range(zeroed.shape[0]):
+        for column in range(gradients.shape[0]):
+            if first <= column % slots < last:
+                gradients[column, zeroed[k, 0] : zeroed[k, 0] + zeroed[k, 1]] = ZERO
+    for number in range(steps):
+        step = steps - 1 - number if delays[0, 3] > 0 else number
         left, right = step * slots + first, step * slots + last
         for k in range(segments.shape[0]):
             if segments[k, 0] == OPERATIONS:
                 part = operations[segments[k, 1] : segments[k, 2]]
                 operate_backward(gradients, values, constants, sums, part, left, right)
                 continue
+            if count > 1:
+                meet(flags, worker, count)
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, products[position], gradients, left, right)
         add_delayed(gradients, delays, usable, step, slots, first, last)

@@ -120,6 +120,11 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
         _multiply(a, b, out, scale, keep)
         return
 
+    from acoustic.playback import play_product
+
+    if play_product(team, a, b, out, scale, keep):
+        return
+
     def part(worker: int) -> None:
         columns = team.share(worker, out.shape[1])
         _multiply(a, b[:, columns], out[:, columns], scale, keep)

@@ -1,13 +1,11 @@
 """Loops of products and elementwise nodes, float32 on the CPU: all steps of a pass in one call of compiled code.
 
-Every thread takes some of the slots through all steps, with the interpreter out of the way.  What can be made of all
-steps at once is made before and after them, shared out among the same threads: products of what comes from outside,
-and gradients of parameters.  See loop_plan.py for what is computed and where it lies.
+Every thread takes its part through all steps, with the interpreter out of the way.  What can be made of all steps at
+once is made before and after them, shared out among the same threads: products of what comes from outside, and
+gradients of parameters.  See loop_plan.py for what is computed and where it lies, loop_sharing.py for who does it.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,17 +14,17 @@ from acoustic.backend import Backend, matmul_into
 from acoustic.blas import general_function
 from acoustic.gradients import Into
 from acoustic.loop_plan import Place, Plan, plan_loop
-from acoustic.loop_steps import in_phases, num_workers, shares_of
-from acoustic.loop_tables import Table, Tables
+from acoustic.loop_sharing import Due, Sharing
+from acoustic.loop_tables import Delay
 from acoustic.node import Node, Run, Shape
-from acoustic.packing import Factor, packed_product_address
-from acoustic.playback import Repeat
+from acoustic.packing import packed_product_address
 from acoustic.sequences import Sequences
 from acoustic.team import share_of
+from acoustic.together import Together, working_together
 
 PADDING = 64
 PACKED_FROM = 8  # steps: for fewer, packing parameters costs more than it gives
-WAYS_KEPT = 8  # numbers of slots that parameters are laid out for
+SHARINGS_KEPT = 8  # numbers of slots that parameters are laid out for
 Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
 
 
@@ -36,26 +34,19 @@ class FusedLoop:
     def __init__(self, plan: Plan, nodes: Sequence[Node], shapes: Sequence[Shape], operands: Sequence[Sequence[Place]],
                  outside: Sequence[Shape]) -> None:  # fmt: skip
         self.plan, self.nodes, self.shapes, self.operands, self.outside = plan, nodes, shapes, operands, outside
-        self.delays = [position for position, node in enumerate(nodes) if node.delay]
         self.values: Any = None
         self.gradients: Any = None
         self._memory: Any = None
         self._gradient_memory: Any = None
-        self.constants = np.zeros(plan.num_constants, np.float32)
+        self._constants = np.zeros(plan.num_constants, np.float32)
         self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
-        self._delayed = frozenset(operands[position][0][1] for position in self.delays)
-        self._tables = Tables(plan, shapes, outside)
-        self._table = self._tables.forward()
-        self._ways: dict[tuple[int, int, bool], _Way] = {}
-        self._way: _Way | None = None
-        self._steps = sorted({nodes[position].delay for position in self.delays})
-        self._delays = np.zeros((len(self.delays), 6), np.int64)
-        self._defaults = np.zeros(len(self.delays), np.float32)
-        for k, position in enumerate(self.delays):
-            rows, source = shapes[position].rows, plan.rows[operands[position][0][1]]
-            delay = nodes[position].delay
-            self._delays[k] = source, plan.rows[position], rows, delay, 0, self._steps.index(delay)
-            self._defaults[k] = nodes[position].settings["defaultHiddenActivity"]
+        delays = [position for position, node in enumerate(nodes) if node.delay]
+        self.delays = [Delay(position, operands[position][0][1], nodes[position].delay) for position in delays]
+        self._steps = sorted({delay.steps for delay in self.delays})
+        defaults = [nodes[position].settings["defaultHiddenActivity"] for position in delays]
+        self._defaults = np.array(defaults, np.float32)
+        self._versions: Sequence[int | None] = ()
+        self._sharings: dict[tuple[int, int, bool], Sharing] = {}
 
     @property
     def frame_products(self) -> tuple[int, ...]:
@@ -63,29 +54,15 @@ class FusedLoop:
         framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
         return tuple(self._parameters - framed)
 
-    def _find_way(self, sequences: Sequences) -> "_Way":
-        """How the slots of this minibatch are shared out, with what is known of that from earlier ones."""
+    def _shared(self, sequences: Sequences, threads: Together) -> Sharing:
+        """How threads share out minibatches of so many slots, with what is known from earlier ones."""
         packs = sequences.num_steps >= PACKED_FROM and packed_product_address() != 0
-        key = sequences.num_slots, num_workers(), packs
-        if key not in self._ways:
-            if len(self._ways) == WAYS_KEPT:
-                self._ways.clear()
-            shares = shares_of(sequences)
-            widths = [share.stop - share.start if packs else 0 for share in shares]
-            factors = {
-                (backward, width): [Factor(backward, width) for _ in self._tables.inside]
-                for backward in (False, True)
-                for width in set(widths)
-            }
-            sums = np.zeros((len(shares), len(self.constants)), np.float32)
-            self._ways[key] = _Way(shares, widths, factors, sums)
-        return self._ways[key]
-
-    def _back(self, way: "_Way", received: frozenset[int]) -> Table:
-        """The tables backward where these nodes have a gradient from outside."""
-        if received not in way.backward:
-            way.backward[received] = self._tables.backward(self._delayed | received)
-        return way.backward[received]
+        key = sequences.num_slots, threads.count, packs
+        if key not in self._sharings:
+            if len(self._sharings) == SHARINGS_KEPT:
+                self._sharings.clear()
+            self._sharings[key] = Sharing(self.plan, self.shapes, self.outside, self.delays, key[0], threads, packs)
+        return self._sharings[key]
 
     # ---- memory
 
@@ -113,7 +90,11 @@ class FusedLoop:
 
     def _block(self, matrix: Any, place: Place) -> Any:
         start = self.plan.row_of(place)
-        return matrix[start : start + self._tables.rows_of(place)]
+        return matrix[start : start + self._rows_of(place)]
+
+    def _rows_of(self, place: Place) -> int:
+        inside, at = place
+        return (self.shapes if inside else self.outside)[at].rows
 
     # ---- forward
 
@@ -122,49 +103,50 @@ class FusedLoop:
 
         versions: of each input a number that changes with its elements, or None.
         """
-        from acoustic import _loop_kernels  # numba: only a job that computes loads it
-
         self.allocate(run.backend, sequences.num_steps * sequences.num_slots, run.training)
+        self._versions = versions
         for at, start in self.plan.columns.items():
-            self.constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
-        way, count = self._find_way(sequences), num_workers()
-        self._way = way
-        factors = [
-            (factor, inputs[product.parameter], versions[product.parameter])
-            for (backward, _), factors in way.factors.items()
-            if run.training or not backward
-            for factor, product in zip(factors, self._tables.inside)
-        ]
-        due = [(factor, matrix) for factor, matrix, version in factors if factor.is_due(matrix, version)]
-        # What is the same in the next pass is repeated without Python: see playback.py.
-        repeated = not self.plan.framed and len(due) in (0, len(factors)) and all(one.packed for one, _ in due)
-        key = (run.training, len(due)) if repeated else None
-        arrays, moving = self._split(inputs)
-        delays, before, held = self._delays_of(sequences)
-        usable, ahead = self._usable(sequences), self._table
+            self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
+        held = None if sequences.whole else self._held(sequences)
+        with working_together() as threads:
+            sharing = self._shared(sequences, threads)
+            due = sharing.due(inputs, versions, run.training)
+            before = sharing.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
+            usable = sequences.usable_by(self._steps)
+            arrays, moving = self._split(inputs)
 
-        def prepare(worker: int) -> None:
-            def work() -> None:
-                for factor, matrix in due[worker::count]:
+            def work(number: int) -> None:
+                for factor, matrix in due[number]:
                     factor.take(matrix)
-                self._begin(inputs, share_of(worker, count, self.values.shape[1]))
+                self._begin(inputs, number, threads.count)
+                if not sharing.by_rows:
+                    threads.meet(number)
+                if number < len(sharing.parts):
+                    part = sharing.parts[number]
+                    part.forward(self.values, self._constants, self._defaults, usable, before, threads.flags)
 
-            way.repeat("prepare", worker).run(work, key, [self.values, *arrays], moving)
+            # What is the same in the next pass is repeated without Python: see playback.py.
+            key = (run.training, *map(len, due)) if self._is_repeated(due) else None
+            moving |= {"usable": usable, "before": before}
+            threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
+        if held is not None:
+            for delay, array in zip(self.delays, held):
+                if delay.steps > 0:
+                    name = self.nodes[delay.position].name
+                    sequences.hold(name, delay.steps, array, self.value(delay.source))
 
-        def steps(worker: int) -> None:
-            if worker >= len(way.shares):
-                return
-            share = way.shares[worker]
-            _loop_kernels.forward(
-                _functions(), self.values.T, self.constants, ahead.segments, way.products(False, worker, ahead),
-                ahead.operations, delays, self._defaults, usable, before, sequences.num_slots, share.start, share.stop,
-            )  # fmt: skip
+    def _held(self, sequences: Sequences) -> list[Any]:
+        """Of every delay the values before the first step; none of those that look ahead."""
+        return [
+            sequences.held(self.nodes[delay.position].name, self.shapes[delay.position].rows, delay.steps, self.values)
+            if delay.steps > 0
+            else np.zeros(0, np.float32)
+            for delay in self.delays
+        ]
 
-        in_phases((prepare, steps), count)
-        for position, array in zip(self.delays, held):
-            if array is not None:
-                source = self.value(self.operands[position][0][1])
-                sequences.hold(self.nodes[position].name, self.nodes[position].delay, array, source)
+    def _is_repeated(self, due: Sequence[Due]) -> bool:
+        """Whether a pass with so much to lay out does what can be written down."""
+        return not self.plan.framed and all(factor.packed for mine in due for factor, _ in mine)
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What comes from outside: parameters and the like, and what has frames, by a name."""
@@ -172,39 +154,22 @@ class FusedLoop:
         moving = {str(at): matrix for at, matrix in enumerate(inputs) if framed[at]}
         return [matrix for at, matrix in enumerate(inputs) if not framed[at]], moving
 
-    def _begin(self, inputs: Sequence[Any], columns: slice) -> None:
-        """Before the steps, in some columns: what comes from outside."""
+    def _begin(self, inputs: Sequence[Any], worker: int, count: int) -> None:
+        """Before the steps, in a thread's rows: what comes from outside."""
         for at in self.plan.framed:
             _, keep = self.plan.copied.get(at, (None, False))
-            rows = self._block(self.values, (False, at))[:, columns]
+            mine = share_of(worker, count, self.outside[at].rows)
+            rows = self._block(self.values, (False, at))[mine]
             if keep:
-                np.add(rows, inputs[at][:, columns], out=rows)
+                np.add(rows, inputs[at][mine], out=rows)
             else:
-                np.copyto(rows, inputs[at][:, columns])
+                np.copyto(rows, inputs[at][mine])
         for product in self.plan.before:
-            out = self._block(self.values, (True, product.home))[:, columns]
-            operand = inputs[product.operand[1]][:, columns]
-            matmul_into(np, inputs[product.parameter], operand, out, 1.0, float(product.keep))
-
-    def _delays_of(self, sequences: Sequences) -> tuple[np.ndarray, np.ndarray, list[Any]]:
-        """The table of delays, the values before the first step one after the other, and each one's."""
-        table, held = self._delays.copy(), []
-        start, parts = 0, [np.zeros(0, np.float32)]
-        for k, position in enumerate(self.delays):
-            node = self.nodes[position]
-            table[k, 4] = start
-            if node.delay < 0:
-                held.append(None)
-                continue
-            array = sequences.held(node.name, self.shapes[position].rows, node.delay, self.values)
-            held.append(array)
-            parts.append(array.ravel(order="F"))
-            start += array.size
-        return table, np.concatenate(parts), held
-
-    def _usable(self, sequences: Sequences) -> np.ndarray:
-        """(D, T, S) for each number of steps that something is delayed by."""
-        return np.array([sequences.usable(delay) for delay in self._steps])
+            mine = share_of(worker, count, self.shapes[product.home].rows)
+            out = self._block(self.values, (True, product.home))[mine]
+            if mine.start != mine.stop:
+                parameter, operand = inputs[product.parameter][mine], inputs[product.operand[1]]
+                matmul_into(np, parameter, operand, out, 1.0, float(product.keep))
 
     # ---- backward
 
@@ -212,55 +177,43 @@ class FusedLoop:
         self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: Into
     ) -> None:
         """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
-        from acoustic import _loop_kernels
+        with working_together() as threads:
+            sharing, received = self._shared(sequences, threads), frozenset(received)
+            due = sharing.due(
+                inputs, self._versions, True
+            )  # something only if there were more threads, or fewer, before
+            usable = sequences.usable_by(self._steps)
+            arrays, moving = self._split(inputs)
+            arrays += [self.values, self.gradients, *into.targets]
+            arrays += [place.matrix for place in into.elsewhere.values()]
+            moving["usable"] = usable
+            key = (into.key, received, *map(len, due)) if into.key is not None and self._is_repeated(due) else None
+            below: list[Job] = []
+            made: dict[int, list[Job]] = {}
+            if not all(repeat.holds(key, arrays, moving) for repeat in sharing.back):
+                below, made = self._products_outside(inputs, sharing.sums, into)
 
-        way, count, received = self._way, num_workers(), frozenset(received)
-        back = self._back(way, received)
-        usable, untouched = self._usable(sequences), self._delayed - received
-        by_step = self.gradients.T.reshape(sequences.num_steps, sequences.num_slots, -1)
-        arrays, moving = self._split(inputs)
-        arrays += [self.values, self.gradients, *into.targets, *(place.matrix for place in into.elsewhere.values())]
-        repeats = [way.repeat(what, worker) for worker in range(count) for what in ("pass down", "make")]
-        below: list[Job] = []
-        made: dict[int, list[Job]] = {}
-        if self.plan.framed or not all(repeat.holds(into.key, arrays, moving) for repeat in repeats):
-            below, made = self._products_outside(inputs, into, way.sums)
-
-        def steps(worker: int) -> None:
-            if worker >= len(way.shares):
-                return
-            share = way.shares[worker]
-            for position in untouched:
-                start = self.plan.rows[position]
-                by_step[:, share, start : start + self.shapes[position].rows] = 0
-            way.sums[worker] = 0
-            _loop_kernels.backward(
-                _functions(), self.gradients.T, self.values.T, self.constants, way.sums[worker], back.segments,
-                way.products(True, worker, back), back.operations, self._delays, usable, sequences.num_slots,
-                share.start, share.stop,
-            )  # fmt: skip
-
-        def pass_down(worker: int) -> None:
-            def work() -> None:
+            def work(number: int) -> None:
+                for factor, matrix in due[number]:
+                    factor.take(matrix)
+                if any(due) and not sharing.by_rows:
+                    threads.meet(number)
+                if number < len(sharing.parts):
+                    part = sharing.parts[number]
+                    part.backward(received, self.gradients, self.values, self._constants, usable, threads.flags)
+                threads.meet(number)
                 for job in below:
-                    _multiply_columns(job, share_of(worker, count, job[2].shape[1]))
-
-            way.repeat("pass down", worker).run(work, into.key, arrays, moving)
-
-        def make(worker: int) -> None:
-            def work() -> None:
+                    _multiply_columns(job, share_of(number, threads.count, job[2].shape[1]))
+                if below:  # parameters change as soon as their gradients are there: all must have read them before
+                    threads.meet(number)
                 for k, jobs in made.items():
-                    columns = share_of(worker, count, jobs[0][2].shape[1])
+                    columns = share_of(number, threads.count, jobs[0][2].shape[1])
                     for job in jobs:
                         _multiply_columns(job, columns)
                     if k in into.on_columns and columns.start != columns.stop:
                         into.on_columns[k](columns)
 
-            way.repeat("make", worker).run(work, into.key, arrays, moving)
-
-        # Parameters change as soon as their gradients are there: not before all who read them have done so.
-        passes_down = any(into.needs(product.operand[1]) for product in self.plan.before)
-        in_phases((steps, pass_down, make) if passes_down else (steps, make), count)
+            threads.run(work, sharing.back, key, arrays, moving)
         into.taken = self._parameters & into.on_columns.keys()
         self._hand_out_factors(inputs, into)
         for at in self.plan.framed:
@@ -277,11 +230,11 @@ class FusedLoop:
                 into.factored[product.parameter](gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
-        self, inputs: Sequence[Any], into: Into, sums: np.ndarray
+        self, inputs: Sequence[Any], sums: np.ndarray, into: Into
     ) -> tuple[list[Job], dict[int, list[Job]]]:
         """The products that add to gradients outside: of what has frames, in order, and of all else, by operand.
 
-        sums: those of the gradients of columns in each thread.
+        sums: those of the gradients of columns, in parts.
         """
         below: list[Job] = []
         made: dict[int, list[Job]] = {}
@@ -301,42 +254,10 @@ class FusedLoop:
         return below, made
 
 
-@dataclass
-class _Way:
-    """How threads share out the slots: each one's, and the width of its factors; factors by direction and width.
-
-    sums: of each thread the gradients of columns; backward: tables by who has a gradient from outside; repeats: of each
-    thread and phase.
-    """
-
-    shares: list[slice]
-    widths: list[int]
-    factors: dict[tuple[bool, int], list[Factor]]
-    sums: np.ndarray
-    backward: dict[frozenset[int], Table] = field(default_factory=dict)
-    repeats: dict[tuple[str, int], Repeat] = field(default_factory=dict)
-
-    def repeat(self, what: str, worker: int) -> Repeat:
-        """What a thread does in each pass besides the steps."""
-        return self.repeats.setdefault((what, worker), Repeat())
-
-    def products(self, backward: bool, worker: int, table: Table) -> np.ndarray:
-        """The products of a thread."""
-        products = table.products.copy()
-        for row, factor in zip(products, self.factors[backward, self.widths[worker]]):
-            row[:3] = factor.address, factor.packed, factor.distance
-        return products
-
-
 def _multiply_columns(job: Job, columns: slice) -> None:
     a, b, out, scale, keep = job
     if columns.start != columns.stop:
         matmul_into(np, a, b[:, columns], out[:, columns], scale, keep)
-
-
-@cache
-def _functions() -> np.ndarray:
-    return np.array([*general_function(), packed_product_address()], np.int64)
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:

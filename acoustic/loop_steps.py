@@ -1,52 +1,15 @@
-"""The steps of a loop: their columns, the threads that take some slots through them, and delays from step to step."""
+"""The steps of a loop: their columns, and delays from step to step."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-from acoustic.blas import products_by, sharing_team
 from acoustic.node import Run
 from acoustic.sequences import Sequences
-from acoustic.team import share_of
-
-MIN_SLOTS = 4  # of a thread: with fewer its products are too thin
 
 
 def steps_of(sequences: Sequences) -> list[slice]:
     """The columns of each step."""
     slots = sequences.num_slots
     return [slice(t * slots, (t + 1) * slots) for t in range(sequences.num_steps)]
-
-
-def num_workers() -> int:
-    """How many threads share products."""
-    team = sharing_team()
-    return team.size if team is not None else 1
-
-
-def shares_of(sequences: Sequences) -> list[slice]:
-    """The slots, shared out among the threads that share products, or fewer of them."""
-    slots = sequences.num_slots
-    workers = max(1, min(num_workers(), slots // MIN_SLOTS))
-    return [share_of(worker, workers, slots) for worker in range(workers)]
-
-
-def in_phases(phases: Sequence[Callable[[int], None]], count: int) -> None:
-    """Call every phase with 0 to count - 1, in as many threads of the team that shares products.
-
-    No thread begins a phase before all have ended the one before it.
-    """
-    team = sharing_team()
-    if team is None:
-        for phase in phases:
-            phase(0)
-        return
-
-    def alone(phase: Callable[[int], None], worker: int) -> None:
-        with products_by(None):
-            phase(worker)
-
-    team.run_phases([partial(alone, phase) for phase in phases], count)
 
 
 class DelayReader:

@@ -7,8 +7,18 @@ import numpy as np
 
 from acoustic.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation, Place, Plan, Product
 from acoustic.node import Shape
+from acoustic.team import share_of
 
 PRODUCTS, OPERATIONS = range(2)  # kinds of segments
+
+
+@dataclass
+class Delay:
+    """A delay of a loop: the positions of it and of the node that it delays, and by how many steps."""
+
+    position: int
+    source: int
+    steps: int
 
 
 @dataclass
@@ -21,10 +31,14 @@ class Table:
 
 
 class Tables:
-    """Makes the tables of a plan.  inside: the products of a step, in the order of their tables."""
+    """Makes the tables of a plan for one of `count` threads that share out the rows of every node.
 
-    def __init__(self, plan: Plan, shapes: Sequence[Shape], outside: Sequence[Shape]) -> None:
+    inside: the products of a step, in the order of their tables.
+    """
+
+    def __init__(self, plan: Plan, shapes: Sequence[Shape], outside: Sequence[Shape], worker: int, count: int) -> None:
         self.plan, self.shapes, self.outside = plan, shapes, outside
+        self.worker, self.count = worker, count
         self.inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
@@ -42,8 +56,13 @@ class Tables:
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
         """Code, first rows of result and operands, how many."""
-        starts = [0 if place is None else self._start(place) for place in (operation.x, operation.y)]
-        return operation.code, self.plan.rows[operation.out], *starts, self.shapes[operation.out].rows
+        mine = self.share(self.shapes[operation.out].rows)
+        starts = [0 if place is None else self._start(place) + mine.start for place in (operation.x, operation.y)]
+        return operation.code, self.plan.rows[operation.out] + mine.start, *starts, mine.stop - mine.start
+
+    def share(self, num_rows: int) -> slice:
+        """This thread's rows of a node."""
+        return share_of(self.worker, self.count, num_rows)
 
     def _start(self, place: Place) -> int:
         inside, at = place
@@ -68,11 +87,21 @@ class Tables:
                 for side, place in ((1, operation.y), (0, operation.x)):  # as the kernel goes about it
                     if place is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
                         continue
-                    whats[side] = ADD if numbers[2 + side] in seen else WRITE
-                    seen.add(numbers[2 + side])
+                    whats[side] = ADD if self._start(place) in seen else WRITE
+                    seen.add(self._start(place))
                 operations.append((*numbers, *whats))
             segments.append((OPERATIONS, start, len(operations)))
         return Table(_table(segments, 3), _table(operations, 7), self._products(True, keeps))
+
+    @property
+    def num_weights(self) -> int:
+        """Of all parameters that are multiplied with at every step."""
+        return sum(self.shapes[product.home].rows * self.rows_of(product.operand) for product in self.inside)
+
+    def rows_made(self, backward: bool) -> list[slice]:
+        """Of each product inside the rows that this thread makes, of its operand's gradient going backward."""
+        ends = [product.operand if backward else (True, product.home) for product in self.inside]
+        return [self.share(self.rows_of(end)) for end in ends]
 
     def _products(self, backward: bool, keeps: dict[int, bool]) -> np.ndarray:
         """keeps: backward, of each product whether its operand's gradient holds something already."""
@@ -82,8 +111,28 @@ class Tables:
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
             if backward:
                 ends, (m, k) = ends[::-1], (k, m)
-            rows.append((0, 0, 0, m, k, *ends, keeps[product.position] if backward else product.keep))
+            mine = self.share(m)
+            keep = keeps[product.position] if backward else product.keep
+            rows.append((0, 0, 0, mine.stop - mine.start, k, ends[0], ends[1] + mine.start, keep))
         return _table(rows, 8)
+
+    def delays(self, delays: Sequence[Delay], num_slots: int) -> np.ndarray:
+        """`before` has of each one after the other the values of as many steps as it delays into the past."""
+        kinds = sorted({delay.steps for delay in delays})
+        rows, start = [], 0
+        for delay in delays:
+            count = self.shapes[delay.position].rows
+            mine = self.share(count)
+            ends = self.plan.rows[delay.source] + mine.start, self.plan.rows[delay.position] + mine.start
+            kind = kinds.index(delay.steps)
+            rows.append((*ends, mine.stop - mine.start, delay.steps, start + mine.start, count, kind))
+            start += count * max(delay.steps, 0) * num_slots
+        return _table(rows, 7)
+
+    def zeroed(self, positions: Sequence[int]) -> np.ndarray:
+        """The rows of some nodes."""
+        shares = [(self.plan.rows[position], self.share(self.shapes[position].rows)) for position in positions]
+        return _table([(row + mine.start, mine.stop - mine.start) for row, mine in shares], 2)
 
     def rows_of(self, place: Place) -> int:
         """How many rows a node or an operand has."""

@@ -39,14 +39,14 @@ def packed_product_address() -> int:
 
 
 class Factor:
-    """A parameter, or its transpose, as the first operand of products with `width` columns; 0: of any, not packed.
+    """Rows of a parameter, or of its transpose, as the first operand of products with `width` columns.
 
-    After `take(matrix)`, matrix (rows, cols) float32 in Fortran order: address; packed; distance: of columns in
-    elements; shape: of the operand, transposed or not.
+    rows: which ones; width: 0: of any, not packed.  After `take(matrix)`, matrix float32 in Fortran order: address;
+    packed; distance: of columns in elements; shape: of the operand.
     """
 
-    def __init__(self, transposed: bool, width: int) -> None:
-        self.transposed, self.width = transposed, width
+    def __init__(self, transposed: bool, rows: slice, width: int) -> None:
+        self.transposed, self.rows, self.width = transposed, rows, width
         self.shape = (0, 0)
         self.packed = width > 0
         self.address = self.distance = 0
@@ -59,7 +59,8 @@ class Factor:
         return version is None or before[0] is not matrix or before[1] != version
 
     def take(self, matrix: np.ndarray) -> None:
-        """Lay the matrix out."""
+        """Lay the rows of the matrix, or of its transpose, out."""
+        matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         renewed, self.shape = shape != self.shape, shape
         if self.packed:
@@ -73,7 +74,7 @@ class Factor:
             self.address, self.distance = self._memory.ctypes.data, shape[0]
         else:
             self._memory = matrix  # kept alive
-            self.address, self.distance = matrix.ctypes.data, shape[0]
+            self.address, self.distance = matrix.ctypes.data, matrix.strides[1] // matrix.itemsize
 
     def _pack(self, matrix: np.ndarray, renewed: bool) -> None:
         size, pack, _ = _calls()
@@ -82,8 +83,8 @@ class Factor:
             self._memory = np.empty(size(FIRST, m, n, k) + ALIGNMENT, np.uint8)  # the most of it is never touched
             start = self._memory.ctypes.data
             self.address, self.distance = start + -start % ALIGNMENT, m
-        how = TRANSPOSED if self.transposed else PLAIN
+        how, distance = TRANSPOSED if self.transposed else PLAIN, matrix.strides[1] // matrix.itemsize
         if (recording := current()) is not None:
-            recording.pack(address_of(pack), how, (m, n, k), matrix, self._memory, self.address)
+            recording.pack(address_of(pack), how, (m, n, k), matrix, distance, self._memory, self.address)
         else:
-            pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, len(matrix), self.address)
+            pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, distance, self.address)

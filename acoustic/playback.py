@@ -12,6 +12,7 @@ do updates, as long as learning rate and momentum stay.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,9 @@ import numpy as np
 
 from acoustic import blas
 from acoustic.node import Node
+from acoustic.team import Team
+
+PRODUCTS_KEPT = 256  # of a team: the calls that make them
 
 
 def current() -> "Recording | None":
@@ -34,9 +38,9 @@ class Recording:
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        from acoustic import _calls  # numba: only a job that computes loads it
+        from acoustic import _calls, _playing  # numba: only a job that computes loads it
 
-        self._calls = _calls
+        self._calls, self._playing = _calls, _playing
         self._rows: list[np.ndarray] = []
         self._table: Any = None
         self._inputs = [(name, address_of(matrix), matrix.nbytes) for name, matrix in inputs.items()]
@@ -50,7 +54,7 @@ class Recording:
 
     def __exit__(self, *exception: object) -> None:
         blas.recordings.now = None
-        self._table = np.concatenate(self._rows) if self._rows else np.zeros((0, self._calls.WIDTH), np.int64)
+        self._table = np.concatenate(self._rows) if self._rows else np.zeros((0, self._playing.WIDTH), np.int64)
 
     def call(self, name: str, *arrays: Any) -> None:
         """Call a loop of _calls.py with arrays in C order."""
@@ -69,22 +73,22 @@ class Recording:
 
     def product(self, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
         """out = scale a b + keep out; False, having done nothing, when the product cannot be made here."""
-        found = blas.general_product(a, b, out)
+        found = product_call(a, b, out, scale, keep)
         if found is None:
             self.is_complete = False
             return False
-        address, wide, (first, lda), (second, ldb), (_, ldc) = found
-        places = [self._place(matrix, 6 + 2 * k) for k, matrix in enumerate((a, b, out))]
-        bits = np.array([scale, keep], np.float32).view(np.int32).tolist()
-        words = [address, first, second, *out.shape, a.shape[1]]
-        words += [places[0], lda, places[1], ldb, places[2], ldc, *bits]
-        self._make("wide_product" if wide else "product", words)
+        for k, matrix in enumerate((a, b, out)):
+            self._place(matrix, 6 + 2 * k)
+        self._make(*found)
         return True
 
-    def pack(self, address: int, how: int, sizes: Sequence[int], matrix: Any, out: Any, to: int) -> None:
-        """Pack a matrix, PLAIN or TRANSPOSED, for products of sizes m, n, k, into the memory of `out`."""
+    def pack(self, address: int, how: int, sizes: Sequence[int], matrix: Any, distance: int, out: Any, to: int) -> None:
+        """Pack a matrix, PLAIN or TRANSPOSED, for products of sizes m, n, k, into the memory of `out`.
+
+        distance: of its columns, in elements.
+        """
         self._keep_alive.append(out)
-        self._make("pack", [address, how, *sizes, self._place(matrix, 5), len(matrix), to])
+        self._make("pack", [address, how, *sizes, self._place(matrix, 5), distance, to])
 
     def work(self, name: str, table: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         """Call a loop with the addresses of a table and of arrays, and with whole numbers.
@@ -106,16 +110,73 @@ class Recording:
         return address
 
     def _make(self, name: str, words: list[int]) -> None:
-        row = np.zeros((1, self._calls.WIDTH), np.int64)
-        row[0, : len(words) + 1] = self._calls.address_of(name), *words
-        self._calls.play(row)
+        row = table_of(name, words)
+        play(row)
         self._rows.append(row)
 
     def play(self, inputs: Mapping[str, Any]) -> None:
         """Make all calls again, with other matrices of the same shapes fed."""
+        play(self.table(inputs))
+
+    def table(self, inputs: Mapping[str, Any]) -> np.ndarray:
+        """The calls, with other matrices of the same shapes fed; valid until the next one is asked for."""
         for row, column, name, offset in self._moving:
             self._table[row, column] = address_of(inputs[name]) + offset
-        self._calls.play(self._table)
+        return self._table
+
+
+def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> tuple[str, list[int]] | None:
+    """The call that makes a product, and its arguments; None when it cannot be made so."""
+    found = blas.general_product(a, b, out)
+    if found is None:
+        return None
+    address, wide, (first, lda), (second, ldb), (_, ldc) = found
+    words = [address, first, second, *out.shape, a.shape[1]]
+    words += [address_of(a), lda, address_of(b), ldb, address_of(out), ldc, bits_of(scale), bits_of(keep)]
+    return "wide_product" if wide else "product", words
+
+
+def play_product(team: Team, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
+    """out = scale a b + keep out, columns shared out among a team; False, having done nothing, when it cannot be.
+
+    What was worked out for the same memory before is looked up: that takes as long as 1/10 of a product of a minibatch.
+    """
+    key = tuple([(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in (a, b, out)])
+    tables = team.products.get((key, scale, keep))
+    if tables is None:
+        if not is_compiled() or out.dtype != np.float32:
+            return False
+        shares = [team.share(worker, out.shape[1]) for worker in range(team.size)]
+        calls = [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
+        if None in calls:
+            return False
+        tables = [table_of(*call) for call in calls]
+        if len(team.products) == PRODUCTS_KEPT:
+            team.products.clear()
+        team.products[key, scale, keep] = tables
+    team.play(tables)
+    return True
+
+
+def table_of(name: str, words: Sequence[int]) -> np.ndarray:
+    """A table of one call."""
+    from acoustic import _calls, _playing  # numba: only a job that computes loads it
+
+    table = np.zeros((1, _playing.WIDTH), np.int64)
+    table[0, : len(words) + 1] = _calls.address_of(name), *words
+    return table
+
+
+def play(table: np.ndarray) -> None:
+    """Make the calls of a table."""
+    from acoustic import _playing  # numba: only a job that computes loads it
+
+    _playing.play(table)
+
+
+def bits_of(number: float) -> int:
+    """A number's representation as float32."""
+    return int(np.float32(number).view(np.int32))
 
 
 class Playback:
@@ -201,6 +262,10 @@ class Repeat:
         known = self._recording is not None and key is not None and key == self._key and same(arrays, self._arrays)
         return known and all(type(matrix) is np.ndarray for matrix in moving.values())
 
+    def table(self, moving: Mapping[str, Any]) -> np.ndarray:
+        """What was written down, if it `holds`."""
+        return self._recording.table(moving)
+
     def run(
         self, work: Callable[[], None], key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]
     ) -> None:
@@ -236,6 +301,11 @@ def is_possible(backend: Any) -> bool:
     """Whether passes of networks there can be repeated: float32, on the CPU, compiled."""
     if backend.xp is not np or backend.dtype is not np.float32 or blas.general_function() is None:
         return False
+    return is_compiled()
+
+
+@cache
+def is_compiled() -> bool:
     from numba import config
 
     return not config.DISABLE_JIT

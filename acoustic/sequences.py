@@ -4,6 +4,7 @@ Column t * S + s is step t of slot s.  A sequence that began in an earlier minib
 delayed are held for it.  Nothing is known of later minibatches, and no gradient leaves its own.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ class Sequences:
     """The sequences of the minibatches of one engine, one minibatch after another.
 
     num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns that sums over frames leave out, without a
-    frame or context, None when there is none; num_kept: steps without the context.
+    frame or context, None when there is none; num_kept: steps without the context; whole: no sequence goes on from the
+    minibatch before, or in the next.
     """
 
     def __init__(self, xp: Any) -> None:
@@ -29,8 +31,10 @@ class Sequences:
         self._length = np.zeros(0, int)  # per slot, steps so far of the sequence that is going on; 0: none is
         self._begin = self._end = np.zeros((0, 0), int)
         self._usable: dict[int, Any] = {}
+        self._usable_by: dict[tuple[int, ...], Any] = {}
         self._held: dict[str, Any] = {}
-        self._whole = False  # whether no sequence goes on from the minibatch before, or in the next
+        self.whole = False
+        self._marks: tuple = ()  # what the layout says
         self._reversal: Any = None
 
     def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
@@ -39,6 +43,11 @@ class Sequences:
             raise ShapeError(f"sequences of {layout.num_columns} columns; expected {num_columns}, as the inputs have")
         slots, steps = layout.num_sequences, layout.num_steps
         starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
+        marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)))
+        if self.whole and marks == self._marks:
+            self.layout = layout
+            return
+        self._marks = marks
         length = self._length if self._length.size == slots else np.zeros(slots, int)
         lost = ~starts[0] & ~gaps[0] & (length == 0)
         if lost.any():
@@ -59,8 +68,11 @@ class Sequences:
         self.layout, self.num_steps, self.num_slots, self.num_kept = layout, steps, slots, kept
         self.gaps = layout.gap_columns
         self._usable.clear()
+        self._usable_by.clear()
         self._reversal = None
-        self._whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
+        self.whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
+        if self.whole:
+            self._held.clear()
 
     def forget(self) -> None:
         """What comes next goes on with nothing."""
@@ -87,13 +99,20 @@ class Sequences:
 
         None when a sequence is not whole.
         """
-        if not self._whole:
+        if not self.whole:
             return None
         if self._reversal is None:
             step = np.arange(self.num_steps)[:, np.newaxis]
             steps = np.where(self._frames, self._begin + self._end - step, step)
             self._reversal = self.xp.asarray((steps * self.num_slots + np.arange(self.num_slots)).ravel())
         return self._reversal
+
+    def usable_by(self, delays: Sequence[int]) -> Any:
+        """(D, T, S) bool: the same for several numbers of steps."""
+        key = tuple(delays)
+        if key not in self._usable_by:
+            self._usable_by[key] = self.xp.stack([self.usable(delay) for delay in delays])
+        return self._usable_by[key]
 
     def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
         """(rows, delay * S): what a node delays of the steps before this minibatch, zeros where there was nothing."""

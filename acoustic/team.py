@@ -1,22 +1,25 @@
 """A few threads that do one piece of work together, handing over in microseconds.
 
 Between two BLAS products of a minibatch pass some ten microseconds; waking a sleeping thread takes fifty.  So a thread
-that has finished looks at a flag for a while, without the interpreter lock, before it goes to sleep.
+that has finished looks at a flag for a while, without the interpreter lock, before it goes to sleep.  Calls that need
+no Python (see playback.py) it makes without ever taking that lock, for which it would have to wait again.
 """
 
 import _thread
 import contextlib
+import ctypes
 import os
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from acoustic import blas
 
 SPIN = 60_000  # looks at the flag, about 100 us, before sleeping
-FLAG_STRIDE = 16  # int64s between flags: two cache lines
 
 
 def default_threads() -> int:
@@ -49,19 +52,35 @@ def share_of(worker: int, workers: int, count: int) -> slice:
 
 
 class Team:
-    """`size` threads, the caller's among them.  The others start with the first `run` and end with the process."""
+    """`size` threads, the caller's among them.  The others start with the first work and end with the process."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._busy = threading.Lock()
+        self._holder: int | None = None  # the thread that has reserved the others
+        self._running = False
         self._work: Callable[[int], None] | None = None
         self._errors: list[BaseException] = []
-        self._flags = np.zeros(2 * size * FLAG_STRIDE, dtype=np.int64)  # 2w: work given to w, 2w + 1: work done by w
-        self._phases = np.zeros(size * FLAG_STRIDE, dtype=np.int64)  # w: phases that w has ended
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self._wait: Callable[..., None] | None = None
+        self.products: dict[Any, Sequence[np.ndarray]] = {}  # see playback.py
+        self.flags: Any = None  # see _handover.py, from the first work on
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[int]:
+        """Reserve the threads for the caller; how many can work at the same time: one, if others have them."""
+        if self.size == 1 or not self._busy.acquire(blocking=False):
+            yield 1
+            return
+        self._holder = threading.get_ident()
+        try:
+            if self._process != os.getpid():
+                self._start()
+            yield self.size
+        finally:
+            self._holder = None
+            self._busy.release()
 
     def run(self, work: Callable[[int], None], count: int | None = None) -> None:
         """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
@@ -77,88 +96,149 @@ class Team:
         No worker begins a phase before all have ended the one before it.
         """
         count = self.size if count is None else count
-        if count == 1 or not self._busy.acquire(blocking=False):
-            for phase in phases:
-                for worker in range(count):
-                    phase(worker)
-            return
-        try:
-            with blas.one_thread:
-                self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
-        finally:
-            self._work = None
-            self._busy.release()
+        with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
+            if mine:
+                with blas.one_thread:
+                    self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
+            else:
+                for phase in phases:
+                    for worker in range(count):
+                        phase(worker)
+
+    def play(self, tables: Sequence[np.ndarray]) -> None:
+        """Make the calls of each table in a thread of its own; they may meet (see _calls.py) if the caller holds them.
+
+        Returns when all are done; one after the other while another thread's work is under way.
+        """
+        from acoustic._handover import begin, finish, give
+        from acoustic._playing import play
+
+        with self._mine() if len(tables) > 1 else contextlib.nullcontext(False) as mine:
+            if not mine:
+                for table in tables:
+                    play(table)
+                return
+            begin(self.flags, self.size)
+            asleep = [
+                worker
+                for worker, table in enumerate(tables)
+                if worker and give(self.flags, worker, table.ctypes.data, len(table))
+            ]
+            try:
+                for worker in asleep:
+                    self._given[worker].release()
+            finally:  # an interrupt, too: the others may already wait
+                finish(self.flags, tables[0].ctypes.data, len(tables[0]), len(tables))
+
+    @contextlib.contextmanager
+    def _mine(self) -> Iterator[bool]:
+        """Whether the threads can be given work now."""
+        held = self._holder == threading.get_ident()
+        with contextlib.nullcontext(self.size) if held else self.hold() as count:
+            if count == 1 or self._running:
+                yield False
+                return
+            self._running = True
+            try:
+                yield True
+            finally:
+                self._running = False
 
     def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
         """All phases as one work."""
-        self._phases[:] = 0
 
         def work(worker: int) -> None:
             for number, phase in enumerate(phases):
                 if number:
-                    self._meet(worker, number, count)
+                    self.meet(worker, count)
                 phase(worker)
 
         return work
 
-    def _meet(self, worker: int, number: int, count: int) -> None:
-        """Wait until all of `count` workers have ended so many phases; give up when one of them has failed."""
-        self._phases[worker * FLAG_STRIDE] = number
-        for other in range(count):
-            while self._phases[other * FLAG_STRIDE] < number:
-                if self._errors:
-                    raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
-                self._wait(self._phases, other * FLAG_STRIDE, number, SPIN)
-                if self._phases[other * FLAG_STRIDE] < number:
-                    time.sleep(0)
+    def meet(self, worker: int, count: int) -> None:
+        """Called by each of `count` workers: wait for the others; raises when one of them has failed."""
+        from acoustic._handover import FAILED, meet
+
+        meet(self.flags, worker, count)
+        if self.flags[FAILED]:
+            raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
 
     def share(self, worker: int, count: int) -> slice:
         """Worker's part of `count` things in a row."""
         return share_of(worker, self.size, count)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
-        if self._process != os.getpid():
-            self._start()
+        from acoustic._handover import DONE, GIVEN, begin, give, look, slot
+
+        begin(self.flags, self.size)
         self._errors.clear()
         self._work = work
         for worker in range(1, count):
-            self._flags[2 * worker * FLAG_STRIDE] += 1
-            self._given[worker].release()
+            if give(self.flags, worker, 0, 0):
+                self._given[worker].release()
         try:
             work(0)
         except BaseException as error:
-            self._errors.append(error)
+            self._fail(error)
         for worker in range(1, count):
-            ticket = int(self._flags[2 * worker * FLAG_STRIDE])
-            self._wait(self._flags, (2 * worker + 1) * FLAG_STRIDE, ticket, SPIN)
+            place = slot(worker)
+            look(self.flags, place + DONE, self.flags[place + GIVEN], SPIN)
             self._done[worker].acquire()
+        self._work = None
         if self._errors:
             raise self._errors[0]
 
+    def _fail(self, error: BaseException) -> None:
+        from acoustic._handover import FAILED
+
+        self._errors.append(error)
+        self.flags[FAILED] = 1
+
     def _start(self) -> None:
         """Start the threads; after a fork, which copies none, again."""
-        from acoustic._spin import wait
+        from acoustic import _handover
 
-        self._wait = wait
-        wait(self._flags, 0, 0, 1)  # compiled here, not while the others wait
+        self.flags = np.zeros(_handover.FLAGS + _handover.SLOT * self.size, np.int64)
+        self.flags[_handover.YIELD] = _yield_address()
+        _handover.begin(self.flags, self.size)
+        _compile(self.flags)  # here, not while others wait
         self._process = os.getpid()
-        self._flags[:] = 0
         for worker in range(1, self.size):
             for locks in (self._given, self._done):
                 locks[worker] = _thread.allocate_lock()
                 locks[worker].acquire()
-            name = f"argonaut-{worker}"
-            threading.Thread(target=self._serve, args=(worker, self._given, self._done), name=name, daemon=True).start()
+            arguments = (worker, self.flags, self._given, self._done)
+            threading.Thread(target=self._serve, args=arguments, name=f"argonaut-{worker}", daemon=True).start()
 
-    def _serve(self, worker: int, given: list, done: list) -> None:
-        mine, ticket = 2 * worker * FLAG_STRIDE, 0
+    def _serve(self, worker: int, flags: np.ndarray, given: list, done: list) -> None:
+        from acoustic._handover import DONE, serve, slot
+
+        mine, ticket = slot(worker) + DONE, 0
         while True:
-            ticket += 1
-            self._wait(self._flags, mine, ticket, SPIN)
-            given[worker].acquire()
+            ticket, sleeps = serve(flags, worker, ticket, SPIN)
+            if sleeps:
+                given[worker].acquire()
+                continue
             try:
                 self._work(worker)
             except BaseException as error:  # handed to the caller of run
-                self._errors.append(error)
-            self._flags[mine + FLAG_STRIDE] = ticket
+                self._fail(error)
+            flags[mine] = ticket
             done[worker].release()
+
+
+def _compile(flags: np.ndarray) -> None:
+    """Load or compile everything that hands over."""
+    from acoustic import _handover as calls
+
+    calls.look(flags, 0, 0, 1)
+    calls.meet(flags, 0, 1)
+    calls.begin(flags, 1)
+
+
+@cache
+def _yield_address() -> int:
+    """Of the system's call that lets other threads run; 0 where there is none."""
+    name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+    library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
+    return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0

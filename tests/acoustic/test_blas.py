@@ -5,6 +5,7 @@ import pytest
 
 from acoustic import blas
 from acoustic.backend import matmul_into
+from acoustic.playback import is_compiled
 from acoustic.team import Team
 
 WAYS = {"as installed": (), "numpy's library": ("mkl_multiply",), "no library": ("mkl_multiply", "_numpys_gemm")}
@@ -43,24 +44,34 @@ def test_the_library_behind_numpy_is_found(dtype):
     assert blas._numpys_gemm(np.dtype(dtype)) is not None
 
 
+def shared_work(team, monkeypatch):
+    """A list that grows with every work that a team is given, in Python or as calls to make."""
+    shares, run, play = [], team.run, team.play
+    monkeypatch.setattr(team, "run", lambda work, count=None: (shares.append("run"), run(work, count)))
+    monkeypatch.setattr(team, "play", lambda tables: (shares.append("play"), play(tables)))
+    return shares
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [2, 3])
 def test_large_products_are_shared_by_a_team_and_small_ones_are_not(dtype, size, monkeypatch):
     team = Team(size)
-    shares = []
-    run = team.run
-    monkeypatch.setattr(team, "run", lambda work, count=None: (shares.append(1), run(work, count)))
+    shares = shared_work(team, monkeypatch)
     rng = np.random.default_rng(0)
-    for m, k, n in ((200, 150, 101), (20, 15, 10), (300, 9000, 1)):
+    for m, k, n in ((200, 150, 101), (20, 15, 10), (300, 9000, 1), (150, 100, 151)):
         a, b = (np.asfortranarray(rng.standard_normal(shape).astype(dtype)) for shape in ((m, k), (k, n)))
         out = np.asfortranarray(rng.standard_normal((m, n)).astype(dtype))
         expected = 0.5 * (a @ b) + 2 * out
         with blas.products_by(team):
             matmul_into(np, a, b, out, 0.5, 2.0)
-        np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
-    assert len(shares) == 1
+            np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
+            out[...] = 1  # the same again, in the same memory
+            matmul_into(np, a, b, out, 0.5, 0.0)
+        np.testing.assert_allclose(out, 0.5 * (a @ b), rtol=1e-3, atol=1e-3)
+    by_address = dtype is np.float32 and blas.general_function() is not None and is_compiled()
+    assert shares == ["play" if by_address else "run"] * 4
     matmul_into(np, np.ones((200, 200)), np.ones((200, 200)), np.empty((200, 200), order="F"))
-    assert len(shares) == 1  # outside it is as before
+    assert len(shares) == 4  # outside it is as before
 
 
 def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeypatch):
@@ -78,9 +89,7 @@ def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeyp
     network.add("BatchNormalization", "n", network.add("Times", "t", "W", "x"), "g", "s", "m", "i")
     network.add("SumElements", "J", network.add("Sigmoid", "v", "n"))
     matrices = {"x": np.random.default_rng(0).standard_normal((200, 128))}
-    shares = []
-    run = network.backend.team.run
-    monkeypatch.setattr(network.backend.team, "run", lambda work, count=None: (shares.append(1), run(work, count)))
+    shares = shared_work(network.backend.team, monkeypatch)
     gradients = []
     for threads in (1, 2):
         engine = Engine(network, ["J"], threads=threads)

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from acoustic import blas, fused_loop, packing
+from acoustic import blas, fused_loop, loop_sharing, packing
 from acoustic.blas import _multiply
 from acoustic.engine import Engine
 from acoustic.loops import Loop
@@ -117,11 +117,14 @@ def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     assert loop_of(engine).fused.values.base is memory
 
 
-@pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (5,) * 8])
-def test_threads_that_share_the_sequences_change_nothing_but_rounding(lengths):
+@pytest.mark.parametrize("near", [0, loop_sharing.NEAR], ids=["by rows", "by sequences"])
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (9,) * 8])
+def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, near, monkeypatch):
+    monkeypatch.setattr(loop_sharing, "NEAR", near)
     alone, network = recurrent("float", "DiagTimes", ("P", "h"))
-    shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=2)
-    for _ in range(2):
+    shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=threads)
+    for _ in range(4):
         for one, other in zip(results(alone, network, lengths), results(shared, twin, lengths)):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

@@ -120,7 +120,7 @@ def test_delays(choose, delay):
     usable = rng.random((1, STEPS, SLOTS)) < 0.7
     if delay < 0:
         usable[:, delay:] = False
-    table, default = np.array([[0, ROWS, ROWS, delay, 0, 0]]), np.array([0.25], np.float32)
+    table, default = np.array([[0, ROWS, ROWS, delay, 0, ROWS, 0]]), np.array([0.25], np.float32)
     by_step, early = values.reshape(STEPS, SLOTS, -1).copy(), before.reshape(2, SLOTS, ROWS)
     given = by_step.copy()
     for step in range(STEPS):
@@ -140,7 +140,7 @@ def test_gradients_of_delays(choose):
     gradients, usable = matrix(rng, STEPS * SLOTS, 2 * ROWS), rng.random((1, STEPS, SLOTS)) < 0.7
     expected = gradients.reshape(STEPS, SLOTS, -1).copy()
     for step in reversed(range(STEPS)):
-        table = np.array([[0, ROWS, ROWS, 2, 0, 0]])
+        table = np.array([[0, ROWS, ROWS, 2, 0, ROWS, 0]])
         choose(_loop_kernels.add_delayed)(gradients, table, usable, step, SLOTS, 0, 3)
         for slot in range(3):
             if step >= 2 and usable[0, step, slot]:
@@ -162,7 +162,7 @@ def lstm_like(rng):
     forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product])
     out = ROWS
     codes = [[_loop_kernels.COLUMN, out, 0, 0, ROWS, 1, 0], [_loop_kernels.TANH, out, out, 0, ROWS, 0, 0]]
-    delays = np.array([[out, 0, ROWS, 1, 0, 0]])
+    delays = np.array([[out, 0, ROWS, 1, 0, ROWS, 0]])
     return parameter, np.array([address, wide, 0]), forward, np.array(codes), delays
 
 
@@ -179,10 +179,11 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     usable = np.ones((1, STEPS, SLOTS), bool)
     usable[0, 0] = usable[0, 3, 2] = False
     defaults, before = np.array([0.5], np.float32), np.zeros(0, np.float32)
+    flags, zeroed = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
     for first, last in ((0, 1), (1, SLOTS)):
         choose(_loop_kernels.forward)(
-            functions, values, constants, segments, products, codes, delays, defaults, usable, before, SLOTS,
-            first, last,
+            functions, values, constants, segments, products, codes, delays, defaults, usable, before, flags,
+            np.array([0, 1, SLOTS, first, last]),
         )  # fmt: skip
     past, hidden = np.empty_like(x), np.empty_like(x)
     for t in range(STEPS):
@@ -191,16 +192,16 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     expected = np.concatenate([past, hidden], axis=2).reshape(values.shape)
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
 
-    gradients, sums = matrix(rng, *values.shape), np.zeros(ROWS, np.float32)
+    gradients, sums = matrix(rng, *values.shape), matrix(rng, 2, ROWS)
     given = gradients[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
     turned = np.asfortranarray(parameter.T)
     products = np.array([[turned.ctypes.data, 0, ROWS, ROWS, ROWS, ROWS, 0, 0]])
     codes = codes[::-1].copy()
     codes[:, 5] = _loop_kernels.ADD
-    for first, last in ((0, 2), (2, SLOTS)):
+    for part, (first, last) in zip(sums, ((0, 2), (2, SLOTS))):
         choose(_loop_kernels.backward)(
-            functions, gradients, values, constants, sums, segments[::-1].copy(), products, codes, delays,
-            usable, SLOTS, first, last,
+            functions, gradients, values, constants, part, segments[::-1].copy(), products, codes, delays, usable,
+            zeroed, flags, np.array([0, 1, SLOTS, first, last]),
         )  # fmt: skip
     total = np.zeros(ROWS)
     for t in reversed(range(STEPS)):
@@ -209,31 +210,33 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
         if t:
             given[t - 1] += np.where(usable[0, t][:, None], inner @ parameter, 0)
         np.testing.assert_allclose(gradients.reshape(STEPS, SLOTS, -1)[t, :, ROWS:], inner, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(sums, total, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(sums.sum(axis=0), total, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("packs", [False, True])
 @pytest.mark.parametrize("keep", [0, 1])
 def test_factors_multiply(transposed, packs, keep):
-    """A parameter laid out, and again after a change, as the first operand."""
+    """Rows of a parameter laid out, and again after a change, as the first operand."""
     if packs and not packed_product_address():
         pytest.skip("no library that packs")
     rng, (rows, cols) = np.random.default_rng(8), (70, 33)
-    factor, (address, wide) = Factor(transposed, 4 if packs else 0), blas.general_function()
+    mine = slice(10, 30)
+    factor, (address, wide) = Factor(transposed, mine, 4 if packs else 0), blas.general_function()
     parameter = np.asfortranarray(matrix(rng, rows, cols))
     for version in (None, None, 1, 2, 2):
         values = matrix(rng, 6, rows + cols)
         parameter *= 2 - version // 2 if version else 3
         if factor.is_due(parameter, version):
             factor.take(parameter)
-        a = parameter.T if transposed else parameter
+        a = (parameter.T if transposed else parameter)[mine]
         k = a.shape[1]
         product = np.array([factor.address, factor.packed, factor.distance, *a.shape, 0, k, keep])
-        expected = values[1:5, :k] @ a.T + keep * values[1:5, k:]
+        end = k + len(a)
+        expected = values[1:5, :k] @ a.T + keep * values[1:5, k:end]
         functions = np.array([address, wide, packing.packed_product_address()])
         _loop_kernels.multiply(functions, product, values, 1, 5)
-        np.testing.assert_allclose(values[1:5, k:], expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(values[1:5, k:end], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_addresses_are_numbers():

@@ -9,7 +9,10 @@ import pytest
 from acoustic import blas
 from acoustic.backend import matmul_into
 from acoustic.buffers import FOREVER, Lifetime, separate, share
+from acoustic.playback import Recording, is_compiled
 from acoustic.team import Team, default_threads
+
+compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -176,3 +179,71 @@ class TestSharing:
         assert share([a, b, in_place]).slab == {"a": 0, "b": 1, "c": 0}
         larger = Lifetime("c", 11, 2, 3, in_place=("a",))
         assert share([a, b, larger]).slab["c"] == 2
+
+
+def recorded(team, count, work):
+    """Of each of `count` threads the table of the calls that work(recording, worker, meet) makes."""
+    recordings = {}
+
+    def record(worker):
+        place = np.array([worker, count])
+        with Recording({}) as recordings[worker]:
+            work(recordings[worker], worker, lambda: recordings[worker].call("meet", team.flags, place))
+
+    team.run(record, count)
+    return [recordings[worker].table({}) for worker in range(count)]
+
+
+@compiled
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_calls_of_several_threads_meet(size):
+    """In turn each worker copies what the one before it has."""
+    team, rows = Team(size), np.zeros((size + 1, 1000), np.float32)
+    with team.hold() as count:
+        assert count == size
+
+        def work(recording, worker, meet):
+            for turn in range(size):
+                if turn == worker:
+                    recording.call("copy", rows[worker], rows[worker + 1])
+                if size > 1:
+                    meet()
+
+        tables = recorded(team, size, work)
+        for number in range(30):
+            rows[0], rows[1:] = number, -1
+            team.play(tables)
+            np.testing.assert_array_equal(rows, np.full_like(rows, number))
+            time.sleep(0.002 * (number % 3 == 0))  # at times longer than they look out for calls
+
+
+@compiled
+def test_calls_and_work_in_python_take_turns():
+    team, row, seen = Team(2), np.ones((2, 10), np.float32), []
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    row[...] = 1
+    for number in range(20):
+        team.play(tables) if number % 3 else team.run(seen.append)
+        time.sleep(0.001 * (number % 4 == 0))
+    np.testing.assert_array_equal(row, 2.0**13)
+    assert sorted(seen) == [0] * 7 + [1] * 7
+
+
+@compiled
+def test_calls_are_made_in_turn_while_others_have_the_threads():
+    team, row = Team(2), np.ones((2, 10), np.float32)
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    row[...] = 1
+
+    def other():
+        with team.hold() as count:
+            counts.append(count)
+        team.play(tables)
+
+    counts = []
+    with team.hold() as mine:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert (mine, counts) == (2, [1])
+    np.testing.assert_array_equal(row, 2)

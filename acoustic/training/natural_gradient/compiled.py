@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from acoustic import blas
-from acoustic.playback import address_of, current, is_possible, same
+from acoustic.playback import address_of, current, is_possible, play, same, table_of
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.natural_gradient.online import aligned_zeros
 
@@ -22,11 +22,10 @@ class CompiledLayer:
     """
 
     def __init__(self, twin: ArrayLayer, turn: int) -> None:
-        from acoustic import _calls  # numba: only a job that trains loads it
         from acoustic.training.natural_gradient import _kernels
 
         self.twin, self.turn = twin, turn
-        self._calls, self._kernels = _calls, _kernels
+        self._kernels = _kernels
         self._lock = threading.Lock()
         self._sides = (twin.outputs, twin.inputs)
         self._numbers = np.zeros(_kernels.HISTORY + 1)
@@ -91,10 +90,7 @@ class CompiledLayer:
         if (recording := current()) is not None:
             recording.work(name, self._table, arrays, numbers)
             return
-        row = np.zeros((1, self._calls.WIDTH), np.int64)
-        words = [self._calls.address_of(name), address_of(self._table), *map(address_of, arrays), *numbers]
-        row[0, : len(words)] = words
-        self._calls.play(row)
+        play(table_of(name, [address_of(self._table), *map(address_of, arrays), *numbers]))
 
     def _reserve(self, num_frames: int, workers: int) -> None:
         """Memory for so many frames and workers."""
