@@ -83,11 +83,11 @@ class Faulty(ExampleReader):
         return super().assemble(position, size)
 
 
-def small_network(seed: int = 0, dropout: bool = False) -> Network:
+def small_network(seed: int = 0, dropout: bool = False, device: str = "cpu") -> Network:
     options = SimpleNetworkOptions(
         (DIM, 8, CLASSES), layer_types=("Tanh",), eval_criterion="ErrorPrediction", with_dropout=dropout
     )
-    return build_simple_network(options, seed=seed)
+    return build_simple_network(options, device=device, seed=seed)
 
 
 def small_options(max_epochs: int = 2, **changes) -> TrainingOptions:

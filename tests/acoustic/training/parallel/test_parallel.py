@@ -276,6 +276,15 @@ def test_a_damaged_checkpoint_is_named(examples, monkeypatch):
         run(examples, ParallelOptions(2, samples=50), small_options(1))
 
 
+@pytest.mark.gpu
+def test_jobs_learn_on_a_gpu_what_they_learn_on_the_cpu(examples):
+    pytest.importorskip("cupy")
+    there = run(examples, ParallelOptions(2, samples=100), network=small_network(device="gpu"), name="gpu")
+    here = run(examples, ParallelOptions(2, samples=100), name="cpu")
+    for name, tensor in here.items():
+        np.testing.assert_allclose(there[name], tensor, rtol=1e-3, atol=1e-4)
+
+
 def test_history_is_plain_json(examples):
     run(examples, ParallelOptions(2, samples=100), small_options(1))
     lines = (examples.with_name("m.parallel") / "history.jsonl").read_text().splitlines()
