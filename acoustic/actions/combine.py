@@ -64,7 +64,7 @@ class Combine(Action):
                 progress(min(frames, self.num_samples), self.num_samples, epoch="reading")
                 if frames >= self.num_samples:
                     break
-            found = combine(models, minibatches, self.criterion, self.max_evaluations, log)
+            found = combine(models, minibatches, self.criterion, self.max_evaluations, log, progress)
             for layer, weights in zip(found.layers, found.weights.T):
                 log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
             save_model(found.network, self.output_path)

@@ -73,13 +73,14 @@ def combine(
     criterion: str = "",
     max_evaluations: int = 50,
     log: Log = lambda line: None,
+    progress: Callable[..., None] = lambda *done, **figures: None,
 ) -> Combined:
     """Find the weights by which the models, those of the last epochs or outer iterations, are best added up.
 
     minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
     The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
-    models and their average.  What is stored and not learned is that of the last model, running statistics of batch
-    normalisation their average.  Raises ModelError for models of different shapes.
+    models and their average; progress(evaluations, at most, loss=objective) is told of each.  What is stored and not
+    learned is that of the last model, running statistics of batch normalisation their average.  Raises ModelError for models of different shapes.
     """
     if not models:
         raise ModelError("no models; expected at least one to combine")
@@ -96,8 +97,12 @@ def combine(
     start = points[int(finite.argmin())]
     factor = space.preconditioner(start)
 
+    done = 0
+
     def in_space(y: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal done
         value, gradient = space.objective_and_gradient(_solve(factor.T, y).reshape(start.shape))
+        progress(done := done + 1, max_evaluations, epoch="combining", loss=value)
         return value, _solve(factor, gradient.ravel())
 
     found = minimise(in_space, factor.T @ start.ravel(), max_evaluations)

@@ -1,6 +1,7 @@
 """Threads that train one set of parameters: what they learn, what stays exact with one of them, and what is refused."""
 
 import threading
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,7 @@ from acoustic.training.rules import AdaGrad, AdamW, Momentum, NaturalGradient, R
 from acoustic.training.sgd import train
 from acoustic.training.shared_fisher import SharedFisher, ThreadFisher, factors_of
 from readers.errors import ModelError
+from tests.acoustic.recurrent import CLASSES, data, of_ndl, whole
 
 CRITERION = "CrossEntropyWithSoftmax"
 RULES = {"momentum": Momentum(), "adagrad": AdaGrad(), "rmsprop": RmsProp(), "adamw": AdamW()}
@@ -266,3 +268,33 @@ def test_the_learning_rate_falls_for_the_threads_too(ring_reader):
 def test_a_number_of_threads_that_is_none_is_refused(threads):
     with pytest.raises(OptionFault, match="; expected a number of threads > 0"):
         options_of(Momentum(), threads)
+
+
+class Sentences:
+    """Minibatches of whole sequences of several lengths, whose frames show the class of the frame before."""
+
+    num_frames = 24 * 7
+
+    def minibatches(self, epoch=0, minibatch_size=1, epoch_size=0):
+        for number in range(8):
+            xs, labels = data((5, 9, 7), seed=number)
+            for x, y in zip(xs, labels):
+                x[:CLASSES] = np.roll(y, -1, axis=1) * 2
+            matrices, layout = whole(xs, labels)
+            yield Sequences({name: matrix.astype(np.float32) for name, matrix in matrices.items()}, 21, layout)
+
+
+@dataclass
+class Sequences:
+    matrices: dict
+    num_frames: int
+    layout: object
+
+
+@pytest.mark.parametrize("rule", ["momentum", "natural"])
+def test_recurrent_networks_learn_whole_sequences(rule):
+    network = of_ndl("top=LSTM(x, 6)", precision="float")
+    options = options_of(RULES[rule])
+    one = HogwildLearner(network, Sentences(), options, "J", ["J"], 0, threads=2)
+    losses = [one.run(epoch, options.epoch(0)).averages()["J"] for epoch in range(25)]
+    assert losses[-1] < 0.7 * losses[0]
