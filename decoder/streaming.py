@@ -59,7 +59,7 @@ class SearchStream:
         if decoder.options.lattice_beam is not None:
             raise ConfigError("search option lattice_beam: a stream keeps no lattice; expected None")
         self.decoder = decoder
-        self._graph, self._limits = decoder._arrays, decoder._limits
+        self._graph, self._limits, self._num_rows = decoder._arrays, decoder._limits, decoder.num_rows
         self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
         self._state = start_search(self._graph, self._limits)
         self._scores: list[np.ndarray] = []  # of the frames after the settled ones
@@ -85,7 +85,7 @@ class SearchStream:
         Raises ShapeError for other shapes, too few rows, NaN and +inf.
         """
         try:
-            frames = score_frames(np.array(scores, np.float32, order="F"), self.decoder.num_rows)
+            frames = score_frames(np.array(scores, np.float32, order="F"), self._num_rows)
         except ShapeError as fault:
             raise ShapeError(
                 f"{fault} (after {self._num_frames} others)" if self._num_frames else f"{fault}"
@@ -136,7 +136,7 @@ class SearchStream:
 
     @property
     def _width(self) -> int:
-        return self._scores[-1].shape[1] if self._scores else self.decoder.num_rows
+        return self._scores[-1].shape[1] if self._scores else self._num_rows
 
     def _settle(self) -> None:
         self._since = 0
