@@ -80,7 +80,8 @@ def combine(
     minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
     The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
     models and their average; progress(evaluations, at most, loss=objective) is told of each.  What is stored and not
-    learned is that of the last model, running statistics of batch normalisation their average.  Raises ModelError for models of different shapes.
+    learned is that of the last model, running statistics of batch normalisation their average.  Raises ModelError for
+    models of different shapes.
     """
     if not models:
         raise ModelError("no models; expected at least one to combine")
