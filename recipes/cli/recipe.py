@@ -19,6 +19,7 @@ RECIPES = {
     "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with single phones",
     "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
+    "natural_gradient": "natural gradient against plain descent with 1 to 16 jobs, on AN4 or TIMIT's layout",
     "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (7.2, 7.3), on a generated text or one of yours",
     "reversal": "strings of digits reversed by an encoder and a decoder; with --data, other pairs of sequences",

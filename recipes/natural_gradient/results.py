@@ -1,0 +1,82 @@
+"""The figure and the tables of the comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.files import atomic_write
+from recipes.natural_gradient.curves import Point
+
+METHODS = {"plain": "plain SGD", "simple": "simple NG-SGD", "online": "online NG-SGD"}  # in the paper's order
+STYLES = {"plain": "--", "simple": ":", "online": "-"}
+COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red", 16: "tab:purple"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training: method and number of jobs; curve; seconds of an outer iteration of its method; rates: error rates of
+    words or phones, in percent, of dev and test, None where they have not been decoded.
+    """
+
+    method: str
+    jobs: int
+    curve: Sequence[Point]
+    iteration_seconds: float
+    rates: Mapping[str, float] | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{METHODS[self.method]}, {self.jobs} {'job' if self.jobs == 1 else 'jobs'}"
+
+
+def table(runs: Sequence[Run], unit: str) -> str:
+    """A line for each run."""
+    headings = ("run", "iterations", "minutes", "train objective", "dev objective", "dev frames",
+                f"dev {unit}", f"test {unit}")  # fmt: skip
+    lines = [headings, *map(_cells, runs)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(headings))]
+    shown = [[line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]
+             for line in lines]  # fmt: skip
+    return "".join("  ".join(cells) + "\n" for cells in shown)
+
+
+def markdown(runs: Sequence[Run]) -> str:
+    """The rows for RESULTS.md."""
+    return "".join(f"| {' | '.join(_cells(run))} |\n" for run in runs)
+
+
+def _cells(run: Run) -> tuple[str, ...]:
+    last = run.curve[-1]
+    minutes = last.iterations * run.iteration_seconds / 60
+    rates = [f"{run.rates[name]:.1f} %" if run.rates else "-" for name in ("dev", "test")]
+    objectives = f"{last.train_objective:.4f}", f"{last.dev_objective:.4f}"
+    return run.title, str(last.iterations), f"{minutes:.2f}", *objectives, f"{100 * last.dev_error:.2f} %", *rates
+
+
+def draw(runs: Sequence[Run], path: Path, title: str) -> None:
+    """A PNG: objective against epochs, and against simulated clock time, as the paper's Figure 1."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, time in zip(panels, (False, True)):
+        for run in runs:
+            xs = [p.iterations * run.iteration_seconds / 60 if time else p.epochs for p in run.curve]
+            ys = [p.train_objective for p in run.curve]
+            colour = COLOURS.get(run.jobs, "black")
+            axes.plot(xs, ys, STYLES[run.method], color=colour, label=run.title, linewidth=1.3)
+            axes.plot(xs[-1:], ys[-1:], "o", color=colour, markersize=4)
+        axes.set_xlabel("simulated clock time, minutes" if time else "epochs")
+        axes.grid(alpha=0.3)
+    panels[1].set_xscale("log")
+    panels[0].set_ylabel("log probability per frame, training set")
+    # The first points lie far below; what is of interest is how runs come together.
+    lowest = min(min(p.train_objective for p in run.curve[len(run.curve) // 4 :]) for run in runs)
+    best = max(p.train_objective for run in runs for p in run.curve)
+    panels[0].set_ylim(lowest - 0.05 * (best - lowest) - 0.01, best + 0.05 * (best - lowest) + 0.01)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    figure.suptitle(title, fontsize=10)
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,266 @@
+"""Natural gradient against plain descent with 1, 2, 4, 8 and 16 jobs: Figure 1 and Table 2 of Povey et al. (2015).
+
+worked example:
+  argonaut recipe natural_gradient --data ~/corpora/an4 --out exp/an4
+  argonaut recipe natural_gradient --out exp/synthetic --size demo
+on AN4, and on a synthesised corpus of TIMIT's layout.  Features, labels and graphs are those of the recipes an4 and
+timit, which are made unless they are there.  Each network learns from the same archives of examples, from the same
+beginning, at the same effective learning rate.  Ends with a table of objectives and error rates and a picture of the
+objective against epochs and against the time that as many machines as there are jobs would have taken.
+
+  argonaut recipe natural_gradient ... --jobs 1,4 --methods plain,online --set NumEpochs=3
+trains fewer of them, or with other settings of recipes/natural_gradient/config/common.cntk.
+"""
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from readers.errors import ConfigError
+from recipes.stages import Stage, command, run_stages
+from recipes.tuning import Grid
+from recipes.variants.run import Decoding
+
+CONFIG = Path(__file__).parent / "config"
+METHODS, JOBS = ("plain", "online", "simple"), (1, 2, 4, 8, 16)
+ALONE = "simple"  # a method that is run with one job only, as in the paper
+WINDOW = 11  # frames that the network sees at once
+PART_FRAMES = 25_000  # of the training set, on which the objective is measured
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--task", choices=("an4", "timit"), help="default: an4, without --data timit")
+    parser.add_argument("--size", choices=("demo", "full"), default="demo", help="of a synthesised TIMIT (demo)")
+    parser.add_argument("--jobs", default=",".join(map(str, JOBS)), metavar="N,...", help="default 1,2,4,8,16")
+    parser.add_argument("--methods", default=",".join(METHODS), metavar="NAME,...", help="default all three")
+    parser.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="over config/common.cntk, such as NumEpochs=3 (repeat)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    comparison = Comparison(arguments)
+    return run_stages(
+        comparison.stages(), arguments.out, comparison.task.settings, arguments.first, arguments.last,
+        comparison.closing,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """A corpus with labels and graphs.  stages: those of its recipe that make them; settings: of that recipe;
+    decoding: of dev and test; train_list: of the training set, prefix: of the names in it that count."""
+
+    name: str
+    title: str
+    stages: Sequence[Stage]
+    settings: dict
+    decoding: Mapping[str, Decoding]
+    grid: Grid
+    unit: str
+    train_list: Path
+    prefix: str = ""
+    fold: Mapping[str, str | None] | None = None
+
+
+def an4_task(arguments: argparse.Namespace) -> Task:
+    from recipes.an4.grid import VARIANTS_GRID
+    from recipes.an4.run import Recipe
+
+    if arguments.data is None:
+        raise ConfigError("command line: --task an4 without --data; expected the corpus")
+    own = argparse.Namespace(**vars(arguments) | {"network": "dnn", "overrides": [], "variants": None})
+    recipe = Recipe(own)
+    graphs = {"dev": "tune-trained", "test": "trained"}
+    return Task(
+        "an4", "AN4",
+        [stage for stage in recipe.stages() if stage.name in ("lists", "features", "lm", "graph")],
+        recipe.settings(),
+        {
+            name: Decoding(recipe.graph_folder(lm), recipe.lm_file(lm), recipe.out / "labels" / f"{name}.words.mlf")
+            for name, lm in graphs.items()
+        },
+        VARIANTS_GRID, "WER", recipe.out / "lists" / "train.scp", prefix="plain/",
+    )  # fmt: skip
+
+
+def timit_task(arguments: argparse.Namespace) -> Task:
+    from readers.timit import read_phone_map
+    from recipes.timit.grid import GRID
+    from recipes.timit.prepare import PHONE_MAP
+    from recipes.timit.run import Recipe
+
+    recipe = Recipe(arguments)
+    labels, lm = recipe.out / "labels", recipe.out / "lm.arpa"
+    return Task(
+        "timit", "synthesised TIMIT" if recipe.synthetic else "TIMIT",
+        [stage for stage in recipe.stages() if stage.name in ("corpus", "features", "labels", "lm", "graph")],
+        recipe.settings(),
+        {name: Decoding(recipe.out / "graph", lm, labels / f"{name}.phones.mlf") for name in ("dev", "test")},
+        GRID, "PER", recipe.out / "lists" / "train.scp", fold=read_phone_map(PHONE_MAP),
+    )  # fmt: skip
+
+
+def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
+    """(method, number of jobs) of every run.  Raises ConfigError."""
+    names = methods.split(",")
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or len(set(names)) < len(names):
+        raise ConfigError(f"command line: --methods {methods}; expected some of {','.join(METHODS)}, each once")
+    if not all(count.isdecimal() and 0 < int(count) < 1000 for count in jobs.split(",")):
+        raise ConfigError(f"command line: --jobs {jobs}; expected numbers above 0 with commas between")
+    counts = sorted({int(count) for count in jobs.split(",")})
+    return [(name, count) for name in names for count in (counts[:1] if name == ALONE else counts)]
+
+
+class Comparison:
+    """Stages; what is made with them lies below `out`/natural_gradient, and what it is made from where the task's own
+    recipe has it."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        name = arguments.task or ("an4" if arguments.data else "timit")
+        self.runs = parse_runs(arguments.methods, arguments.jobs)
+        self.task = (an4_task if name == "an4" else timit_task)(arguments)
+        self.out: Path = arguments.out
+        self.home = self.out / "natural_gradient"
+        self.seed, self.overrides = arguments.seed, list(arguments.overrides)
+        self.workers = arguments.workers or os.cpu_count() or 1
+
+    def stages(self) -> list[Stage]:
+        settings = {"overrides": self.overrides}
+        shared = [stage.name for stage in self.task.stages]
+        trained = [
+            Stage(f"ng-{method}-{jobs}", f"{method} with {jobs} {'job' if jobs == 1 else 'jobs'}",
+                  partial(self.train, method, jobs), needs=("ng-examples",), settings=settings,
+                  work=self.folder(method, jobs))
+            for method, jobs in self.runs
+        ]  # fmt: skip
+        own = {"runs": [list(run) for run in self.runs], **settings}
+        return [
+            *self.task.stages,
+            Stage("ng-examples", "archives of the training examples", self.examples, needs=(*shared,)),
+            *trained,
+            Stage("ng-score", "error rates, table and picture", self.score,
+                  needs=(*shared, *(stage.name for stage in trained)), settings=own),
+        ]  # fmt: skip
+
+    def folder(self, method: str, jobs: int) -> Path:
+        return self.home / f"{method}-{jobs}"
+
+    def model(self, method: str, jobs: int) -> Path:
+        return self.folder(method, jobs) / "net"
+
+    def cntk_arguments(self, method: str = METHODS[0], jobs: int = 1) -> list[str]:
+        """What `cntk` is called with for a run."""
+        return [
+            f"configFile={CONFIG / self.task.name}.cntk", f"ExpDir={self.out}", f"RunDir={self.folder(method, jobs)}",
+            f"Method={method}", f"NumJobs={jobs}", f"randomSeed={self.seed}", *self.overrides,
+        ]  # fmt: skip
+
+    def examples(self) -> int:
+        from readers.scp import read_scp, write_scp
+
+        entries = [entry for entry in read_scp(self.task.train_list) if entry.logical.startswith(self.task.prefix)]
+        write_scp(self.home / "train.scp", entries)
+        frames = sum(entry.num_frames for entry in entries)
+        write_scp(self.home / "part.scp", entries[:: max(1, frames // PART_FRAMES)])
+        for old in self.home.glob("train.egs.*"):
+            old.unlink()
+        (self.home / "start").unlink(missing_ok=True)
+        return command("cntk", *self.cntk_arguments(), "command=NG_Examples")
+
+    def train(self, method: str, jobs: int) -> int:
+        """Train, measure averaged models, keep the last."""
+        from acoustic.training.log import read_history
+        from readers.files import atomic_write
+        from recipes.natural_gradient.curves import measure, measured_iterations, write_curve
+
+        model, start = self.model(method, jobs), self.home / "start"
+        if start.exists() and not model.with_name("net.0").exists():
+            with atomic_write(model.with_name("net.0")) as file:  # statistics are computed, and weights drawn, once
+                file.write(start.read_bytes())
+        lost = command("cntk", *self.cntk_arguments(method, jobs), "command=NG_Train")
+        if not start.exists():
+            shutil.copyfile(model.with_name("net.0"), start)
+        averaged = Path(f"{model}.parallel")
+        rows = read_history(averaged / "history.jsonl")
+        kept = {count: averaged / f"model.{count}" for count in measured_iterations(rows[-1]["iteration"])}
+        write_curve(self.folder(method, jobs) / "curve.jsonl", measure(kept, rows, self.readers()))
+        for path in averaged.glob("model.*"):
+            path.unlink()
+        return lost
+
+    def readers(self) -> list[Callable]:
+        """Open the training part and the development set."""
+        from readers.config import load_config
+        from readers.minibatch import open_reader
+
+        config = load_config(self.cntk_arguments())
+        return [partial(open_reader, config.block(name).block("reader")) for name in ("NG_TestTrain", "NG_TestDev")]
+
+    def score(self) -> None:
+        from acoustic.training.log import read_history
+        from readers.files import atomic_write
+        from recipes.natural_gradient import results
+        from recipes.natural_gradient.curves import iteration_seconds, read_curve
+
+        rates = self.error_rates()
+        histories = {run: read_history(Path(f"{self.model(*run)}.parallel") / "history.jsonl") for run in self.runs}
+        seconds = {
+            method: iteration_seconds([rows for (name, _), rows in histories.items() if name == method])
+            for method, _ in self.runs
+        }
+        runs = [
+            results.Run(*run, read_curve(self.folder(*run) / "curve.jsonl"), seconds[run[0]], rates[run])
+            for run in self.runs
+        ]
+        for path, text in ((self.table, results.table(runs, self.task.unit)),
+                           (self.home / "rows.md", results.markdown(runs))):  # fmt: skip
+            with atomic_write(path, "w") as file:
+                file.write(text)
+        epochs = round(runs[0].curve[-1].epochs)
+        results.draw(runs, self.picture, f"{self.task.title}, {epochs} epochs, equal effective learning rates")
+
+    def error_rates(self) -> dict[tuple[str, int], dict[str, float]]:
+        """dev and test of every run; the search options are chosen once, on dev, with the run in the middle."""
+        from recipes.cli.score import read_words
+        from recipes.decoding import choose_options, open_decoder, score_utterances
+        from recipes.tuning import Development, decode_and_score
+
+        def development(run: tuple[str, int], name: str) -> Development:
+            scores = score_utterances(self.model(*run), self.out / "lists" / f"{name}.scp", WINDOW)
+            return Development(scores, read_words(self.task.decoding[name].references), fold=self.task.fold)
+
+        decoders = {name: open_decoder(one.graph, one.lm) for name, one in self.task.decoding.items()}
+        online = [run for run in self.runs if run[0] == "online"] or self.runs
+        tuned = online[len(online) // 2]
+        options, _ = choose_options(
+            decoders["dev"], development(tuned, "dev"), self.task.grid, self.home / "scales.json", self.workers
+        )
+        decoders = {name: decoder.with_options(**options) for name, decoder in decoders.items()}
+        print(f"search options, chosen with {tuned[0]}, {tuned[1]} jobs: {options}", flush=True)
+        return {
+            run: {
+                name: decode_and_score(decoder, development(run, name), self.workers).word_error_rate
+                for name, decoder in decoders.items()
+            }
+            for run in self.runs
+        }
+
+    @property
+    def table(self) -> Path:
+        return self.home / "table.txt"
+
+    @property
+    def picture(self) -> Path:
+        return self.home / "figure.png"
+
+    def closing(self) -> None:
+        print("picture:", self.picture)
+        print(f"rows for RESULTS.md: {self.home / 'rows.md'}")
+        print(self.table.read_text(encoding="utf-8"), end="")
