@@ -65,9 +65,9 @@ def grow_tree(
     answers = np.array([[question(name) for name in contexts] for question in questions], dtype=bool)
     answers = answers.reshape(len(questions), len(contexts))
     grower = _Grower(answers, count, total, square, floor, options)
-    children = grower.grow()
+    nodes = grower.grow()
     cluster = grower.merged() if options.merge else np.arange(len(grower.leaves))
-    return _named(children, cluster, grower.leaves, questions, len(contexts), prefix)
+    return _named(nodes, cluster, grower.leaves, questions, len(contexts), prefix)
 
 
 class _Grower:
@@ -165,7 +165,7 @@ def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) ->
     while waiting:
         _, no, yes = nodes[waiting.pop()]
         for child in (no, yes):
-            name(child)
+            name(child)  # gives it its number
         waiting += [child for child in (yes, no) if child >= 0]
     leaf_of = np.zeros(num_contexts, dtype=np.int64)
     for i, leaf in enumerate(leaves):
