@@ -19,10 +19,10 @@ from acoustic.training.control.options import NONE
 from acoustic.training.layerwise import LayerwiseOptions, grow, layerwise_options
 from acoustic.training.log import read_history
 from acoustic.training.parallel import parallel_options
-from acoustic.training.sgd import TrainingResult, train
+from acoustic.training.sgd import TrainingResult, changed_description, train
 from readers.config import Config
 from readers.config_render import render
-from readers.errors import ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.files import require_writable
 from readers.minibatch import Reader, open_reader
 from readers.report import RunReport
@@ -66,7 +66,7 @@ class Train(Action):
         files = TrainingFiles(self.model_path, self.options.max_epochs)
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
             log(f"{self.model_path} is there: no further training is necessary.")
-            for warning in self._other_length(files):
+            for warning in (*self._other_length(files), *self._other_network(files)):
                 log(f"warning: {warning}")
             return RunReport("utterances")
         for warning in idle_keys(self.config.block("SGD")):
@@ -172,6 +172,14 @@ class Train(Action):
         before = rows[-1]["epoch"]
         onwards = f"rename {path} to {path}.{before}, and its .ckp too, to go on; " if before < wanted else ""
         return [f"it has learned for {before} epochs, and maxEpochs is {wanted}; {onwards}makeMode=false starts again"]
+
+    def _other_network(self, files: TrainingFiles) -> list[str]:
+        """A message when the finished training was begun with another network than is described now."""
+        try:
+            described = self.network()
+        except (ArgonautError, OSError):  # a model that it began with may be gone by now
+            return []
+        return changed_description(files, self.options.max_epochs, described)
 
     def _read_start(self, config: Config) -> None:
         """Read what training starts from.  Raises ConfigError."""
