@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import json
 
 import kaldiio
 import numpy as np
@@ -12,8 +13,11 @@ from decoder.image import precompile
 from decoder.image_file import save_graph
 from readers.att import read_acceptor
 from readers.audio import write_sphere
+from readers.errors import FormatError
+from readers.example_writer import write_examples
 from readers.htk import parse_kind, write_htk
 from readers.kaldi_ark import write_matrix
+from readers.minibatch import Minibatch
 from readers.record_cache import CachedStream, Source, write_cache
 from readers.slf import Lattice, write_slf
 from recipes.cli import info
@@ -221,6 +225,31 @@ def test_record_caches(tmp_path):
     kind, figures = figures_of(tmp_path / "c")
     assert kind == "record cache of a reader"
     assert (figures["records"], figures["features"], figures["labels"]) == ("4", "2 numbers", "a class of 3")
+
+
+def test_archives_of_examples(tmp_path):
+    features, classes = np.ones((2, 30), np.float32, order="F"), np.zeros(30, int)
+    labels = np.zeros((3, 30), np.float32, order="F")
+    labels[0] = 1
+    minibatch = Minibatch({"features": features, "labels": labels}, {"labels": classes}, 30)
+    write_examples(tmp_path / "e", [minibatch], 30)
+    kind, figures = figures_of(tmp_path / "e.1")
+    assert kind == "archive of training examples"
+    assert figures["examples"] == "30 of 30"
+    assert figures["archive"].startswith("1 of 1 of set 1e-")
+    assert (figures["features"], figures["labels"]) == ("2 numbers, a byte each", "a class of 3")
+
+
+def test_what_jobs_leave(tmp_path):
+    row = {"iteration": 2, "epoch": 1, "jobs": [{}, {}], "taken": "average", "seconds": 1.5, "training": {"ce": 0.25}}
+    kind, figures = figures_of(put(tmp_path / "h.jsonl", json.dumps(row) + "\n"))
+    assert (kind, figures["jobs"], figures["training"]) == ("history of outer iterations", "2", "ce 0.25")
+    with pytest.raises(FormatError, match=r"h\.jsonl: no row of an outer iteration \('taken'\)"):
+        figures_of(put(tmp_path / "h.jsonl", json.dumps({key: row[key] for key in ("iteration", "epoch", "jobs")})))
+    state = {"format": "argonaut-outer-iteration", "version": 1, "number": 7, "num_frames": 400}
+    save_tensors(tmp_path / "model.7.ckp", {}, state)
+    kind, figures = figures_of(tmp_path / "model.7.ckp")
+    assert (kind, figures["number"]) == ("checkpoint of an outer iteration", "7")
 
 
 def test_a_model_cut_short(tmp_path):

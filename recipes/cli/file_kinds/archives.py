@@ -1,4 +1,4 @@
-"""What Kaldi's archives and lists, record caches and records as text hold."""
+"""What Kaldi's archives and lists, record caches, archives of examples and records as text hold."""
 
 import re
 from collections import Counter
@@ -14,10 +14,12 @@ _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 def archive_kind(head: bytes):
     """(what it is, describer) of the first bytes of a binary archive; None for other files."""
-    from readers.record_cache import MAGIC
+    from readers import example_archive, record_cache
 
-    if head.startswith(MAGIC):
+    if head.startswith(record_cache.MAGIC):
         return "record cache of a reader", cache
+    if head.startswith(example_archive.MAGIC):
+        return "archive of training examples", examples
     if _VECTOR.match(head):
         return "Kaldi archive of alignments", alignments
     return ("Kaldi archive of features", features) if _BINARY.match(head) else None
@@ -98,6 +100,24 @@ def cache(path: str) -> Figures:
         what = f"{stream.dim} numbers" if stream.num_classes is None else f"a class of {stream.num_classes}"
         figures.append((stream.name, what))
     return figures + [("made from", source.path) for source in found.sources]
+
+
+def examples(path: str) -> Figures:
+    from readers.example_archive import BYTE, CLASS, ExampleArchive
+
+    archive = ExampleArchive(path)
+    archive.close()
+    found = archive.described
+    figures: Figures = [
+        ("examples", f"{found.examples} of {found.total}"),
+        ("archive", f"{found.number} of {found.archives} of set {found.token}"),
+        ("blocks", f"{found.num_blocks}, of {min(found.per_block, found.examples)} examples"),
+    ]
+    for stream in found.streams:
+        each = "a byte each" if stream.kind == BYTE else "4 bytes each"
+        what = f"a class of {stream.dim}" if stream.kind == CLASS else f"{stream.dim} numbers, {each}"
+        figures.append((stream.name, what))
+    return figures
 
 
 def records(path: str) -> Figures:

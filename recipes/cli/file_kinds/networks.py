@@ -7,15 +7,18 @@ from collections import Counter
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
+# Format, as the metadata say, of what is no model.
+CHECKPOINTS = {
+    "argonaut-checkpoint": "checkpoint of a training",
+    "argonaut-outer-iteration": "checkpoint of an outer iteration",
+    "argonaut-job": "output of a job",
+}
+
 
 def safetensors_kind(path: str):
     """(what it is, describer) of a safetensors file: a model, or a checkpoint, as its metadata say."""
-    metadata = _open(path)[2].get("argonaut", "")
-    return (
-        ("checkpoint of a training", checkpoint)
-        if _parsed(metadata).get("format") == "argonaut-checkpoint"
-        else ("safetensors model", model)
-    )
+    found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
+    return (CHECKPOINTS[found], checkpoint) if found in CHECKPOINTS else ("safetensors model", model)
 
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str]]:

@@ -6,6 +6,7 @@ from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
 HISTORY = re.compile(r'\{"epoch": \d+,')
+ITERATIONS = re.compile(r'\{"iteration": \d+,')
 REPORT = re.compile(r"# (\w+): (\d+) done, (\d+) skipped, (\d+) failed")
 
 
@@ -13,6 +14,8 @@ def run_kind(first: str):
     """(what it is, describer) of a text file by its first line; None for another sort of text."""
     if HISTORY.match(first):
         return "history of a training", history
+    if ITERATIONS.match(first):
+        return "history of outer iterations", iterations
     return ("report of a run", report) if REPORT.fullmatch(first) else None
 
 
@@ -25,6 +28,20 @@ def history(path: str) -> Figures:
         values = rows[-1].get(data)
         if isinstance(values, dict) and all(isinstance(value, (int, float)) for value in values.values()):
             figures.append((data, ", ".join(f"{name} {value:.6g}" for name, value in values.items())))
+    return figures
+
+
+def iterations(path: str) -> Figures:
+    from acoustic.training.log import read_history
+
+    rows = read_history(path)
+    last = rows[-1]
+    try:
+        figures: Figures = [("outer iterations", f"{len(rows)}, the last in epoch {last['epoch']}")]
+        figures += [("jobs", len(last["jobs"])), ("taken", last["taken"]), ("seconds of the last", last["seconds"])]
+        figures += [("training", ", ".join(f"{name} {value:.6g}" for name, value in last["training"].items()))]
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise FormatError(f"{path}: no row of an outer iteration ({fault}); expected its jobs and figures") from fault
     return figures
 
 
