@@ -24,7 +24,10 @@ from acoustic.network import Network
 from acoustic.node import Node
 from readers.config import Config
 
-FEED_FORWARD_KEYS = ("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower", "applyLDATransform")
+FEED_FORWARD_KEYS = (
+    *("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower"),
+    *("applyLDATransform", "ldaWithinClass"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class SimpleNetworkOptions(BuilderOptions):
     p-norm, p = power; then each frame is scaled to a root mean square of one.
     zero_output: the weights of the output layer start at zero, so that training begins with equal posteriors.
     class_scale: the output layer is scaled by (count of the class)^class_scale, average 1; 0: it is not.
-    transform_features: the input less its mean is decorrelated by LDATransform instead of normalised row by row.
+    transform_features: the input less its mean is decorrelated by LDATransform instead of normalised row by row;
+    within_class: its option, the variance that is left of directions in which classes do not differ.
     """
 
     layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES | {"pnorm": "PNorm"}
@@ -47,6 +51,7 @@ class SimpleNetworkOptions(BuilderOptions):
     zero_output: bool = False
     class_scale: float = 0.0
     transform_features: bool = False
+    within_class: float = 0.001
 
     def __post_init__(self):
         super().__post_init__()
@@ -63,6 +68,8 @@ class SimpleNetworkOptions(BuilderOptions):
         if self.transform_features and (self.normalise_features or self.words):
             other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
             raise OptionFault("applyLDATransform", f"given beside {other}; expected one of them")
+        if not 0 <= self.within_class <= 1:
+            raise OptionFault("ldaWithinClass", f"{self.within_class:g}; expected a variance from 0 to 1")
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         return _build(self, Network(precision=precision, device=device, seed=seed))
@@ -78,6 +85,7 @@ def feed_forward_options(builder: Config) -> SimpleNetworkOptions:
         zero_output=builder.bool("zeroOutputInit", False),
         class_scale=builder.float("classScalePower", 0.0),
         transform_features=builder.bool("applyLDATransform", False),
+        within_class=builder.float("ldaWithinClass", 0.001),
     )
 
 
@@ -87,7 +95,7 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
     labels = None
     if options.transform_features:
         labels = add_labels(network, options.layer_sizes[-1])
-        top = _transformed(network, top, labels)
+        top = _transformed(network, top, labels, options.within_class)
     first = 0
     if options.words > 1:
         first, top = 1, add_lookup(network, options, top)
@@ -113,9 +121,9 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
     return network
 
 
-def _transformed(network: Network, features: Node, labels: Node) -> Node:
+def _transformed(network: Network, features: Node, labels: Node, within_class: float) -> Node:
     centred = network.add("Minus", "CentredFeatures", features, network.add("Mean", "MeanOfFeatures", features))
-    transform = network.add("LDATransform", "LDATransformOfFeatures", features, labels)
+    transform = network.add("LDATransform", "LDATransformOfFeatures", features, labels, withinClass=within_class)
     return network.add("Times", "TransformedFeatures", transform, centred)
 
 

@@ -129,6 +129,7 @@ def options_of(text):
 
 def test_the_simple_builder_puts_both_where_they_belong(tmp_path):
     text = f"layerSizes={DIM}:5:{CLASSES}\nclassScalePower=-0.25\napplyLDATransform=true\nneedPrior=true"
+    text += "\nldaWithinClass=0.5"
     network = build_simple_network(options_of(text), "double")
     for node, below in {
         "CentredFeatures": ["features", "MeanOfFeatures"],
@@ -140,6 +141,7 @@ def test_the_simple_builder_puts_both_where_they_belong(tmp_path):
         "ScaledLogLikelihood": ["HLast", "LogOfPrior"],
     }.items():
         assert [operand.name for operand in network[node].operands] == below
+    assert network["LDATransformOfFeatures"].settings["withinClass"] == 0.5
     x, labels, classes = data()
     precompute(network, lambda: [{"features": x, "labels": labels}])
     matrix = network["LDATransformOfFeatures"].value
@@ -161,6 +163,7 @@ def test_the_simple_builder_puts_both_where_they_belong(tmp_path):
             "applyLDATransform=true\napplyMeanVarNorm=true",
             r"net\.cntk:3: B\.applyLDATransform: given beside applyMeanVarN",
         ),
+        ("applyLDATransform=true\nldaWithinClass=2", "ldaWithinClass: 2; expected a variance from 0 to 1"),
         ("classScalePower=-2", "classScalePower: -2; expected a power from -1 to 1"),
     ],
 )
