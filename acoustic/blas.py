@@ -215,6 +215,19 @@ def general_function() -> tuple[int, bool] | None:
 
 
 @cache
+def half_product() -> int | None:
+    """Address of MKL's product of bfloat16 matrices, where the processor has instructions for such; else None."""
+    library = mkl_library()
+    try:
+        with open("/proc/cpuinfo") as file:
+            flags = next((line for line in file if line.startswith("flags")), "").split()
+    except OSError:
+        flags = []
+    function = getattr(library, "cblas_gemm_bf16bf16f32", None) if "amx_bf16" in flags else None
+    return None if function is None else address_of(function)
+
+
+@cache
 def eigen_function() -> int | None:
     """Address of LAPACK's dsyevd, of MKL or of the library behind numpy; None where there is none that we know."""
     libraries = [mkl_library()] if mkl_library() is not None else []

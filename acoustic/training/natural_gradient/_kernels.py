@@ -7,9 +7,9 @@ What _calls.py calls stands at the end, in this file: numba's cache sees changes
 """
 
 import numpy as np
-from numba import int32, njit
+from numba import int32, njit, uint16, uint32
 
-from acoustic._addresses import call_with_pointers, doubles, frames, singles, whole_numbers
+from acoustic._addresses import call_with_pointers, doubles, frames, half_words, singles, whole_numbers, words
 from acoustic._gemm import PLAIN, TRANSPOSED, call, call_wide
 from acoustic._kernels import LOOSE
 
@@ -17,7 +17,8 @@ from acoustic._kernels import LOOSE
 GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
 ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
 REDUCED, REDUCED_ONE = 26, 27  # the inputs after `look_at_frames`, and the 1 that the bias is multiplied by
-FIELDS = 28
+HALF, HALF_MEMORY = 28, 29  # a product of bfloat16, or 0; where each worker's memory for it lies
+FIELDS = 30
 OUT, IN = 0, 1
 RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
 AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
@@ -64,8 +65,19 @@ def dimension(table, side):
 
 
 @loop
-def taken_squares(h, factors):
-    """The sum over frames of h' (2 I - E) h: how much less the squared norm of x will be.  [eq. 73]"""
+def multiply_half(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
+    """The same of matrices of bfloat16, c being float32."""
+    if m and n:
+        call(
+            table[HALF], int32(first), int32(second), int32(m), int32(n), int32(k),
+            scale, a, int32(lda), b, int32(ldb), keep, c, int32(ldc),
+        )  # fmt: skip
+
+
+@loop
+def taken_squares(table, side, h):
+    """The sum over frames of h' (2 I - E) h: how much less the squared norm of x is than it was.  [eq. 73]"""
+    factors = 2 - reduction(table, side)
     sums, total = np.zeros(h.shape[1], np.float32), 0.0
     for t in range(h.shape[0]):
         row = h[t]
@@ -124,48 +136,114 @@ def look_at_frames(table, x, y, first, count, worker):
 
 @loop
 def reduce_outputs(table, x, first, count, worker, sums, norms):
-    rows, rank, w = table[ROWS + OUT], table[RANK + OUT], table[W + OUT]
-    h = table[H + OUT] + 4 * rank * first
-    one, zero = np.float32(1), np.float32(0)
-    multiply(table, PLAIN, PLAIN, rank, count, rows, one, w, rank, x, rows, zero, h, rank)  # [eq. 75]
-    if table[UPDATES + OUT]:
-        j = table[J + OUT] + 4 * rank * rows * worker
-        multiply(table, PLAIN, TRANSPOSED, rank, rows, count, one, h, rank, x, rows, zero, j, rank)  # [eq. 77]
-    multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, w, rank, h, rank, one, x, rows)  # [eq. 76]
-    sums[AFTER + OUT] = squared_norms(frames(x, count, rows), norms)
-    sums[TAKEN + OUT] = taken_squares(frames(h, count, rank), (2 - reduction(table, OUT)).astype(np.float32))
+    rows, rank = table[ROWS + OUT], table[RANK + OUT]
+    before = project(table, OUT, x, first, count, worker)
+    gather(table, OUT, x, first, count, worker)
+    take_away(table, OUT, x, first, count, worker, np.float32(1))
+    sums[AFTER + OUT] = after = squared_norms(frames(x, count, rows), norms)
+    found = frames(table[H + OUT] + 4 * rank * first, count, rank)
+    sums[TAKEN + OUT] = before - after if before >= 0 else taken_squares(table, OUT, found)
 
 
 @loop
 def reduce_inputs(table, y, first, count, worker, sums, norms):
     rows, rank, w = table[ROWS + IN], table[RANK + IN], table[W + IN]
-    h = table[H + IN] + 4 * rank * first
-    one, zero = np.float32(1), np.float32(0)
     reduced = table[REDUCED] + 4 * rows * first
-    multiply(table, PLAIN, PLAIN, rank, count, rows, one, w, rank, y, rows, zero, h, rank)
-    found = frames(h, count, rank)
+    before = project(table, IN, y, first, count, worker)
+    found = frames(table[H + IN] + 4 * rank * first, count, rank)
     norms[:] = 0
     if table[BIAS]:
         column, ones = singles(w + 4 * rank * rows, rank), singles(table[REDUCED_ONE] + 4 * first, count)
         for t in range(count):
-            row, left = found[t], one
+            row, left = found[t], np.float32(1)
             for r in range(rank):
                 row[r] += column[r]
                 left -= row[r] * column[r]
             ones[t] = left
             norms[t] = left * left
-    if table[UPDATES + IN]:
-        j = table[J + IN] + 4 * rank * dimension(table, IN) * worker
-        multiply(table, PLAIN, TRANSPOSED, rank, rows, count, one, h, rank, y, rows, zero, j, rank)
-        if table[BIAS]:
-            last = singles(j + 4 * rank * rows, rank)
-            last[:] = 0
-            for t in range(count):
-                for r in range(rank):
-                    last[r] += found[t, r]
-    multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, w, rank, h, rank, zero, reduced, rows)
-    sums[AFTER + IN] = add_and_square(frames(y, count, rows), frames(reduced, count, rows), norms)
-    sums[TAKEN + IN] = taken_squares(found, (2 - reduction(table, IN)).astype(np.float32))
+        before += count
+    gather(table, IN, y, first, count, worker)
+    if table[BIAS] and table[UPDATES + IN]:
+        last = singles(table[J + IN] + 4 * rank * (dimension(table, IN) * worker + rows), rank)
+        last[:] = 0
+        for t in range(count):
+            for r in range(rank):
+                last[r] += found[t, r]
+    take_away(table, IN, reduced, first, count, worker, np.float32(0))
+    sums[AFTER + IN] = after = add_and_square(frames(y, count, rows), frames(reduced, count, rows), norms)
+    sums[TAKEN + IN] = before - after if table[HALF] else taken_squares(table, IN, found)
+
+
+@loop
+def project(table, side, x, first, count, worker):
+    """H = W x, without the bias's share; returns the sum of x's squares, -1 where it was not looked at.  [eq. 75]"""
+    rows, rank, w = table[ROWS + side], table[RANK + side], table[W + side]
+    h, one, zero = table[H + side] + 4 * rank * first, np.float32(1), np.float32(0)
+    if not table[HALF]:
+        multiply(table, PLAIN, PLAIN, rank, count, rows, one, w, rank, x, rows, zero, h, rank)
+        return -1.0
+    half_x, half_w, _ = half_places(table, side, count, worker)
+    before = to_half(x, count, rows, half_x)
+    to_half(w, rows, rank, half_w)
+    multiply_half(table, PLAIN, PLAIN, rank, count, rows, one, half_w, rank, half_x, rows, zero, h, rank)
+    return before
+
+
+@loop
+def gather(table, side, x, first, count, worker):
+    """A worker's part of J = H x', if it is time for it.  [eq. 77]"""
+    rows, rank = table[ROWS + side], table[RANK + side]
+    h, one, zero = table[H + side] + 4 * rank * first, np.float32(1), np.float32(0)
+    j = table[J + side] + 4 * rank * dimension(table, side) * worker
+    if table[HALF]:
+        half_x, _, half_h = half_places(table, side, count, worker)
+        to_half(h, count, rank, half_h)
+        if table[UPDATES + side]:
+            multiply_half(table, PLAIN, TRANSPOSED, rank, rows, count, one, half_h, rank, half_x, rows, zero, j, rank)
+    elif table[UPDATES + side]:
+        multiply(table, PLAIN, TRANSPOSED, rank, rows, count, one, h, rank, x, rows, zero, j, rank)
+
+
+@loop
+def take_away(table, side, to, first, count, worker, keep):
+    """to = keep to - W' H.  [eq. 76]"""
+    rows, rank, w = table[ROWS + side], table[RANK + side], table[W + side]
+    h, one = table[H + side] + 4 * rank * first, np.float32(1)
+    if table[HALF]:
+        _, half_w, half_h = half_places(table, side, count, worker)
+        multiply_half(table, TRANSPOSED, PLAIN, rows, count, rank, -one, half_w, rank, half_h, rank, keep, to, rows)
+    else:
+        multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, w, rank, h, rank, keep, to, rows)
+
+
+@loop
+def half_places(table, side, count, worker):
+    """Where a worker has x, W and H in half as many bits."""
+    rows, rank = table[ROWS + side], table[RANK + side]
+    memory = whole_numbers(table[HALF_MEMORY], worker + 1)[worker]
+    w = memory + aligned(2 * rows * count)
+    return memory, w, w + aligned(2 * rank * rows)
+
+
+def half_size(rows, rank, count):
+    """Bytes of that."""
+    return aligned(2 * rows * count) + aligned(2 * rank * rows) + aligned(2 * rank * count)
+
+
+@loop
+def to_half(source, count, rows, to):
+    """Round to bfloat16, to nearest, float32 frames at an address; returns the sum of their squares."""
+    bits, halves, total = words(source, count, rows), half_words(to, count, rows), 0.0
+    for t in range(count):
+        row, out, one = bits[t], halves[t], np.float32(0)
+        for d in range(row.shape[0]):
+            word = row[d]
+            number = np.uint32(word).view(np.float32)
+            one += number * number
+            even = uint32(uint32(word >> uint32(16)) & uint32(1))
+            out[d] = uint16(uint32(uint32(word + uint32(0x7FFF)) + even) >> uint32(16))
+        total += one
+    return total
 
 
 @loop
@@ -277,8 +355,9 @@ def next_estimate(scales, e, k_squares, l_squares, before, eta, count, dim, alph
     for r in range(rank):
         for s in range(rank):
             k = 0.5 * (float(k_squares[r, s]) + float(k_squares[s, r]))
-            l = 0.5 * (float(l_squares[r, s]) + float(l_squares[s, r]))
-            z[r, s] = inverse[r] * inverse[s] * (new * new * k + new * kept * l * (old[r] + old[s]))  # [eq. 54]
+            # W J' and J W' apart: R stays orthonormal even where rounding made them differ.
+            l = float(l_squares[r, s]) * old[s] + float(l_squares[s, r]) * old[r]
+            z[r, s] = inverse[r] * inverse[s] * (new * new * k + new * kept * l)  # [eq. 54]
             if not np.isfinite(z[r, s]):
                 return -1
         z[r, r] += (kept * old[r]) ** 2

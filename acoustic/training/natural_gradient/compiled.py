@@ -15,16 +15,31 @@ from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.natural_gradient.online import aligned_zeros
 
 
+class HalfMemory:
+    """Memory of each worker for matrices in bfloat16, the same for all layers; addresses: where each one's lies."""
+
+    def __init__(self, workers: int) -> None:
+        self.addresses = np.zeros(workers, np.int64)
+        self._memory: list[Any] = [np.zeros(0, np.uint8)] * workers
+
+    def reserve(self, worker: int, size: int) -> None:
+        """Called by the worker itself, while nobody else uses its part."""
+        if self._memory[worker].size < size:
+            self._memory[worker] = aligned_zeros(size, np.uint8)
+            self.addresses[worker] = address_of(self._memory[worker])
+
+
 class CompiledLayer:
     """Does what an ArrayLayer does by the online method, with its Fisher matrix's factors.
 
-    Those must have been initialised.  turn: layers take turns in which worker does what cannot be shared.
+    Those must have been initialised.  turn: layers take turns in which worker does what cannot be shared; half: memory
+    for products in bfloat16, None: in float32.
     """
 
-    def __init__(self, twin: ArrayLayer, turn: int) -> None:
+    def __init__(self, twin: ArrayLayer, turn: int, half: HalfMemory | None = None) -> None:
         from acoustic.training.natural_gradient import _kernels
 
-        self.twin, self.turn = twin, turn
+        self.twin, self.turn, self._half = twin, turn, half
         self._kernels = _kernels
         self._lock = threading.Lock()
         self._sides = (twin.outputs, twin.inputs)
@@ -49,6 +64,8 @@ class CompiledLayer:
         table[k.GEMM], table[k.WIDE] = blas.general_function()
         table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function(), address_of(self._numbers)
         self._numbers[k.ALPHA], self._numbers[k.HISTORY] = rule.alpha, rule.history
+        if self._half is not None:
+            table[k.HALF], table[k.HALF_MEMORY] = blas.half_product(), address_of(self._half.addresses)
         for side, fisher in enumerate(self._sides):
             table[k.RANK + side] = fisher.rank
             table[k.W + side], table[k.SCALES + side] = address_of(fisher.w), address_of(fisher.scales)
@@ -79,6 +96,10 @@ class CompiledLayer:
         with self._lock:
             self._reserve(a.shape[1], count)
         first, stop, _ = columns.indices(a.shape[1])
+        if self._half is not None:
+            rows, ranks = self._table[self._kernels.ROWS :], [fisher.rank for fisher in self._sides]
+            sizes = [self._kernels.half_size(int(rows[side]), ranks[side], stop - first) for side in range(2)]
+            self._half.reserve(worker, max(sizes))
         assert a.flags.f_contiguous
         assert b.flags.f_contiguous
         self._do("reduce_layer", [a[:, columns], b[:, columns]], [first, stop - first, worker])

@@ -3,13 +3,15 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from acoustic import blas
 from acoustic.gradients import Accumulation
 from acoustic.network import Network
 from acoustic.node import Node
-from acoustic.training.natural_gradient.compiled import CompiledLayer
+from acoustic.training.natural_gradient.compiled import CompiledLayer, HalfMemory
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
+from acoustic.training.rules.natural_gradient import FLOAT
 from acoustic.training.update import Updater
 
 
@@ -28,8 +30,10 @@ class NaturalGradientUpdater(Updater):
         self.layers = {
             name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
         }
+        single = options.rule.products == FLOAT or blas.half_product() is None
+        half = None if single else HalfMemory(backend.team.size)
         self._compiled = {
-            name: CompiledLayer(layer, turn)
+            name: CompiledLayer(layer, turn, half)
             for turn, (name, layer) in enumerate(self.layers.items())
             if CompiledLayer.fits(layer, backend)
         }

@@ -1,8 +1,11 @@
 """Training by the natural gradient against the update written out with full matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from acoustic import blas
 from acoustic.engine import Engine
 from acoustic.key_check import OptionFault
 from acoustic.network import Network
@@ -132,6 +135,7 @@ def test_training_is_that_of_the_equations(rule, threads):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("rule", RULES[:3], ids=str)
 def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeypatch):
+    rule = replace(rule, products="float")
     compiled, updater = trained("float", threads, rule, l2_weight=0.01)
     assert {"W1", "W4"} < set(updater._compiled)
     monkeypatch.setattr(CompiledLayer, "fits", staticmethod(lambda twin, backend: False))
@@ -141,6 +145,23 @@ def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeyp
     for name, tensor in twin.tensors().items():
         if "scales" in name:
             np.testing.assert_allclose(updater.tensors()[name], tensor, rtol=1e-3, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.skipif(blas.half_product() is None, reason="no products of bfloat16 here")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_bfloat16_give_nearly_the_same(threads):
+    half, updater = trained("float", threads, NaturalGradient(period=1))
+    single, twin = trained("float", threads, NaturalGradient(period=1, products="float"))
+    start = network()
+    for node in half.parameters():
+        moved = np.abs(single[node.name].value - start[node.name].value).max()
+        difference = np.abs(node.value - single[node.name].value).max()
+        assert 0 < difference < 0.01 * moved, node.name
+    for name, layer in updater.layers.items():
+        np.testing.assert_allclose(layer.inputs.d, twin.layers[name].inputs.d, rtol=0.02, atol=1e-3)
+        for side in (layer.outputs, layer.inputs):
+            if side.count:
+                np.testing.assert_allclose(side.r @ side.r.T, np.eye(side.rank), atol=1e-3)
 
 
 def test_a_small_limit_is_felt_and_a_large_one_is_not():
@@ -216,6 +237,7 @@ def test_what_does_not_go_with_it_is_refused(key, given):
         ("naturalGradientRankOut", {"rank_out": -1}, "expected a rank >= 0"),
         ("naturalGradientHistory", {"history": 0.0}, "expected a number of frames > 0"),
         ("naturalGradientUpdatePeriod", {"period": 0}, "expected a number of minibatches > 0"),
+        ("naturalGradientProducts", {"products": "half"}, "expected auto or float"),
         ("maxChangePerSample", {"max_change": 0.0}, "expected a number > 0"),
     ],
 )

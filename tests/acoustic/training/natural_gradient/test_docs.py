@@ -1,0 +1,32 @@
+"""What docs/natural_gradient.md shows is read as it says."""
+
+import re
+from pathlib import Path
+
+from acoustic.training.configuration import training_options
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import NaturalGradient
+from readers.config import Config
+
+PAGE = (Path(__file__).parents[4] / "docs" / "natural_gradient.md").read_text(encoding="utf-8")
+
+
+def test_the_configuration():
+    text = re.search(r"```cntk\n(.*?)```", PAGE, re.DOTALL)[1]
+    options = training_options(Config.from_text(text, "exp.cntk").block("SGD"))
+    assert options.rule == NaturalGradient()
+    assert options.final_learning_rate == 0.001
+
+
+def test_the_python():
+    source = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1].replace("train(network", "found = (network")
+    names = {"network": None, "reader": None}
+    exec(source.replace(', model_path="exp/dnn"', ""), names)
+    assert isinstance(names["options"], TrainingOptions)
+
+
+def test_every_parameter_is_there_with_its_default():
+    for field, (key, _) in NaturalGradient.keys.items():
+        assert f"`{key}`" in PAGE, key
+        default = getattr(NaturalGradient(), field)
+        assert f"{default:g}" if isinstance(default, float) else str(default) in PAGE
