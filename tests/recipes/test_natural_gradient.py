@@ -1,5 +1,6 @@
 """The comparison of natural gradient and plain descent over numbers of jobs: its parts, and all of it on tones."""
 
+import argparse
 import dataclasses
 
 import pytest
@@ -15,7 +16,7 @@ from recipes.natural_gradient.curves import (
     write_curve,
 )
 from recipes.natural_gradient.results import Run, draw, markdown, table
-from recipes.natural_gradient.run import CONFIG, parse_runs
+from recipes.natural_gradient.run import CONFIG, Comparison, parse_runs
 from tests.recipes.small_system import STATES
 from tests.recipes.test_an4 import make_corpus
 
@@ -48,6 +49,20 @@ def test_runs_that_are_none(methods, jobs, message):
 def test_an4_needs_its_corpus(tmp_path, capsys):
     assert main(["recipe", "natural_gradient", "--task", "an4", "--out", str(tmp_path / "exp")]) == 2
     assert "--task an4 without --data; expected the corpus" in capsys.readouterr().err
+
+
+def test_without_a_corpus_one_of_timits_layout_is_synthesised(tmp_path):
+    arguments = argparse.Namespace(
+        task=None, data=None, out=tmp_path, size="demo", seed=0, workers=1, jobs="1,16", methods="online", overrides=[]
+    )
+    comparison = Comparison(arguments)
+    assert [stage.name for stage in comparison.stages()] == [
+        *("corpus", "features", "labels", "lm", "graph"),
+        *("ng-examples", "ng-online-1", "ng-online-16", "ng-score"),
+    ]
+    assert comparison.task.unit == "PER"
+    assert f"configFile={CONFIG / 'timit.cntk'}" in comparison.cntk_arguments("online", 16)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, [1]), (3, [1, 2, 3]), (40, [10, 20, 30, 40]), (6, [2, 3, 4, 6])])

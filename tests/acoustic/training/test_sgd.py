@@ -1,66 +1,16 @@
-"""Training as a whole: what is learned, what is written, and that a resumed run equals an uninterrupted one."""
+"""Training as a whole: what is learned, what is written, and what stops it."""
 
 import numpy as np
 import pytest
 
 from acoustic.engine import Engine
-from acoustic.model_file import save_model
-from acoustic.network import Network
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from acoustic.training import checkpoint
-from acoustic.training.checkpoint import TrainingFiles
 from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
-from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
-
-
-def ring_network(seed: int = 0, dropout: bool = False, **options) -> Network:
-    return build_simple_network(
-        SimpleNetworkOptions(
-            (2, 16, 2),
-            layer_types=("Tanh",),
-            eval_criterion="ErrorPrediction",
-            init_scale=10.0,
-            normalise_features=True,
-            with_prior=True,
-            with_dropout=dropout,
-            **options,
-        ),
-        seed=seed,
-    )
-
-
-def ring_options(max_epochs: int = 3, **changes) -> TrainingOptions:
-    values = {
-        "learning_rates_per_minibatch": 0.5,
-        "minibatch_size": (32, 48),
-        "momentum_per_minibatch": 0.8,
-        "dropout_rate": (0.0, 0.2),  # acts in networks with dropout nodes
-    }
-    return TrainingOptions(max_epochs, **(values | changes))
-
-
-class Killed(BaseException):
-    """Stands for the death of the process: nothing in training may catch it."""
-
-
-def dying(reader, epoch: int, minibatch: int):
-    """The reader, until that minibatch of that epoch, both from 0."""
-
-    class Dying:
-        dims, num_frames = reader.dims, reader.num_frames
-
-        @staticmethod
-        def minibatches(epoch, minibatch_size, epoch_size, last=(epoch, minibatch)):
-            for index, item in enumerate(reader.minibatches(epoch, minibatch_size, epoch_size)):
-                if (epoch, index) == last and minibatch_size != 4096:
-                    raise Killed
-                yield item
-
-    return Dying()
+from tests.acoustic.training.ring import ring_network, ring_options
 
 
 def test_a_small_network_learns_a_circle(ring_reader):
@@ -136,50 +86,6 @@ def test_two_runs_with_a_seed_write_identical_models_and_another_seed_another(ri
     assert models[0] != models[2]
 
 
-@pytest.mark.parametrize(("epoch", "minibatch"), [(0, 5), (1, 0), (1, 7), (2, 12)])
-def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, epoch, minibatch):
-    def run(name, reader):
-        network = ring_network(3, dropout=True)
-        return train(network, reader, ring_options(), ring_reader(50, 1), model_path=tmp_path / name, seed=3)
-
-    whole = run("whole", ring_reader())
-    with pytest.raises(Killed):
-        run("broken", dying(ring_reader(), epoch, minibatch))
-    assert not (tmp_path / "broken").exists()
-    resumed = run("broken", ring_reader())
-    assert resumed.start_epoch == epoch
-    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
-    for row in (*whole.history, *resumed.history):
-        row.pop("seconds")
-    assert resumed.history == whole.history
-    assert [row["epoch"] for row in read_history(tmp_path / "broken.history.jsonl")] == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    "rule", [AdaGrad(), RmsProp(normalise=False), FsAdaGrad(), AdamW()], ids=lambda rule: rule.names[0]
-)
-def test_a_resumed_run_has_what_its_rule_remembers_and_the_same_noise(ring_reader, tmp_path, rule):
-    options = ring_options(3, rule=rule, noise_deviation=0.001, learning_rates_per_minibatch=0.01)
-
-    def run(name, reader):
-        train(ring_network(3), reader, options, model_path=tmp_path / name, seed=3)
-
-    run("whole", ring_reader())
-    with pytest.raises(Killed):
-        run("broken", dying(ring_reader(), 1, 5))
-    run("broken", ring_reader())
-    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
-
-
-def test_a_checkpoint_of_another_rule_is_refused(ring_reader, tmp_path):
-    with pytest.raises(Killed):
-        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
-    with pytest.raises(ModelError, match=r"m\.1\.ckp: smoothed .* and gradUpdateType AdaGrad; expected those"):
-        train(ring_network(), ring_reader(), ring_options(rule=AdaGrad()), model_path=tmp_path / "m")
-
-
 @pytest.mark.parametrize(
     ("rule", "rate"), [(AdaGrad(), 0.5), (RmsProp(), 0.5), (FsAdaGrad(), 0.05), (AdamW(), 0.02)], ids=str
 )
@@ -198,53 +104,6 @@ def test_threads_that_share_the_updates_change_the_rounding_only(ring_reader, mo
         network = train(ring_network(3), ring_reader(), options).network
         weights.append(np.concatenate([node.value.ravel() for node in network.parameters()]))
     np.testing.assert_allclose(weights[1], weights[0], rtol=2e-3, atol=2e-4)
-
-
-def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):
-    def run(name):
-        return train(ring_network(3, dropout=True), ring_reader(), ring_options(), model_path=tmp_path / name, seed=3)
-
-    def save_or_die(network, path):
-        if path.name == "broken.2":
-            raise Killed
-        save_model(network, path)
-
-    run("whole")
-    monkeypatch.setattr(checkpoint, "save_model", save_or_die)
-    with pytest.raises(Killed):
-        run("broken")
-    monkeypatch.undo()
-    assert (tmp_path / "broken.2.ckp").exists()
-    assert run("broken").start_epoch == 1
-    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def test_a_missing_checkpoint_is_said_and_training_goes_on(ring_reader, tmp_path):
-    with pytest.raises(Killed):
-        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
-    (tmp_path / "m.1.ckp").unlink()
-    lines = []
-    train(ring_network(), ring_reader(), ring_options(), model_path=tmp_path / "m", log=lines.append)
-    assert any(line.startswith("warning: ") and "m.1.ckp is missing" in line for line in lines)
-
-
-def test_make_mode(ring_reader, tmp_path):
-    path = tmp_path / "m"
-    train(ring_network(), ring_reader(), ring_options(), model_path=path)
-    before = path.read_bytes()
-    lines = []
-    result = train(ring_network(), ring_reader(), ring_options(), model_path=path, log=lines.append)
-    assert lines[-1] == "No further training is necessary."
-    assert result.start_epoch == 3
-    assert len(result.history) == 3
-    # From scratch: the old models go, also those of later epochs.
-    lines.clear()
-    options = ring_options(2, learning_rates_per_minibatch=0.1)
-    train(ring_network(), ring_reader(), options, model_path=path, make_mode=False, log=lines.append)
-    assert lines.count("makeMode=false: removed 5 model and checkpoint files of an earlier training") == 1
-    assert path.read_bytes() != before
-    assert not (tmp_path / "m.2").exists()
-    assert len(read_history(tmp_path / "m.history.jsonl")) == 2
 
 
 def test_files_and_log_of_a_run(ring_reader, tmp_path):
@@ -382,40 +241,3 @@ def test_evaluate_counts_what_a_direct_computation_counts(ring_reader):
 def test_evaluation_nodes_must_be_scalars():
     with pytest.raises(ModelError, match=r"node 'HLast' \(Plus\): 2x\*; expected a scalar"):
         evaluation_nodes(ring_network(), ["HLast"])
-
-
-def test_model_0_is_the_start_of_a_training(ring_reader, tmp_path):
-    """A model placed as modelPath.0, say by a model editing script, is what training starts from."""
-    files = TrainingFiles(tmp_path / "m", 1)
-    start = ring_network(9)
-    files.save_initial(start)
-    result = train(
-        ring_network(1), ring_reader(60), ring_options(1, learning_rates_per_minibatch=0.0), model_path=files.model_path
-    )
-    np.testing.assert_array_equal(result.network["W0"].value, start["W0"].value)
-    assert files.load(0)["Prior"].value is not None
-
-
-def test_what_stops_a_training_before_it_begins_leaves_the_earlier_one_alone(ring_reader, tmp_path):
-    path = tmp_path / "m"
-    train(ring_network(), ring_reader(), ring_options(2), model_path=path, description="first")
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    assert before["m.config"] == b"first"
-    other = ring_reader()
-    other.dims = lambda: {"features": 3, "labels": 2}
-    with pytest.raises(ShapeError, match="reader: features has dimension 3; expected 2, as the network's input"):
-        train(ring_network(), other, ring_options(2), model_path=path, make_mode=False, description="second")
-    with pytest.raises(Killed):  # among the statistics
-        train(
-            ring_network(), dying_at_once(ring_reader()), ring_options(2), model_path=path, make_mode=False,
-            description="second",
-        )  # fmt: skip
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
-
-
-def dying_at_once(reader):
-    def minibatches(epoch, minibatch_size, epoch_size):
-        raise Killed
-
-    reader.minibatches = minibatches
-    return reader
