@@ -16,18 +16,21 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from decoder._ahead_kernels import ANSWER, NUM_ANSWERS, LookAhead, answer_slot, cost_ahead
 from decoder._token_store import (
     ARRIVAL,
     ARRIVALS,
     LOW_32,
     NODE_LABEL,
+    SENTENCE_OVER,
     STEP,
     STEPS,
     TOKEN,
     Trace,
+    add,
     add_arrival,
     add_step,
-    find_or_add,
+    find,
     keep_best_tokens,
     make_room,
     more_tokens,
@@ -36,7 +39,6 @@ from decoder._token_store import (
 from decoder.language_model import lm_step
 
 FINITE = np.finfo(np.float64).max  # what costs inf is never within a beam, however wide
-SENTENCE_OVER = 0x7FFFFFFF  # LM state after </s>
 # What a word arc does to the language model, where it is no LM word id:
 KEEP_HISTORY, END_SENTENCE = -1, -2
 # How a search ended:
@@ -46,7 +48,7 @@ POSITION = np.dtype(
     [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
     + [("self_cost", "f4"), ("forward_cost", "f4"), ("pad", "i4")]
 )
-ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("pad", "i4")])
+ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("narrows", "i4")])
 STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
 WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("paid", "f8"), ("target", "i4"), ("lm", "i4")])
 
@@ -56,17 +58,20 @@ class SearchGraph(NamedTuple):
 
     positions (P,): row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1 open to a
     token that leaves the position, none if it must pass a junction; crosses: the exit has word arcs or is a junction.
-    arcs (E,), emitting: target position, its row, cost with what entering silence costs.
+    arcs (E,), emitting: target position, its row, cost with what entering silence costs; narrows: the set of words that
+    can come next after it, see LookAhead, -1 if it is the same as before.
     states (S+1,): its arcs are first_arc .. the next state's first_arc - 1, its word arcs likewise; level: word arcs in
     a row that can end in it.  The last entry only ends the others.
     words (W,), word arcs: cost in the graph; bound: the least that crossing can add to cost - slack; paid: LM cost that
     was paid on the way to the word, less the word penalty; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
+    ahead: which words can come next; empty if limits.looks_ahead is off.
     """
 
     positions: np.ndarray
     arcs: np.ndarray
     states: np.ndarray
     words: np.ndarray
+    ahead: LookAhead
 
 
 class Limits(NamedTuple):
@@ -79,6 +84,7 @@ class Limits(NamedTuple):
     lm_scale: float
     slack_decay: float
     lattice_beam: float  # below 0: keep no alternatives
+    looks_ahead: bool
     start: int
     lm_start: int
     lm_end: int
@@ -90,7 +96,8 @@ class Progress(NamedTuple):
     """A search between two frames, after num_frames of them.
 
     table, stamp: finds the tokens new[:count], those before num_emitted stand on positions; old: room for the next
-    frame's.  best: the cheapest token; cutoff: cost - slack of tokens that go on; num_advanced: over all frames.
+    frame's.  best: the cheapest token; cutoff: cost + ahead - slack of tokens that go on; num_advanced: over all
+    frames; known: answers of `cost_ahead`.
     """
 
     table: np.ndarray
@@ -104,6 +111,7 @@ class Progress(NamedTuple):
     cutoff: float
     num_advanced: int
     num_frames: int
+    known: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -113,11 +121,11 @@ def cheapest_step(graph, limits, token, scores):
     Adds in the order of `eat_frame`, so that the bound is met exactly.
     """
     num_positions = graph.positions.shape[0]
-    place, cost = token["key"] >> 32, token["cost"]
+    place, cost, ahead = token["key"] >> 32, token["cost"], token["ahead"]
     least = np.inf
     if place < num_positions:
         position = graph.positions[place]
-        least = cost + position["self_cost"] - limits.acweight * scores[position["row"]]
+        least = cost + position["self_cost"] - limits.acweight * scores[position["row"]] + ahead
         first, end = position["first_arc"], position["end_arc"]
         cost += position["forward_cost"]
     else:
@@ -125,14 +133,16 @@ def cheapest_step(graph, limits, token, scores):
         end = graph.states[place - num_positions + 1]["first_arc"]
     for a in range(first, end):
         arc = graph.arcs[a]
-        least = min(least, cost + arc["cost"] - limits.acweight * scores[arc["row"]])
+        if arc["narrows"] < 0:
+            least = min(least, cost + arc["cost"] - limits.acweight * scores[arc["row"]] + ahead)
     return least
 
 
 @njit(cache=True, nogil=True)
 def eat_frame(
-    graph, limits, frame, scores, old, begin, num_old, cutoff, new, count, best, best_cost, bound, table, stamp, trace
-):
+    graph, lm, limits, frame, scores, old, begin, num_old, cutoff, new, count, best, best_cost, bound, table, stamp,
+    trace, known,
+):  # fmt: skip
     """Advance tokens begin .. num_old-1 of the last frame over the emitting arcs of this one.
 
     scores (K,) f4: this frame's log-likelihoods; cutoff: for old tokens; bound: for new ones so far; there must be room
@@ -141,11 +151,11 @@ def eat_frame(
     Returns (first token not advanced, number of new tokens, best of them or -1, its cost, bound, tokens to make room
     for).
     """
-    num_positions, room = graph.positions.shape[0], new.shape[0]
+    num_positions, room, mask = graph.positions.shape[0], new.shape[0], known.shape[0] - 1
     for i in range(begin, num_old):
         token = old[i]
-        cost, slack = token["cost"], token["slack"]
-        if not cost - slack <= cutoff:
+        cost, slack, least = token["cost"], token["slack"], token["ahead"]
+        if not cost + least - slack <= cutoff:
             continue
         key, step = token["key"], np.int64(token["step"])
         place, history = key >> 32, key & LOW_32
@@ -162,31 +172,54 @@ def eat_frame(
             if step < 0:
                 step = add_step(trace, ~step, place, frame - 1)
             stay = cost + position["self_cost"] - limits.acweight * scores[position["row"]]
-            if stay - slack <= bound:
-                index = find_or_add(table, stamp, new, count, key)
-                if index == count or stay < new[index]["cost"]:
+            if stay + least - slack <= bound:
+                index = find(table, stamp, new, key)
+                if index < 0:
+                    add(table, stamp, new, count, ~index, key, least)
+                    index, count = count, count + 1
                     put(new, index, stay, slack, step)
-                    count += index == count
-                    if stay < best_cost:
-                        best, best_cost = index, stay
-                        bound = min(bound, stay + limits.beam)
+                elif stay < new[index]["cost"]:
+                    put(new, index, stay, slack, step)
+                if stay + least < best_cost:
+                    best, best_cost = index, stay + least
+                    bound = min(bound, best_cost + limits.beam)
             cost += position["forward_cost"]
         for a in range(first, end):
             arc = graph.arcs[a]
             go = cost + arc["cost"] - limits.acweight * scores[arc["row"]]
-            if go - slack <= bound:
-                index = find_or_add(table, stamp, new, count, np.int64(arc["target"]) << 32 | history)
-                if index == count or go < new[index]["cost"]:
-                    put(new, index, go, slack, ~step)
-                    count += index == count
-                    if go < best_cost:
-                        best, best_cost = index, go
-                        bound = min(bound, go + limits.beam)
+            narrows = arc["narrows"] >= 0
+            # Looking ahead from where it leads gives no less than looking ahead from here, arc and all.
+            if (go - arc["cost"] if narrows else go) + least - slack > bound:
+                continue
+            target = np.int64(arc["target"])
+            key = target << 32 | history
+            index = find(table, stamp, new, key)
+            if index >= 0:
+                still = new[index]["ahead"]
+                if not (go < new[index]["cost"] and go + still - slack <= bound):
+                    continue
+            else:
+                still = least
+                if narrows:
+                    # Nearly always known: the call below, which takes many arrays, would cost ten times as much.
+                    asked = history << 32 | np.int64(arc["narrows"])
+                    slot = answer_slot(asked, mask)
+                    if known[slot]["key"] != asked:
+                        known[slot]["key"], known[slot]["cost"] = asked, cost_ahead(graph.ahead, lm, limits, asked)
+                    still = known[slot]["cost"]
+                if not go + still - slack <= bound:
+                    continue
+                add(table, stamp, new, count, ~index, key, still)
+                index, count = count, count + 1
+            put(new, index, go, slack, ~step)
+            if go + still < best_cost:
+                best, best_cost = index, go + still
+                bound = min(bound, best_cost + limits.beam)
     return num_old, count, best, best_cost, bound, 0
 
 
 @njit(cache=True, nogil=True)
-def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, count, table, stamp, trace):
+def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, count, table, stamp, trace, known):
     """Advance tokens begin .. end-1 over junctions and word arcs, between `frame` and the next.
 
     level: -1 for tokens on positions, n for tokens between frames, n word arcs on, whose cost is settled by then.
@@ -194,16 +227,16 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
     One long loop on purpose: calls that take arrays along cost more than what they do (counting references).
     Returns (first token not advanced, number of tokens, what to make room for).
     """
-    num_positions = graph.positions.shape[0]
+    num_positions, of_state, mask = graph.positions.shape[0], graph.ahead.of_state, known.shape[0] - 1
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count)
     for i in range(begin, end):
         token = tokens[i]
         place, history = token["key"] >> 32, token["key"] & LOW_32
-        cost, slack = token["cost"], token["slack"]
+        cost, slack, least = token["cost"], token["slack"], token["ahead"]
         if level < 0:
             position = graph.positions[place]
-            if not position["crosses"] or not cost - slack <= cutoffs[0]:
+            if not position["crosses"] or not cost + least - slack <= cutoffs[0]:
                 continue
             state = np.int64(position["exit"])
             cost += position["forward_cost"]
@@ -225,19 +258,20 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
         for w in range(first, stop):
             target, label, following, after, more_slack, ln_lm = state, NODE_LABEL, history, cost, slack, 0.0
             if at_junction:
-                if after - slack > cutoffs[1]:
+                if after + least - slack > cutoffs[1]:
                     continue
             else:
                 word = graph.words[w]
-                if cost - slack + word["bound"] > cutoffs[2]:  # whatever the LM says: save the look-up
+                # Whatever the LM says: save the look-up.
+                if cost - slack + (max(word["bound"], least) if limits.looks_ahead else word["bound"]) > cutoffs[2]:
                     continue
-                target, label, asked = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
-                if asked != KEEP_HISTORY and history == SENTENCE_OVER:
+                target, label, said = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
+                if said != KEEP_HISTORY and history == SENTENCE_OVER:
                     continue
-                if asked == END_SENTENCE:
-                    asked = limits.lm_end
-                if asked >= 0:
-                    lm_cost, following = lm_step(lm, history, asked)
+                if said == END_SENTENCE:
+                    said = limits.lm_end
+                if said >= 0:
+                    lm_cost, following = lm_step(lm, history, said)
                     if not lm_cost < np.inf:
                         continue
                     ln_lm = -lm_cost
@@ -245,14 +279,32 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
                     following = np.int64(SENTENCE_OVER)
                 rest = -limits.lm_scale * ln_lm - word["paid"]
                 after += word["cost"] + rest
+                if limits.looks_ahead:
+                    rest = after - cost - least
                 more_slack += max(0.0, rest)
                 if after - more_slack > cutoffs[2]:
                     continue
-            index = find_or_add(table, stamp, tokens, count, (num_positions + target) << 32 | following)
-            better = index == count or after < tokens[index]["cost"]
+            key = (num_positions + target) << 32 | following
+            index = find(table, stamp, tokens, key)
+            better = index < 0 or after < tokens[index]["cost"]
+            fresh = index < 0
+            if fresh:
+                still = least
+                if label != NODE_LABEL and limits.looks_ahead:
+                    asked = following << 32 | np.int64(of_state[target])
+                    slot = answer_slot(asked, mask)
+                    if known[slot]["key"] != asked:
+                        known[slot]["key"], known[slot]["cost"] = asked, cost_ahead(graph.ahead, lm, limits, asked)
+                    still = known[slot]["cost"]
+                    if after + still - more_slack > cutoffs[2]:
+                        continue
+                add(table, stamp, tokens, count, ~index, key, still)
+                index = count
+            elif label != NODE_LABEL and after + tokens[index]["ahead"] - more_slack > cutoffs[2]:
+                continue
             reached = step
             if limits.lattice_beam >= 0:
-                if index == count:
+                if fresh:
                     reached = add_step(trace, step, label, frame + 1)
                     add_arrival(trace, reached, step, label, after, ln_lm)
                 else:
@@ -309,10 +361,12 @@ def start_search(graph, limits):
     num_arrivals = 8 * size if limits.lattice_beam >= 0 else 1
     trace = Trace(np.empty(8 * size, dtype=STEP), np.empty(num_arrivals, dtype=ARRIVAL), np.zeros(2, dtype=np.int64))
     place = np.int64(graph.positions.shape[0] + limits.start)
-    find_or_add(table, stamp, new, 0, place << 32 | np.int64(limits.lm_start))
+    key = place << 32 | np.int64(limits.lm_start)
+    add(table, stamp, new, 0, ~find(table, stamp, new, key), key, np.float32(0.0))
     put(new, 0, 0.0, 0.0, add_step(trace, -1, NODE_LABEL, 0))
     zero = np.int64(0)
-    return Progress(table, stamp, old, new, trace, zero, zero + 1, zero, FINITE, zero, zero)
+    known = np.zeros(NUM_ANSWERS if limits.looks_ahead else 1, dtype=ANSWER)
+    return Progress(table, stamp, old, new, trace, zero, zero + 1, zero, FINITE, zero, zero, known)
 
 
 @njit(cache=True, nogil=True)
@@ -324,7 +378,7 @@ def advance(graph, lm, limits, state, scores, ends):
     anything before the first, where the start state itself may lead nowhere but over word arcs.
     Once all tokens have died (every score was -inf) the count is 0 and stays so.
     """
-    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames = state
+    table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, known = state
     for t in range(scores.shape[0] + ends):
         if count == 0:
             break
@@ -333,13 +387,13 @@ def advance(graph, lm, limits, state, scores, ends):
         if is_last:
             exit_cutoff = FINITE
         elif num_frames > 0:
-            word_cutoff = min(new[best]["cost"] + limits.word_beam, FINITE)
+            word_cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.word_beam, FINITE)
         cutoffs = (cutoff, exit_cutoff, word_cutoff)
         for level in range(-1, limits.max_level):
             i, end = (np.int64(0), num_emitted) if level < 0 else (num_emitted, count)
             while i < end:
                 i, count, needed = cross_words(
-                    graph, lm, limits, num_frames - 1, cutoffs, level, new, i, end, count, table, stamp, trace
+                    graph, lm, limits, num_frames - 1, cutoffs, level, new, i, end, count, table, stamp, trace, known
                 )
                 if i < end:
                     trace = make_room(trace, needed)
@@ -350,7 +404,7 @@ def advance(graph, lm, limits, state, scores, ends):
             break
         if count > limits.max_tokens:
             best = keep_best_tokens(new, num_emitted, count, limits.max_tokens)
-            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
+            cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.beam, FINITE)
         old, new, num_old = new, old, count
         stamp += 1
         best_cost = np.inf
@@ -360,16 +414,31 @@ def advance(graph, lm, limits, state, scores, ends):
             if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
                 trace = make_room(trace, num_old)
             i, count, best, best_cost, bound, needed = eat_frame(
-                *(graph, limits, num_frames, scores[t], old, i, num_old, cutoff, new, count, best, best_cost, bound),
-                *(table, stamp, trace),
+                *(
+                    graph,
+                    lm,
+                    limits,
+                    num_frames,
+                    scores[t],
+                    old,
+                    i,
+                    num_old,
+                    cutoff,
+                    new,
+                    count,
+                    best,
+                    best_cost,
+                    bound,
+                ),
+                *(table, stamp, trace, known),
             )
             if i < num_old:
                 new, table = more_tokens(new, count, needed, table, stamp)
         num_emitted = count
         if count > 0:
-            cutoff = min(new[best]["cost"] + limits.beam, FINITE)
+            cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.beam, FINITE)
             num_frames += 1
-    return Progress(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames)
+    return Progress(table, stamp, old, new, trace, num_emitted, count, best, cutoff, num_advanced, num_frames, known)
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,7 @@ from decoder.path import steps_back
 def settle(trace, tokens, count, cutoff):
     """Find what all living tokens have in common, and forget what none of them comes from.
 
-    Living are those of tokens[:count] with cost - slack <= cutoff; the others get cost inf.  The last step that all
+    Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that all
     come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step comes
     after the one before it, so one pass from the end finds all.
     Returns columns label, start and end of the path from the old root to the new, without the new one.
@@ -22,7 +22,7 @@ def settle(trace, tokens, count, cutoff):
     for i in range(count):
         token = tokens[i]
         step = np.int64(token["step"])
-        if not token["cost"] - token["slack"] <= cutoff:
+        if not token["cost"] + token["ahead"] - token["slack"] <= cutoff:
             token["cost"], token["step"] = np.inf, 0
             continue
         step = ~step if step < 0 else step

@@ -12,11 +12,12 @@ from numba import njit
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF
 NODE_LABEL = -1
+SENTENCE_OVER = 0x7FFFFFFF  # LM state after </s>
 STEPS, ARRIVALS = 0, 1  # places in Trace.counts
 
 # key: place << 32 | LM state.  step: where the token came from, see Trace; a token that has just entered its position
-# has no step of its own yet and holds ~(the step before).
-TOKEN = np.dtype([("key", "i8"), ("cost", "f8"), ("slack", "f8"), ("step", "i4"), ("pad", "i4")])
+# has no step of its own yet and holds ~(the step before).  ahead: what the next word will cost at least, for pruning.
+TOKEN = np.dtype([("key", "i8"), ("cost", "f8"), ("slack", "f8"), ("step", "i4"), ("ahead", "f4")])
 STEP = np.dtype([("previous", "i4"), ("label", "i4"), ("frame", "i4")])
 ARRIVAL = np.dtype([("cost", "f8"), ("lm", "f8"), ("node", "i4"), ("previous", "i4"), ("label", "i4"), ("pad", "i4")])
 
@@ -36,8 +37,8 @@ class Trace(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def find_or_add(table, stamp, tokens, count, key):
-    """Index of the token with `key` among tokens[:count], or `count` after writing the key there.
+def find(table, stamp, tokens, key):
+    """Index of the token with `key`, or ~slot: the slot of the table that is free for it.
 
     table (2^b,) i8: entries stamp << 32 | index; those with another stamp are empty.  At most half of it is in use.
     """
@@ -47,13 +48,18 @@ def find_or_add(table, stamp, tokens, count, key):
     while True:
         entry = table[slot]
         if entry >> 32 != stamp:
-            table[slot] = stamp << 32 | count
-            tokens[count]["key"] = key
-            return count
+            return ~slot
         index = entry & LOW_32
         if tokens[index]["key"] == key:
             return index
         slot = (slot + 1) & mask
+
+
+@njit(cache=True, nogil=True)
+def add(table, stamp, tokens, count, slot, key, ahead):
+    """Write the key of token `count` where `find` said, and what stays with it."""
+    table[slot] = stamp << 32 | count
+    tokens[count]["key"], tokens[count]["ahead"] = key, ahead
 
 
 @njit(cache=True, nogil=True)
@@ -75,7 +81,7 @@ def more_tokens(tokens, count, needed, table, stamp):
     if table.shape[0] < 2 * size:
         table = np.zeros(2 * size, dtype=np.int64)
         for i in range(count):
-            find_or_add(table, stamp, tokens, i, tokens[i]["key"])
+            table[~find(table, stamp, tokens, tokens[i]["key"])] = stamp << 32 | i
     return tokens, table
 
 
@@ -147,13 +153,14 @@ def smallest(values, count):
 
 @njit(cache=True, nogil=True)
 def keep_best_tokens(tokens, num_emitted, count, max_tokens):
-    """Leave the `max_tokens` tokens of least cost - slack; of equal ones, the first.  The others get cost inf.
+    """Leave the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others get cost inf.
 
-    Returns the index of the token of least cost among the first num_emitted, or among all if none of those is left.
+    Returns the index of the token of least cost + ahead among the first num_emitted, or among all if none of those is
+    left.
     """
     values = np.empty(count)
     for i in range(count):
-        values[i] = tokens[i]["cost"] - tokens[i]["slack"]
+        values[i] = tokens[i]["cost"] + tokens[i]["ahead"] - tokens[i]["slack"]
     threshold = smallest(values.copy(), max_tokens)
     room = max_tokens
     for i in range(count):
@@ -171,9 +178,9 @@ def keep_best_tokens(tokens, num_emitted, count, max_tokens):
 
 @njit(cache=True, nogil=True)
 def cheapest(tokens, begin, end):
-    """Index of the token of least cost among begin .. end-1; of equal ones, the first."""
+    """Index of the token of least cost + ahead among begin .. end-1; of equal ones, the first."""
     best = begin
     for i in range(begin, end):
-        if tokens[i]["cost"] < tokens[best]["cost"]:
+        if tokens[i]["cost"] + tokens[i]["ahead"] < tokens[best]["cost"] + tokens[best]["ahead"]:
             best = i
     return best

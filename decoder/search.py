@@ -7,10 +7,11 @@ A path costs: arcs of the graph, HMM transitions, -acweight times the log-likeli
 because the graph has charged the look-ahead on the way to the word.  At the end come the final state's cost and
 lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
 
-After each frame a token lives on if cost - slack <= least cost + beam; the narrower beam holds for tokens that have
-just crossed a word arc.  At a word arc the slack grows by what LM and word penalty added there, if they added anything;
-with every frame it shrinks by slack_decay.  Of more than max_tokens tokens the ones of least cost - slack stay.  Ties:
-see `decoder/_search_kernels.py`.
+After each frame a token lives on if cost + ahead - slack <= least cost + ahead, plus beam; the narrower beam holds for
+tokens that have just crossed a word arc.  `ahead` is what the next word will cost at least after the token's history
+(`decoder/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by what LM and word penalty added there
+and `ahead` had not told, if they added anything; with every frame it shrinks by slack_decay.  Of more than max_tokens
+tokens the ones of least cost + ahead - slack stay.  Ties: see `decoder/_search_kernels.py`.
 """
 
 import math
@@ -37,6 +38,7 @@ from decoder.graph.lookahead import optimistic_costs
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
 from decoder.lattice import WordLattice, word_lattice
+from decoder.lm_ahead import NO_AHEAD, LookAhead, look_ahead
 from decoder.path import Path, WordTimes, trace_path, word_times
 from readers.errors import ConfigError, GraphError, ShapeError
 
@@ -57,6 +59,8 @@ class SearchOptions:
     sil_cost: added once whenever a path enters a silence model from anything else; silence: names of those models, None
     takes the models that realise <s>, and sil and sp.
     lm_scale, word_penalty (added per word, <s> and </s> are none): extensions.  slack_decay: per frame, 0 = no slack.
+    lm_lookahead: whether the beam looks ahead with n-grams of every token's own history; what it finds without a beam
+    is the same.
     lattice_beam: keep a lattice of all paths found within this cost of the best; None = no lattice.
     partial: give the best unfinished path when no token is final.
     """
@@ -70,6 +74,7 @@ class SearchOptions:
     lm_scale: float = 1.0
     word_penalty: float = 0.0
     slack_decay: float = 0.8
+    lm_lookahead: bool = True
     lattice_beam: float | None = None
     partial: bool = False
 
@@ -159,8 +164,10 @@ class Decoder:
     def _set_options(self, options: SearchOptions) -> None:
         self.options = options
         self.silence = silence_models(self.graph, options.silence)
+        looks_ahead = options.lm_lookahead and bool(np.any(self._word_lm >= 0))
+        ahead = self._look_ahead if looks_ahead else NO_AHEAD
         self._arrays = _search_graph(
-            self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence
+            self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence, ahead
         )
         lm = self.lm
         self._limits = Limits(
@@ -170,6 +177,7 @@ class Decoder:
             max_tokens=int(options.max_tokens),
             lm_scale=float(options.lm_scale),
             slack_decay=float(options.slack_decay),
+            looks_ahead=looks_ahead,
             lattice_beam=-1.0 if options.lattice_beam is None else float(options.lattice_beam),
             start=int(self.graph.start),
             lm_start=0 if lm is None else lm.start_state,
@@ -177,6 +185,10 @@ class Decoder:
             max_level=int(self.graph.arrays.word_level.max()),
             room=ROOM,
         )
+
+    @cached_property
+    def _look_ahead(self) -> LookAhead:
+        return look_ahead(self.graph, self.lm, self._word_lm)
 
     @property
     def num_rows(self) -> int:
@@ -306,6 +318,7 @@ def _search_graph(
     word_lm: np.ndarray,
     least_lm_cost: np.ndarray,
     silence: np.ndarray,
+    ahead: LookAhead,
 ) -> SearchGraph:
     """Fill in what the options decide."""
     arrays, exit = graph.arrays, graph.arrays.position_exit
@@ -320,7 +333,6 @@ def _search_graph(
     paid -= options.word_penalty * is_word[label]
     # Slack grows by what the LM adds; only what it takes away, where the look-ahead was too high, changes cost - slack.
     least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - paid)
-    np.float32(options.sil_cost) * enters_silence(graph, silence)
     positions = _table(
         POSITION,
         row=score_row[arrays.position_state],
@@ -336,6 +348,7 @@ def _search_graph(
         target=arrays.emitting_target,
         row=score_row[arrays.position_state[arrays.emitting_target]],
         cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(graph, silence),
+        narrows=_narrows(graph, ahead),
     )
     states = _table(
         STATE,
@@ -353,7 +366,19 @@ def _search_graph(
         target=arrays.word_target,
         lm=word_lm[label],
     )
-    return SearchGraph(positions, arcs, states, words)
+    return SearchGraph(positions, arcs, states, words, ahead)
+
+
+def _narrows(graph: DecodingGraph, ahead: LookAhead) -> np.ndarray | int:
+    """(E,) i4 the set of words that can come next after an emitting arc, -1 where it is the same as before.
+
+    The start state has no look-ahead yet.
+    """
+    if not ahead.sets.shape[0]:
+        return -1
+    source = np.repeat(np.arange(graph.num_states), np.diff(graph.arrays.first_emitting))
+    after = ahead.of_state[graph.arrays.position_exit[graph.arrays.emitting_target]]
+    return np.where((ahead.of_state[source] != after) | (source == graph.start), after, -1)
 
 
 def _table(dtype: np.dtype, **columns: np.ndarray) -> np.ndarray:

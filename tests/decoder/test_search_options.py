@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from decoder._token_store import TOKEN, find_or_add, keep_best_tokens, more_tokens, smallest
+from decoder._token_store import TOKEN, add, find, keep_best_tokens, more_tokens, smallest
 from decoder.language_model import LanguageModel
 from decoder.search import ROOM, Decoder, SearchOptions
 from readers.errors import ConfigError, GraphError, ShapeError
@@ -19,7 +19,8 @@ def make_decoder(arcs, finals, transitions=None, lookahead=None, lm=None, **opti
     graph = graphs.make_acceptor(arcs, finals)
     from decoder.image import precompile
 
-    return Decoder(precompile(graph, transitions, lookahead), lm, SearchOptions(**{**UNPRUNED, **options}))
+    options = {**UNPRUNED, "lm_lookahead": False, **options}  # what it does: test_lm_ahead.py
+    return Decoder(precompile(graph, transitions, lookahead), lm, SearchOptions(**options))
 
 
 def scores_of(rows):
@@ -382,13 +383,17 @@ def test_tokens_are_found_after_their_tables_have_grown():
     tokens, table, stamp = np.zeros(4, TOKEN), np.zeros(8, np.int64), np.int64(3)
     keys = np.arange(4, dtype=np.int64) << 32 | 7
     for i, key in enumerate(keys):
-        assert find_or_add(table, stamp, tokens, i, key) == i
+        slot = find(table, stamp, tokens, key)
+        assert slot < 0
+        add(table, stamp, tokens, i, ~slot, key, np.float32(i))
+        assert find(table, stamp, tokens, key) == i
     tokens["cost"] = [1, 2, 3, 4]
     tokens, table = more_tokens(tokens, 4, 5, table, stamp)
     assert (tokens.shape, table.shape) == ((8,), (16,))
-    assert [find_or_add(table, stamp, tokens, 4, key) for key in keys] == [0, 1, 2, 3]
+    assert [find(table, stamp, tokens, key) for key in keys] == [0, 1, 2, 3]
     assert tokens["cost"][:4].tolist() == [1, 2, 3, 4]
-    assert find_or_add(table, stamp, tokens, 4, np.int64(99)) == 4
+    assert tokens["ahead"][:4].tolist() == [0, 1, 2, 3]
+    assert find(table, stamp, tokens, np.int64(99)) < 0
 
 
 @pytest.mark.parametrize("lattice_beam", [None, 1.0])

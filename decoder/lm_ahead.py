@@ -1,0 +1,127 @@
+"""Look-ahead by n-grams: what the words that can come next will cost at least, after the history of a token (6.2).
+
+The graph holds one number per word, the least cost that it has after any history (`decoder.graph.lookahead`).  After
+the history at hand most words cost far more.  For pruning, a token's cost therefore gets
+
+    lm_scale * least of -ln P(w | history) over the words w that can come next
+    + least of (arcs to w - look-ahead of w) over the same words
+
+which no continuation undercuts.  It changes with the state, as fewer words stay possible; what a path costs in the end
+is as it was.
+"""
+
+import numpy as np
+
+from decoder._ahead_kernels import RUN, WORD_SET, LookAhead, charges_ahead, next_words, with_minima
+from decoder.image import DecodingGraph
+from decoder.language_model import SENTENCE_END, LanguageModel
+from readers.errors import GraphError
+
+MOST_ROUNDS = 100
+NO_AHEAD = LookAhead(
+    *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(2, np.int64), np.zeros(0, np.int32)),
+    *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
+)
+
+
+def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> LookAhead:
+    """The tables for a graph and a language model.
+
+    word_lm (V,) i4: LM word of each graph word, below 0 for none.  Where a word can come next that is none of the LM,
+    nothing is looked ahead for.  Raises GraphError when arcs of the graph go round in a circle of negative cost.
+    """
+    arrays = graph.arrays
+    num_first = arrays.word_label.shape[0] + int(np.isfinite(arrays.final_cost).sum())
+    low, high, place_word, order = next_words(arrays, num_first, 2 * num_first)
+    charged = charges_ahead(arrays, graph.lookahead, order, MOST_ROUNDS)
+    if not charged.shape[0]:
+        raise GraphError(f"{graph.where}: arcs in a circle have a negative cost; expected -ln of probabilities")
+    ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)
+    word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # the last is that of final states
+    outside = np.concatenate([[0], np.cumsum(word < 0)])
+    silent = (outside[high] > outside[low]) | ~np.isfinite(charged)
+    low, high = np.where(silent, 0, low), np.where(silent, 0, high)
+    charged = np.where(silent, 0, charged).astype(np.float32)
+    # States with the same words and charges share a set; the empty one sorts first.
+    rows = np.column_stack([low, high, charged.view(np.int32)])
+    rows, of_state = np.unique(np.concatenate([[(0, 0, 0)], rows]), axis=0, return_inverse=True)
+    of_state = of_state.reshape(-1)[1:]
+    sets = np.zeros(len(rows), WORD_SET)
+    sets["low"], sets["high"] = low, high = rows[:, :2].T
+    sets["charged"] = np.ascontiguousarray(rows[:, 2], dtype=np.int32).view(np.float32)
+    own, unknown_id = _own_words(lm, word)
+    least = [_least_between(costs, low, high) for costs in _empty_history_costs(lm, own)]
+    sets["least"] = least[0]
+    unknown = []
+    for words, name in zip(own, unknown_id):
+        counted = np.concatenate([[0], np.cumsum((words == name) & (name >= 0))])
+        unknown.append(np.where(counted[high] > counted[low], name, -1))
+    return LookAhead(
+        sets,
+        of_state.astype(np.int32),
+        *_lists(lm, own, unknown_id),
+        np.array(least, np.float32) if len(own) > 1 else NO_AHEAD.mixed,
+        np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
+    )
+
+
+def _own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:
+    """(what each model of a mixture calls the word of each place, its unknown word), -1 for none."""
+    models = [model for _, model in lm.components]
+    if not models:
+        return [word], [lm.unknown_id]
+    own = [np.where(names < -1, -2 - names, names) for names in lm.arrays.own_word[:, word]]
+    return own, [model.unknown_id for model in models]
+
+
+def _roots(lm: LanguageModel) -> np.ndarray:
+    return lm.arrays.roots if lm.components else np.zeros(1, np.int32)
+
+
+def _empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.ndarray]:
+    first = lm.arrays.first_arc[_roots(lm)]
+    return [
+        np.where(words < 0, np.inf, lm.arrays.cost[begin + np.maximum(words, 0)]) for begin, words in zip(first, own)
+    ]
+
+
+def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The least of values[low:high] for every pair; inf for none.  By tables of the least of 2^k values in a row."""
+    least, size = np.full(len(low), np.inf, np.float32), high - low
+    table, length = values.astype(np.float32), 1
+    while True:
+        of_size = (size >= length) & (size < 2 * length)
+        least[of_size] = np.minimum(table[low[of_size]], table[high[of_size] - length])
+        if 2 * length > len(values):
+            return least
+        table = np.minimum(table[:-length], table[length:])
+        length *= 2
+
+
+def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> tuple[np.ndarray, ...]:
+    """(first, place, cost, level) of LookAhead."""
+    arrays, roots = lm.arrays, _roots(lm)
+    counts = np.zeros(lm.num_states, np.int64)
+    places, costs = [], []
+    for root, end, words, unknown in zip(roots, [*roots[1:], lm.num_states], own, unknown_id):
+        begin, stop = arrays.first_arc[root + 1], arrays.first_arc[end]
+        size = int(begin - arrays.first_arc[root])
+        usable = np.flatnonzero((words >= 0) & (words != unknown))
+        order = usable[np.argsort(words[usable], kind="stable")]
+        first = np.searchsorted(words[order], np.arange(size + 1))  # places of word w: order[first[w]:first[w+1]]
+        listed = arrays.word[begin:stop]
+        copies = first[listed + 1] - first[listed]
+        state = np.repeat(np.arange(root + 1, end), np.diff(arrays.first_arc[root + 1 : end + 1]))
+        arc = np.repeat(np.arange(len(listed)), copies)
+        nth = np.arange(len(arc)) - np.repeat(np.cumsum(copies) - copies, copies)
+        place = order[first[listed[arc]] + nth]
+        by_place = np.argsort(state[arc] * len(words) + place)
+        places.append(place[by_place].astype(np.int32))
+        costs.append(arrays.cost[begin:stop][arc[by_place]])
+        counts += np.bincount(state[arc], minlength=lm.num_states)
+    cost = np.concatenate(costs).astype(np.float32)
+    level = [0, len(cost)]
+    while level[-1] - level[-2] > RUN:
+        level.append(level[-1] + -(-(level[-1] - level[-2]) // RUN))
+    level = np.array(level, np.int64)
+    return np.concatenate([[0], np.cumsum(counts)]), np.concatenate(places), with_minima(cost, level), level
