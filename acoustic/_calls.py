@@ -97,6 +97,16 @@ def copy(p):
         out[i] = x[i]
 
 
+def copy_block(p):
+    """Some columns of a matrix to another; p: first, its columns' distance, second, its distance, rows, columns."""
+    rows, columns = p[4], p[5]
+    x, out = carray(pointer(p[0]), (columns, p[1]), float32), carray(pointer(p[2]), (columns, p[3]), float32)
+    for column in range(columns):
+        source, target = x[column], out[column]
+        for row in range(rows):
+            target[row] = source[row]
+
+
 def add(p):
     """total += x."""
     total, x = vector(p, 0), vector(p, 2)
@@ -225,7 +235,7 @@ def adagrad(p):
 
 FUNCTIONS = (
     *(product, wide_product, pack, meet, loop_forward, loop_backward),
-    *(copy, add, scale, add_column, normalise, sum_frames),
+    *(copy, copy_block, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),

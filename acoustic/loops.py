@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acoustic.backend import Backend
+from acoustic.blas import sharing_team
 from acoustic.fused_loop import fused_loop
 from acoustic.gradients import Into
 from acoustic.loop_steps import DelayReader, steps_of
 from acoustic.node import Node, Run, Shape
+from acoustic.playback import play_copy
 from acoustic.sequences import Sequences
 from readers.errors import ModelError
+
+SHARE_FROM = 1 << 14  # elements to copy: fewer are not worth another thread
 
 
 @dataclass
@@ -210,7 +214,7 @@ class Loop(Node):
         """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
         position = self.inside[name]
         mine = self.members[position].gradient if self.fused is None else self.fused.gradient(position)
-        mine[...] = gradient
+        _copy(gradient, mine)
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
@@ -315,8 +319,15 @@ class LoopOutput(Node):
         return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        run.xp.copyto(out, self.operands[0].value_of(self.position))
+        _copy(self.operands[0].value_of(self.position), out)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
         self.operands[0].receive(self.name, grad)
         into.add(0, lambda out: out.fill(0))
+
+
+def _copy(x: Any, out: Any) -> None:
+    """out = x, shared out among the threads that share products."""
+    team = sharing_team()
+    if team is None or x.size < SHARE_FROM or not play_copy(team, x, out):
+        out[...] = x

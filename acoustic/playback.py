@@ -22,7 +22,8 @@ from acoustic import blas
 from acoustic.node import Node
 from acoustic.team import Team
 
-PRODUCTS_KEPT = 256  # of a team: the calls that make them
+CALLS_KEPT = 256  # of a team: those that products and copies come down to
+Call = tuple[str, list[int]]  # the name of a function in _calls.py, and its arguments
 
 
 def current() -> "Recording | None":
@@ -125,7 +126,7 @@ class Recording:
         return self._table
 
 
-def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> tuple[str, list[int]] | None:
+def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> Call | None:
     """The call that makes a product, and its arguments; None when it cannot be made so."""
     found = blas.general_product(a, b, out)
     if found is None:
@@ -137,23 +138,48 @@ def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> tuple[s
 
 
 def play_product(team: Team, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
-    """out = scale a b + keep out, columns shared out among a team; False, having done nothing, when it cannot be.
+    """out = scale a b + keep out, columns shared out among a team; False, having done nothing, when it cannot be."""
 
-    What was worked out for the same memory before is looked up: that takes as long as 1/10 of a product of a minibatch.
-    """
-    key = tuple([(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in (a, b, out)])
-    tables = team.products.get((key, scale, keep))
-    if tables is None:
-        if not is_compiled() or out.dtype != np.float32:
-            return False
+    def calls() -> list[Call | None]:
         shares = [team.share(worker, out.shape[1]) for worker in range(team.size)]
-        calls = [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
-        if None in calls:
+        return [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
+
+    return _play_known(team, (scale, keep), (a, b, out), calls)
+
+
+def play_copy(team: Team, x: Any, out: Any) -> bool:
+    """out = x, matrices in Fortran order whose columns may lie apart; False, having done nothing, when it cannot be."""
+
+    def calls() -> list[Call | None]:
+        if any(matrix.dtype != np.float32 or matrix.strides[0] != 4 for matrix in (x, out)):
+            return [None]
+        found: list[Call | None] = []
+        for worker in range(team.size):
+            columns = team.share(worker, out.shape[1])
+            first, second = x[:, columns], out[:, columns]
+            distances = [matrix.strides[1] // matrix.itemsize for matrix in (first, second)]
+            words = [address_of(first), distances[0], address_of(second), distances[1], *first.shape]
+            found.append(("copy_block", words))
+        return found
+
+    return _play_known(team, "copy", (x, out), calls)
+
+
+def _play_known(team: Team, what: Hashable, matrices: Sequence[Any], calls: Callable[[], list[Call | None]]) -> bool:
+    """Let each thread of a team make a call; False, having done nothing, when one of them is None.
+
+    What was worked out for the same memory before is looked up: working it out takes half as long as a product of a
+    minibatch.
+    """
+    places = tuple([(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in matrices])
+    tables = team.known_calls.get((what, places))
+    if tables is None:
+        found = calls() if is_compiled() else [None]
+        if None in found:
             return False
-        tables = [table_of(*call) for call in calls]
-        if len(team.products) == PRODUCTS_KEPT:
-            team.products.clear()
-        team.products[key, scale, keep] = tables
+        if len(team.known_calls) == CALLS_KEPT:
+            team.known_calls.clear()
+        tables = team.known_calls[what, places] = [table_of(*call) for call in found]
     team.play(tables)
     return True
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from acoustic import blas
 
-SPIN = 60_000  # looks at the flag, about 100 us, before sleeping
+SPIN = 200_000  # looks at the flag, about 300 us, before sleeping
 
 
 def default_threads() -> int:
@@ -64,7 +64,7 @@ class Team:
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self.products: dict[Any, Sequence[np.ndarray]] = {}  # see playback.py
+        self.known_calls: dict[Any, Sequence[np.ndarray]] = {}  # see playback.py
         self.flags: Any = None  # see _handover.py, from the first work on
 
     @contextlib.contextmanager

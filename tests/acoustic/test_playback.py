@@ -9,8 +9,9 @@ from acoustic.backend import Backend
 from acoustic.engine import Engine
 from acoustic.kernels import CompiledKernels
 from acoustic.network import Network
-from acoustic.playback import Playback, Recording, Repeated
+from acoustic.playback import Playback, Recording, Repeated, is_compiled, play_copy
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.team import Team
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, Momentum, _loops
 from acoustic.training.update import Updater
@@ -298,7 +299,7 @@ def loops():
 def test_every_loop_is_here():
     from acoustic._calls import BY_NAME
 
-    others = {"product", "wide_product", "pack", "copy", "add", "meet", "loop_forward", "loop_backward"}
+    others = {"product", "wide_product", "pack", "copy", "copy_block", "add", "meet", "loop_forward", "loop_backward"}
     assert set(loops()) == set(BY_NAME) - others - {"reduce_layer", "change_layer"}
 
 
@@ -323,3 +324,20 @@ def test_copies_and_sums():
         CompiledKernels().copy(a + 1, b)
         CompiledKernels().accumulate(b, a)
     np.testing.assert_array_equal(b, 2 * a + 1)
+
+
+@pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
+@pytest.mark.parametrize("size", [2, 3])
+def test_columns_are_copied_by_several_threads(size):
+    team, rng = Team(size), np.random.default_rng(0)
+    x = np.asfortranarray(rng.standard_normal((50, 31)), np.float32)[10:30]
+    out = np.zeros((40, 31), np.float32, order="F")
+    for _ in range(2):
+        x *= 2
+        assert play_copy(team, x, out[5:25])
+        np.testing.assert_array_equal(out[5:25], x)
+        assert not out[:5].any()
+        assert not out[25:].any()
+    assert len(team.known_calls) == 1
+    assert not play_copy(team, x.astype(float), out[5:25].astype(float))
+    assert not play_copy(team, np.ascontiguousarray(x), out[5:25])
