@@ -12,6 +12,8 @@ Then
   argonaut hcopy -C hcopy.config -S list.scp
 writes the feature files on all cores and ends with
   files: 948 done, 0 skipped, 0 failed
+With --scp train.scp it also lists what was written, as trainings and argon read it:
+  cen1-fash-b.fbank=feat/cen1-fash-b.fbank[0,247]
 
 The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; its content decides, not SOURCEFORMAT.
 """
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-S", "--script", metavar="LIST", help="file of lines `source target`")
     parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--scp", metavar="FILE", help="list the feature files there, with their ranges of frames")
     parser.add_argument(
         "--report", metavar="FILE", help="where the losses are named (default: hcopy.report beside the outputs)"
     )
@@ -46,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from readers.files import require_writable
     from readers.hcopy_config import read_hcopy_config
     from recipes.cli.console import progress_display, show_losses
+    from recipes.features import write_feature_list
 
     settings = read_hcopy_config(arguments.config)
     config = FeatureConfig.from_hcopy(settings)
@@ -58,12 +62,19 @@ def run(arguments: argparse.Namespace) -> int:
             print(config, file=sys.stderr)
     report_path = arguments.report or default_report_path([target for _, target in pairs])
     require_writable(report_path)
+    if arguments.scp:
+        require_writable(arguments.scp)
+        refuse_equal_names([target for _, target in pairs])
     started = time.monotonic()
     with progress_display("hcopy", "files") as progress:
         report = hcopy(pairs, config, arguments.workers, progress)
     if arguments.verbose:
         print(f"{time.monotonic() - started:.1f} seconds", file=sys.stderr)
 
+    if arguments.scp:
+        lost = {name for name, _, _ in report.lost}
+        files = [Path(target) for source, target in pairs if source not in lost]
+        write_feature_list(Path(arguments.scp), [(file.stem, file) for file in files])
     report.write(report_path)
     show_losses(report, report_path, arguments.verbose, arguments.script or "")
     print(report.summary())
@@ -85,6 +96,15 @@ def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigError(f"-j {arguments.workers}: expected at least 1 process")
     return pairs
+
+
+def refuse_equal_names(targets: list[str]) -> None:
+    """Raises ConfigError: in the SCP a file is known by its name without directories."""
+    seen: dict[str, str] = {}
+    for target in targets:
+        other = seen.setdefault(Path(target).stem, target)
+        if other != target:
+            raise ConfigError(f"--scp: {target} has the name of {other}; expected every name once")
 
 
 def default_report_path(targets: list[str]) -> Path:

@@ -1,0 +1,22 @@
+"""`argonaut hcopy --scp`: the list of what was written."""
+
+from readers.htk import read_htk_header
+from readers.scp import read_scp
+
+
+def test_scp_lists_what_was_written_and_nothing_else(user):
+    user.write("list", "audio/utt00.wav new/utt00.fb\nmissing.wav new/missing.fb\naudio/utt01.wav new/utt01.fb\n")
+    outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "-j", 1, "--scp", "new.scp")
+    assert outcome.status == 1
+    assert outcome.out == ["files: 2 done, 0 skipped, 1 failed"]
+    entries = read_scp("new.scp")
+    assert [(e.logical, e.path, e.start) for e in entries] == [
+        (f"{name}.fb", f"new/{name}.fb", 0) for name in ("utt00", "utt01")
+    ]
+    assert [e.num_frames for e in entries] == [read_htk_header(e.path).num_frames for e in entries]
+
+
+def test_two_files_of_one_name_are_refused_before_anything_is_written(user):
+    user.write("list", "audio/utt00.wav a/utt00.fb\naudio/utt01.wav b/utt00.fb\n")
+    outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "-j", 1, "--scp", "new.scp")
+    assert outcome.fault == "--scp: b/utt00.fb has the name of a/utt00.fb; expected every name once"
