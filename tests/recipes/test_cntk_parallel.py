@@ -124,6 +124,26 @@ def test_a_killed_run_goes_on_where_it_was(ring):
     assert (ring / "net").read_bytes() == (ring / "whole").read_bytes()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_ends_the_jobs_without_a_traceback(ring):
+    assert run(ring, "command=Make") == 0
+    arguments = [f"configFile={ring / 'ring.cntk'}", f"Exp={ring}", "command=Train", "Train=[SGD=[maxEpochs=10000]]"]
+    training = subprocess.Popen(
+        [sys.executable, "-m", "recipes.cli.cntk", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 120
+    while not (ring / "model" / "net.parallel" / "model.4").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    os.killpg(training.pid, signal.SIGINT)
+    _, shown = training.communicate(timeout=60)  # the jobs hold the pipe too: it closes when all have ended
+    assert "Traceback" not in shown
+    assert (training.returncode, shown.splitlines()[-1]) == (130, "interrupted")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

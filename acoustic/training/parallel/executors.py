@@ -7,6 +7,7 @@ gone is submitted again.  Dask does that by itself when a worker dies; of local 
 import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -131,7 +132,10 @@ def _processors() -> int:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone, however that ended."""
+    """End this process as soon as the one that started it is gone, however that ended, and not before: an interrupt
+    from the keyboard reaches all, and that one ends the others.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def follow() -> None:
