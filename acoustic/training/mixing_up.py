@@ -37,7 +37,7 @@ def allocate(counts: Sequence[float], total: int, power: float = POWER) -> list[
     """
     if total < len(counts):
         raise ModelError(f"{total} sub-classes of {len(counts)} classes; expected at least as many")
-    shares = [max(float(count), 0.0) ** power if count > 0 else 0.0 for count in counts]
+    shares = [float(count) ** power if count > 0 else 0.0 for count in counts]
     sizes = [1] * len(shares)
     queue = [(-share, index) for index, share in enumerate(shares)]
     heapq.heapify(queue)
