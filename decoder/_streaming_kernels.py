@@ -11,9 +11,9 @@ from decoder.path import steps_back
 def settle(trace, tokens, count, cutoff):
     """Find what all living tokens have in common, and forget what none of them comes from.
 
-    Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that all
-    come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step comes
-    after the one before it, so one pass from the end finds all.
+    Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that
+    all come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step
+    comes after the one before it, so one pass from the end finds all.
     Returns columns label, start and end of the path from the old root to the new, without the new one.
     """
     steps = trace.steps
