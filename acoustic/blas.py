@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ def half_product() -> int | None:
     """Address of MKL's product of bfloat16 matrices, where the processor has instructions for such; else None."""
     library = mkl_library()
     try:
-        with open("/proc/cpuinfo") as file:
+        with Path("/proc/cpuinfo").open() as file:
             flags = next((line for line in file if line.startswith("flags")), "").split()
     except OSError:
         flags = []

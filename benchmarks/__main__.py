@@ -12,6 +12,7 @@ BENCHMARKS = (
     "dnn_train",
     "dnn_relu_train",
     "adagrad_train",
+    "ngsgd",
     "cnn_train",
     "lstm_train",
     "parallel_jobs",

@@ -76,7 +76,8 @@ class Updater:
         if not all(isinstance(number, int | float) for number in scalars.values()):
             raise ModelError(f"{where}: numbers of the update rule are {dict(scalars)}; expected numbers")
         for name, matrix in mine.items():
-            matrix[...] = self.xp.asarray(tensors[name])
+            on_host = isinstance(matrix, np.ndarray)
+            matrix[...] = tensors[name] if on_host else self.xp.asarray(tensors[name])
         self.scalars = dict(scalars)
 
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:

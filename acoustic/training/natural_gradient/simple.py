@@ -46,5 +46,6 @@ def _by_rows(xp: Any, x: Any, smoothing: float) -> Any:
 def _smoothed(xp: Any, products: Any, count: int, smoothing: float) -> Any:
     """products / (N - 1) + smoothing I, in place."""
     products /= count - 1
-    xp.einsum("ii->i", products)[...] += smoothing
+    diagonal = xp.arange(len(products))
+    products[diagonal, diagonal] += smoothing
     return products

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings, top_eigenvectors
+from acoustic.training.natural_gradient.simple import precondition
 
 
 class Dense:
@@ -169,3 +170,19 @@ def test_top_eigenvectors_are_those_of_the_covariance(shape):
     np.testing.assert_allclose(values, np.linalg.eigvalsh(covariance)[::-1][:5], atol=1e-12)
     np.testing.assert_allclose(rows @ rows.T, np.eye(5), atol=1e-12)
     np.testing.assert_allclose((rows @ covariance @ rows.T)[:2, :2], np.diag(values)[:2, :2], atol=1e-10)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_on_the_gpu_it_does_what_it_does_on_the_cpu(dtype):
+    cupy = pytest.importorskip("cupy")
+    rng = np.random.default_rng(0)
+    draw = correlated(rng, 30)
+    here, there = (OnlineFisher(xp, dtype, 30, 8, OnlineSettings()) for xp in (np, cupy))
+    tolerance = 1e-8 if dtype is np.float64 else 1e-3
+    for _ in range(15):
+        x = draw(40).T.astype(dtype, order="F")
+        for method in (lambda xp, fisher, m: fisher.precondition(m), lambda xp, fisher, m: precondition(xp, m, 4.0)):
+            mine, other = x.copy(order="F"), cupy.asarray(x, order="F")
+            scaled = method(np, here, mine)[0] * mine
+            np.testing.assert_allclose((method(cupy, there, other)[0] * other).get(), scaled, rtol=0, atol=tolerance)

@@ -156,7 +156,7 @@ def test_products_of_bfloat16_give_nearly_the_same(threads):
     for node in half.parameters():
         moved = np.abs(single[node.name].value - start[node.name].value).max()
         difference = np.abs(node.value - single[node.name].value).max()
-        assert 0 < difference < 0.01 * moved, node.name
+        assert 0 < difference < 0.03 * moved, node.name
     for name, layer in updater.layers.items():
         np.testing.assert_allclose(layer.inputs.d, twin.layers[name].inputs.d, rtol=0.02, atol=1e-3)
         for side in (layer.outputs, layer.inputs):
