@@ -12,9 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-BEAMS = (10, 11, 12, 13, 14, 15, 16, 18, 20)
-FRACTIONS = (0.5, 0.8)  # -word_end_beam_frac
-PEER_BEAMS = (9, 10, 11, 12, 13, 14, 15, 16, 18)
+BEAMS = (8, 9, 10, 11, 12, 13, 14, 15, 16)
+FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
+PEER_BEAMS = (9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -42,7 +42,9 @@ def main(argv: list[str] | None = None) -> int:
     decoder = task.decoder().with_options(**SEARCH)
     searches = [
         search_sweep.our_search(
-            f"ours, word ends {part:g}", decoder, [{"beam": beam, "word_end_beam_frac": part} for beam in BEAMS]
+            f"ours, word ends {part:g}",
+            decoder.with_options(word_end_beam_frac=part),
+            [{"beam": beam} for beam in BEAMS],
         )
         for part in FRACTIONS
     ]

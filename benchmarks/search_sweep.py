@@ -20,6 +20,7 @@ from decoder.scoring import score
 from readers.files import atomic_write
 
 TOLERANCE = 0.2  # % of the words
+ROUNDING = 0.05  # of costs of the same path: those of graphs are rounded
 FRAME_SECONDS = 0.01
 Options = Mapping[str, float]
 
@@ -27,21 +28,24 @@ Options = Mapping[str, float]
 @dataclass(frozen=True)
 class Search:
     """A decoder with some settings.  prepare: log-likelihoods (K, T) float32, Fortran order -> what its decoders take
-    (not timed); decoders: label -> function that gives the words and the tokens per frame, None where nobody counts.
+    (not timed); decoders: label -> function that gives the words, what the path costs, and the tokens per frame (None
+    where nobody counts).
     """
 
     name: str
     prepare: Callable[[np.ndarray], Any]
-    decoders: dict[str, Callable[[Any], tuple[list[str], float | None]]]
+    decoders: dict[str, Callable[[Any], tuple[list[str], float, float | None]]]
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one setting came to.  seconds: CPU time; tokens: per frame."""
+    """What one setting came to.  missed: utterances for which another setting found a cheaper path; seconds: CPU time;
+    tokens: per frame.
+    """
 
     search: str
     label: str
-    words: dict[str, list[str]]
+    missed: int
     num_errors: int
     num_words: int
     seconds: float
@@ -58,12 +62,13 @@ class Point:
 
 
 def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
-    """Our decoder with each choice of search options."""
+    """Our decoder with each choice of search options; like the peer it gives what it has where no path is final."""
+    decoder = decoder.with_options(partial=True)
 
     def decode_with(chosen):
         def decode(scores):
             result = chosen.decode(scores)
-            return result.text, result.tokens_per_frame
+            return result.text, result.cost, result.tokens_per_frame
 
         return decode
 
@@ -83,8 +88,10 @@ def peer_search(name: str, fst, words: list[str], acweight: float, choices: Iter
             peer = kaldi_decoder.FasterDecoder(fst, chosen)
             peer.decode(kaldi_decoder.DecodableCtc(likelihoods))
             reached, lattice = peer.get_best_path()
-            labels = kaldifst.get_linear_symbol_sequence(lattice)[2] if reached else []
-            return [words[label - 1] for label in labels], None
+            if not reached:
+                return [], np.inf, None
+            _, _, labels, weight = kaldifst.get_linear_symbol_sequence(lattice)
+            return [words[label - 1] for label in labels], weight.value1 + weight.value2, None
 
         return decode
 
@@ -105,7 +112,7 @@ def sweep(
 ) -> list[Point]:
     """A point for each setting, in order.  The first utterance is decoded once more before, so that all is compiled."""
     settings = [(search, label) for search in searches for label in search.decoders]
-    seconds = np.full((len(settings), len(scores)), np.inf)
+    seconds, costs = np.full((2, len(settings), len(scores)), np.inf)
     tokens = np.zeros(len(settings))
     words: list[dict[str, list[str]]] = [{} for _ in settings]
     names = list(scores)
@@ -114,22 +121,32 @@ def sweep(
         inputs = {search.name: search.prepare(scores[name]) for search in searches}
         for i, (search, label) in enumerate(settings):
             begin = time.process_time()
-            found, count = search.decoders[label](inputs[search.name])
+            found, cost, count = search.decoders[label](inputs[search.name])
             elapsed = time.process_time() - begin
             if done == 0:
                 continue
             seconds[i, number] = min(seconds[i, number], elapsed)
             if turn == 0:
-                words[i][name] = found
+                words[i][name], costs[i, number] = found, cost
                 tokens[i] += np.nan if count is None else count * scores[name].shape[1]
         progress(done + 1, len(order))
     num_frames = sum(matrix.shape[1] for matrix in scores.values())
+    missed = np.sum(costs > costs.min(axis=0) + ROUNDING, axis=1)
     points = []
     for i, (search, label) in enumerate(settings):
         total = score(references, words[i]).total
         mean = None if np.isnan(tokens[i]) else tokens[i] / num_frames
         points.append(
-            Point(search.name, label, words[i], total.num_errors, total.num_words, seconds[i].sum(), num_frames, mean)
+            Point(
+                search.name,
+                label,
+                int(missed[i]),
+                total.num_errors,
+                total.num_words,
+                seconds[i].sum(),
+                num_frames,
+                mean,
+            )
         )
     return points
 
@@ -159,13 +176,14 @@ def seconds_at(points: Iterable[Point], most_errors: float) -> float | None:
 
 
 def table(points: Iterable[Point]) -> list[str]:
-    lines = [f"{'search':<15} {'settings':<44} {'WER':>6} {'us/frame':>9} {'RTF':>7} {'tokens':>7}"]
+    """A line for each point; the last column is its `missed`."""
+    lines = [f"{'search':<19} {'settings':<12} {'WER':>6} {'us/frame':>9} {'RTF':>7} {'tokens':>7} {'missed':>6}"]
     for point in points:
         microseconds = point.seconds / point.num_frames * 1e6
         tokens = "" if point.tokens is None else f"{point.tokens:.0f}"
         lines.append(
-            f"{point.search:<15} {point.label:<44} {point.word_error_rate:>5.1f}% {microseconds:>9.1f} "
-            f"{point.real_time_factor:>7.4f} {tokens:>7}"
+            f"{point.search:<19} {point.label:<12} {point.word_error_rate:>5.1f}% {microseconds:>9.1f} "
+            f"{point.real_time_factor:>7.4f} {tokens:>7} {point.missed:>6}"
         )
     return lines
 

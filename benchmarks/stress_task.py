@@ -60,3 +60,25 @@ class Task:
         sizes = (f"{name} {file.stat().st_size / 1e6:.0f} MB" for name, file in (("ours", graph), ("the peer's", path)))
         print(f"graphs: {', '.join(sizes)} (beside ours the trigram is searched, in the peer's it is contained)")
         return kaldifst.StdConstFst.read(str(path))
+
+    def flat_graph_decoder(self, decoder):
+        """The decoder over a graph whose look-ahead says nothing; made once, in flat/."""
+        import numpy as np
+
+        from readers.arpa import Arpa, ArpaOrder, write_arpa
+        from recipes.cli.main import main
+        from recipes.decoding import open_decoder
+        from recipes.stress.speech import PAUSES
+
+        out, donor = self.directory / "flat", self.directory / "donor"
+        if not (out / "graph.dg").exists():
+            words = [word for word in decoder.lm.vocabulary if word != "<s>"]
+            certain = np.zeros(len(words) + 1)  # log10: whatever comes next, nothing is to be paid ahead
+            certain[0] = -99.0
+            numbers = np.arange(len(words) + 1)[:, None]
+            write_arpa(out / "flat.arpa", Arpa(["<s>", *words], [ArpaOrder(numbers, certain, np.zeros(len(certain)))]))
+            arguments = ["graph", "--hmms", self.directory / "hmms", "--dict", self.directory / "words.dict"]
+            arguments += ["--lm", out / "flat.arpa", "--sil-prob", PAUSES, "--state-list", donor / "senones.list"]
+            if main([*map(str, arguments), "--out", str(out)]):
+                raise SystemExit(2)
+        return open_decoder(out, self.directory / "words.arpa").with_options(**vars(decoder.options))

@@ -20,7 +20,8 @@ from readers.errors import ConfigError, FormatError
 from readers.files import atomic_write
 from recipes.stages import Stage, command, run_stages
 
-SEARCH = {"acweight": 0.1, "beam": 18.0, "word_end_beam_frac": 0.8, "sil_cost": 0.0}  # max_tokens as it comes
+# Looking ahead with n-grams, slack only costs time.
+SEARCH = {"acweight": 0.1, "beam": 18.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
 HELD_OUT = 20  # of so many sentences of a user's text one is kept for testing
 
 
@@ -183,14 +184,8 @@ class Recipe:
         speech.write_speech(self.speech, said, outputs, frames)
 
     def decode(self) -> int:
-        from recipes.decoding import search_flags
-
         threads = () if self.workers is None else ("--threads", self.workers)
-        return command(
-            "argon", "-graph", self.graph / "graph.dg", "-lm", self.lm, "-am", self.model,
-            "-cntkmap", self.graph / "cntkmap", "-dnn_window_size", 1, "-infiles", self.speech / "test.scp",
-            *search_flags(SEARCH), "--partial", *threads, "-outmlf", self.hypotheses,
-        )  # fmt: skip
+        return command("argon", *decoding_arguments(self.out), *threads, "-outmlf", self.hypotheses)
 
     def score(self) -> int:
         from decoder.language_model import perplexity
@@ -218,3 +213,18 @@ class Recipe:
             f"frames {figures['frame_errors']:.1%} wrong; perplexity {figures['perplexity']:.0f}; "
             f"WER {figures['word_error_rate']:.1f}%"
         )
+
+
+def decoding_arguments(out: Path) -> list[object]:
+    """How argon is called for what stands in `out`."""
+    from recipes.decoding import search_flags
+
+    files = {
+        "-graph": out / "graph" / "graph.dg",
+        "-lm": out / "words.arpa",
+        "-am": out / "am.dnn",
+        "-cntkmap": out / "graph" / "cntkmap",
+        "-infiles": out / "speech" / "test.scp",
+        "-dnn_window_size": 1,
+    }
+    return [*(word for pair in files.items() for word in pair), *search_flags(SEARCH), "--partial"]

@@ -10,7 +10,7 @@ from benchmarks.search_sweep import Point, Search
 def points(search, *pairs):
     """Of (seconds, errors) in 1000 words and 100 frames."""
     return [
-        Point(search, f"beam {i}", {}, errors, 1000, seconds, 100, None) for i, (seconds, errors) in enumerate(pairs)
+        Point(search, f"beam {i}", 0, errors, 1000, seconds, 100, None) for i, (seconds, errors) in enumerate(pairs)
     ]
 
 
@@ -49,7 +49,7 @@ def test_every_setting_decodes_every_utterance(tmp_path):
     def decoder(name, words):
         def decode(scores):
             asked.append((name, scores))
-            return words, 3.0
+            return words, float(-name), 3.0
 
         return decode
 
@@ -62,6 +62,7 @@ def test_every_setting_decodes_every_utterance(tmp_path):
     assert [(p.search, p.label, p.num_errors) for p in found] == [
         ("ours", "beam 1", 2), ("ours", "beam 2", 0), ("peer", "beam 3", 4)
     ]  # fmt: skip
+    assert [p.missed for p in found] == [2, 2, 0]
     assert all((p.num_words, p.num_frames, p.tokens) == (4, 12, 3.0) for p in found)
     assert sorted(asked) == sorted([(1, n) for n in (5, 5, 5, 7, 7)] + [(2, n) for n in (5, 5, 5, 7, 7)] + [(3, -n) for n in (5, 5, 5, 7, 7)])  # fmt: skip  # noqa: E501
     assert len(search_sweep.table(found)) == 4
