@@ -204,7 +204,7 @@ def group_norms(p):
 
 
 def group_norms_gradient(p):
-    _group_kernels.group_norms_gradient(matrix(p, 0), matrix(p, 3), matrix(p, 6))
+    _group_kernels.group_norms_gradient(matrix(p, 0), matrix(p, 3), matrix(p, 6), matrix(p, 9))
 
 
 def root_mean_square_one(p):

@@ -22,14 +22,18 @@ def group_norms(wide, narrow):
 
 
 @loop
-def group_norms_gradient(grad, value, wide):
-    """wide *= grad / value of its group, 0 where value is."""
+def group_norms_gradient(grad, value, wide, out):
+    """out = wide times grad / value of its group, 0 where value is; out may be wide.
+
+    Not in place, unlike the others: groups are too short for vector instructions to matter, and a copy before takes
+    as long as all of this: 0.85 ms against 1.27 for 3000x512 in groups of 10.
+    """
     size = wide.shape[1] // value.shape[1]
     for t in range(wide.shape[0]):
         for g in range(value.shape[1]):
             slope = grad[t, g] / value[t, g] if value[t, g] != ZERO else ZERO
             for i in range(g * size, (g + 1) * size):
-                wide[t, i] *= slope
+                out[t, i] = wide[t, i] * slope
 
 
 @loop

@@ -24,9 +24,7 @@ class CompiledGroupKernels(ArrayGroupKernels):
         self._do_groups("group_norms", x.T, out.T)
 
     def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
-        if out is not x:
-            self.copy(x, out)
-        self._do_groups("group_norms_gradient", grad.T, value.T, out.T)
+        self._do_groups("group_norms_gradient", grad.T, value.T, x.T, out.T)
 
     def root_mean_square_one(self, x: Any, out: Any) -> None:
         if out is not x:

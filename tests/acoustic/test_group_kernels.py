@@ -43,6 +43,8 @@ def test_group_norms_and_their_gradient(size, narrow, zeros):
     COMPILED.group_norms_gradient(grad, value, x, out)
     np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-6)
     assert not out[np.repeat(value == 0, size, axis=0)].any()
+    COMPILED.group_norms_gradient(grad, value, x, x)
+    np.testing.assert_array_equal(x, out)
 
 
 def test_plain_group_norms_do_not_overflow():
@@ -106,7 +108,10 @@ FLOOR = np.array([SQUARE_FLOOR], np.float32)
     ("name", "arguments"),
     [
         ("group_norms", lambda: [draw((12, 5)).T, empty((4, 5)).T]),
-        ("group_norms_gradient", lambda: [draw((4, 5)).T, np.abs(draw((4, 5), 1)).T, draw((12, 5), 2).T]),
+        (
+            "group_norms_gradient",
+            lambda: [draw((4, 5)).T, np.abs(draw((4, 5), 1)).T, draw((12, 5), 2).T, draw((12, 5), 3).T],
+        ),
         ("log_sum_groups", lambda: [draw((9, 5)).T, empty((3, 5)).T, np.array([0, 4, 5, 9])]),
         ("log_sum_groups_gradient", lambda: [*(draw((3, 5), k).T for k in (1, 2)), draw((9, 5)).T, THIRDS]),
         ("root_mean_square_one", lambda: [draw((12, 5)).T, FLOOR]),
