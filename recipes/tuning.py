@@ -7,11 +7,14 @@ are small, so every step away from the start has to save a word.  Last comes the
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decoder.scoring import Score, score
-from decoder.search import Decoder
+
+if TYPE_CHECKING:  # whoever only names a grid needs no compiled search
+    from decoder.search import Decoder
 
 ROUNDS = 2
 Progress = Callable[..., None]
@@ -43,7 +46,7 @@ class Development:
 
 
 def choose(
-    decoder: Decoder,
+    decoder: "Decoder",
     development: Development,
     grid: Grid,
     workers: int,
@@ -70,7 +73,7 @@ def choose(
     return best, list(trials.values())
 
 
-def decode_and_score(decoder: Decoder, development: Development, workers: int) -> Score:
+def decode_and_score(decoder: "Decoder", development: Development, workers: int) -> Score:
     """Decode all utterances in parallel threads; an utterance without a result counts as silence."""
     scores = development.scores
     with ThreadPoolExecutor(workers) as pool:
