@@ -94,6 +94,8 @@ def _sndfile_blocks(file, path, block: int) -> Iterator[np.ndarray]:
 
 def _from_pipe(file: BinaryIO, where: str, block: int, rate: int | None) -> AudioStream:
     begin = _read_exactly(file, 4)
+    if not begin:
+        raise FormatError(f"{where}: empty; expected audio")
     if begin == b"RIFF":
         rate, length = _read_wav_header(file, where)
         return AudioStream(rate, _pcm_blocks(file, where, block, b"", length))
