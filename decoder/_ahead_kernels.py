@@ -14,6 +14,7 @@ from decoder._token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
 from decoder.language_model import automaton_step
 
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("charged", "f4")])
+HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
 ANSWER = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # history << 32 | word set; what it costs
 NUM_ANSWERS = 1 << 16  # a power of two
 FEW = 16  # words that get second places together
@@ -27,16 +28,16 @@ class LookAhead(NamedTuple):
     sets (C,): sets of next words, those at places low .. high-1 (none in set 0); `least` of their costs after the empty
     history (of a single model); `charged`: what is to be paid on the way to the word, less what the graph has paid
     ahead.  of_state (S,) i4: the set of each acceptor state.
-    first (N+1,) i8: the n-grams of LM state s are first[s] .. first[s+1]-1, by `place` (E,) i4, with `cost` (E,) f4;
+    histories (N+1,): the n-grams of LM state s are from its `first` to that of s+1, by `place` (E,) i4, with `cost` f4;
     those of empty histories and of unknown words are left out; the costs are followed by their minima, see
-    `with_minima`, and level says where.
+    `with_minima`, and level says where.  backoff_cost and backoff_state are the model's.
     mixed (models, C) f4: `least` of every model of a mixture; unknown (models, C) i4: what a model calls unknown words
     where one of those can come next, else -1; both empty where not needed.
     """
 
     sets: np.ndarray
     of_state: np.ndarray
-    first: np.ndarray
+    histories: np.ndarray
     place: np.ndarray
     cost: np.ndarray
     level: np.ndarray
@@ -197,33 +198,6 @@ def first_at_least(place, begin, end, wanted):
 
 
 @njit(cache=True, nogil=True)
-def least_cost(ahead, lm, root, state, low, high):
-    """The least -ln P(word | state) over the words at places low .. high-1; never above it, and seldom below.
-
-    (A word that a history lists is taken with what the shorter histories give it, too, if that is less.)
-    ahead: LookAhead; state: of the automaton whose empty history is `root`.  The shortest history's share is missing:
-    returns (least of the longer ones, sum of back-off costs to be added to the least cost of the empty history).
-    """
-    best, backed_off = np.inf, 0.0
-    while state != root:
-        end = ahead.first[state + 1]
-        i = first_at_least(ahead.place, ahead.first[state], end, low)
-        if i < end and ahead.place[i] < high:
-            j = min(end, i + high - low) if high - low <= FEW else first_at_least(ahead.place, i, end, high)
-            if high - low <= FEW:
-                least = np.inf
-                while i < j and ahead.place[i] < high:
-                    least = min(least, ahead.cost[i])
-                    i += 1
-            else:
-                least = least_between(ahead.cost, ahead.level, i, j)
-            best = min(best, backed_off + least)
-        backed_off += lm.backoff_cost[state]
-        state = np.int64(lm.backoff_state[state])
-    return best, backed_off
-
-
-@njit(cache=True, nogil=True)
 def least_between(table, level, i, j):
     """The least of table[i:j], by a table `with_minima`."""
     least = np.float32(np.inf)
@@ -243,35 +217,69 @@ def least_between(table, level, i, j):
 
 
 @njit(cache=True, nogil=True)
+def least_cost(histories, place, cost, level, root, state, low, high):
+    """The least -ln P(word | state) over the words at places low .. high-1; never above it, and seldom below.
+
+    (A word that a history lists is taken with what the shorter histories give it, too, if that is less.)
+    state: of the automaton whose empty history is `root`; the arrays are those of LookAhead.  What the empty history
+    gives is missing: returns (least of the longer ones, sum of back-off costs to be added to the least of the empty).
+    """
+    best, backed_off = np.inf, 0.0
+    while state != root:
+        history = histories[state]
+        end = histories[state + 1]["first"]
+        i = first_at_least(place, history["first"], end, low)
+        if high - low <= FEW:
+            while i < end and place[i] < high:
+                best = min(best, backed_off + cost[i])
+                i += 1
+        elif i < end and place[i] < high:
+            best = min(best, backed_off + least_between(cost, level, i, first_at_least(place, i, end, high)))
+        backed_off += history["backoff_cost"]
+        state = np.int64(history["backoff_state"])
+    return best, backed_off
+
+
+@njit(cache=True, nogil=True)
 def answer_slot(key, mask):
     """Where the answer to history << 32 | word set stands in a table of mask + 1; newer ones overwrite older ones."""
     return np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
 
 
 @njit(cache=True, nogil=True)
-def cost_ahead(ahead, lm, limits, key):
+def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
+    """`cost_ahead` of a single model where no unknown word comes next; as few arrays as can be, for they cost time."""
+    history, words = key >> 32, sets[key & LOW_32]
+    low, high = np.int64(words["low"]), np.int64(words["high"])
+    if low == high or history == SENTENCE_OVER:
+        return 0.0
+    best, backed_off = least_cost(histories, place, cost, level, 0, history, low, high)
+    best = min(best, backed_off + words["least"])
+    return lm_scale * best + words["charged"] if best < np.inf else FAR
+
+
+@njit(cache=True, nogil=True)
+def cost_ahead(ahead, lm, lm_scale, key):
     """What the next word will cost at least, the look-ahead that the graph has charged taken off.
 
     key: LM state << 32 | number of the set of words.  0 where no LM word comes next.
     """
     history, among = key >> 32, key & LOW_32
     words = ahead.sets[among]
-    if words["low"] == words["high"] or history == SENTENCE_OVER:
-        return 0.0
     low, high = np.int64(words["low"]), np.int64(words["high"])
-    if lm.weights.shape[0] == 0:
-        best, backed_off = least_cost(ahead, lm, np.int64(0), history, low, high)
-        best = min(best, backed_off + words["least"])
-        if ahead.unknown.shape[0] and ahead.unknown[0, among] >= 0:
-            best = min(best, automaton_step(lm, np.int64(0), history, np.int64(ahead.unknown[0, among]))[0])
-    else:
-        probability = 0.0
-        for i in range(lm.weights.shape[0]):
+    if low == high or history == SENTENCE_OVER:
+        return 0.0
+    probability, best = 0.0, np.inf
+    for i in range(max(1, lm.weights.shape[0])):
+        root, own, least, weight = np.int64(0), history, np.float64(words["least"]), 1.0
+        if lm.weights.shape[0]:
             root, own = np.int64(lm.roots[i]), np.int64(lm.history[history, i])
-            best, backed_off = least_cost(ahead, lm, root, own, low, high)
-            best = min(best, backed_off + ahead.mixed[i, among])
-            if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:
-                best = min(best, automaton_step(lm, root, own, np.int64(ahead.unknown[i, among]))[0])
-            probability += lm.weights[i] * np.exp(-best)
+            least, weight = np.float64(ahead.mixed[i, among]), lm.weights[i]
+        best, backed_off = least_cost(ahead.histories, ahead.place, ahead.cost, ahead.level, root, own, low, high)
+        best = min(best, backed_off + least)
+        if ahead.unknown.shape[0] and ahead.unknown[i, among] >= 0:
+            best = min(best, automaton_step(lm, root, own, np.int64(ahead.unknown[i, among]))[0])
+        probability += weight * np.exp(-best)
+    if lm.weights.shape[0]:
         best = -np.log(probability) if probability > 0 else np.inf
-    return limits.lm_scale * best + words["charged"] if best < np.inf else FAR
+    return lm_scale * best + words["charged"] if best < np.inf else FAR

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from decoder._ahead_kernels import ANSWER, NUM_ANSWERS, LookAhead, answer_slot, cost_ahead
+from decoder._ahead_kernels import ANSWER, NUM_ANSWERS, LookAhead, answer_slot, cost_ahead, plain_cost_ahead
 from decoder._token_store import (
     ARRIVAL,
     ARRIVALS,
@@ -152,6 +152,9 @@ def eat_frame(
     for).
     """
     num_positions, room, mask = graph.positions.shape[0], new.shape[0], known.shape[0] - 1
+    sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
+    costs, level_of = graph.ahead.cost, graph.ahead.level
+    plain = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     for i in range(begin, num_old):
         token = old[i]
         cost, slack, least = token["cost"], token["slack"], token["ahead"]
@@ -191,26 +194,27 @@ def eat_frame(
             # Looking ahead from where it leads gives no less than looking ahead from here, arc and all.
             if (go - arc["cost"] if narrows else go) + least - slack > bound:
                 continue
-            target = np.int64(arc["target"])
-            key = target << 32 | history
-            index = find(table, stamp, new, key)
-            if index >= 0:
-                still = new[index]["ahead"]
-                if not (go < new[index]["cost"] and go + still - slack <= bound):
-                    continue
-            else:
-                still = least
-                if narrows:
-                    # Nearly always known: the call below, which takes many arrays, would cost ten times as much.
-                    asked = history << 32 | np.int64(arc["narrows"])
-                    slot = answer_slot(asked, mask)
-                    if known[slot]["key"] != asked:
-                        known[slot]["key"], known[slot]["cost"] = asked, cost_ahead(graph.ahead, lm, limits, asked)
-                    still = known[slot]["cost"]
+            still = least
+            if narrows:  # nearly always known, and seldom within the beam
+                asked = history << 32 | np.int64(arc["narrows"])
+                slot = answer_slot(asked, mask)
+                if known[slot]["key"] != asked:
+                    known[slot]["key"] = asked
+                    if plain:
+                        found = plain_cost_ahead(sets, histories, place_of, costs, level_of, limits.lm_scale, asked)
+                    else:
+                        found = cost_ahead(graph.ahead, lm, limits.lm_scale, asked)
+                    known[slot]["cost"] = found
+                still = known[slot]["cost"]
                 if not go + still - slack <= bound:
                     continue
+            key = np.int64(arc["target"]) << 32 | history
+            index = find(table, stamp, new, key)
+            if index < 0:
                 add(table, stamp, new, count, ~index, key, still)
                 index, count = count, count + 1
+            elif not go < new[index]["cost"]:
+                continue
             put(new, index, go, slack, ~step)
             if go + still < best_cost:
                 best, best_cost = index, go + still
@@ -228,6 +232,9 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
     Returns (first token not advanced, number of tokens, what to make room for).
     """
     num_positions, of_state, mask = graph.positions.shape[0], graph.ahead.of_state, known.shape[0] - 1
+    sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
+    costs, level_of = graph.ahead.cost, graph.ahead.level
+    plain = graph.ahead.mixed.shape[0] + graph.ahead.unknown.shape[0] == 0
     room = min(trace.steps.shape[0] - trace.counts[STEPS], trace.arrivals.shape[0] - trace.counts[ARRIVALS])
     room = min(room, tokens.shape[0] - count)
     for i in range(begin, end):
@@ -294,7 +301,12 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
                     asked = following << 32 | np.int64(of_state[target])
                     slot = answer_slot(asked, mask)
                     if known[slot]["key"] != asked:
-                        known[slot]["key"], known[slot]["cost"] = asked, cost_ahead(graph.ahead, lm, limits, asked)
+                        known[slot]["key"] = asked
+                        if plain:
+                            found = plain_cost_ahead(sets, histories, place_of, costs, level_of, limits.lm_scale, asked)
+                        else:
+                            found = cost_ahead(graph.ahead, lm, limits.lm_scale, asked)
+                        known[slot]["cost"] = found
                     still = known[slot]["cost"]
                     if after + still - more_slack > cutoffs[2]:
                         continue

@@ -12,14 +12,14 @@ is as it was.
 
 import numpy as np
 
-from decoder._ahead_kernels import RUN, WORD_SET, LookAhead, charges_ahead, next_words, with_minima
+from decoder._ahead_kernels import HISTORY, RUN, WORD_SET, LookAhead, charges_ahead, next_words, with_minima
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, LanguageModel
 from readers.errors import GraphError
 
 MOST_ROUNDS = 100
 NO_AHEAD = LookAhead(
-    *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(2, np.int64), np.zeros(0, np.int32)),
+    *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
     *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
 )
 
@@ -99,7 +99,7 @@ def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
 
 
 def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> tuple[np.ndarray, ...]:
-    """(first, place, cost, level) of LookAhead."""
+    """(histories, place, cost, level) of LookAhead."""
     arrays, roots = lm.arrays, _roots(lm)
     counts = np.zeros(lm.num_states, np.int64)
     places, costs = [], []
@@ -120,8 +120,16 @@ def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> t
         costs.append(arrays.cost[begin:stop][arc[by_place]])
         counts += np.bincount(state[arc], minlength=lm.num_states)
     cost = np.concatenate(costs).astype(np.float32)
-    level = [0, len(cost)]
+    level = minima_levels(len(cost))
+    histories = np.zeros(lm.num_states + 1, HISTORY)
+    histories["first"][1:] = np.cumsum(counts)
+    histories["backoff_cost"][:-1], histories["backoff_state"][:-1] = arrays.backoff_cost, arrays.backoff_state
+    return histories, np.concatenate(places), with_minima(cost, level), level
+
+
+def minima_levels(size: int) -> np.ndarray:
+    """Where `with_minima` puts the numbers of each step, (steps + 1,) i8."""
+    level = [0, size]
     while level[-1] - level[-2] > RUN:
         level.append(level[-1] + -(-(level[-1] - level[-2]) // RUN))
-    level = np.array(level, np.int64)
-    return np.concatenate([[0], np.cumsum(counts)]), np.concatenate(places), with_minima(cost, level), level
+    return np.array(level, dtype=np.int64)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from decoder._ahead_kernels import FAR, cost_ahead, next_words
+from decoder._ahead_kernels import FAR, cost_ahead, least_between, next_words, plain_cost_ahead, with_minima
 from decoder.language_model import LanguageModel
-from decoder.lm_ahead import look_ahead
+from decoder.lm_ahead import look_ahead, minima_levels
 from decoder.lm_collection import interpolated
 from decoder.search import Decoder, SearchOptions
 from tests.decoder import graphs, reference
@@ -61,9 +61,13 @@ def state_after(model, words):
 
 
 def ahead_at(decoder, state, history):
-    tables = decoder._look_ahead
-    key = np.int64(history) << 32 | np.int64(tables.of_state[state])
-    return cost_ahead(tables, decoder.lm.arrays, decoder._limits, key)
+    tables, lm = decoder._look_ahead, decoder.lm.arrays
+    key, scale = np.int64(history) << 32 | np.int64(tables.of_state[state]), decoder.options.lm_scale
+    found = cost_ahead(tables, lm, scale, key)
+    if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
+        arrays = (tables.sets, tables.histories, tables.place, tables.cost, tables.level)
+        assert plain_cost_ahead(*arrays, scale, key) == found
+    return found
 
 
 def single_case(seed):
@@ -242,3 +246,14 @@ def test_circle_of_negative_cost_is_refused():
     look_ahead(
         precompile(graphs.make_acceptor([*arcs[:1], (1, 0, "[b]", 1.0), *arcs[2:]], {3: 0.0})), lm, np.array([2])
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_least_of_a_stretch_by_its_minima(seed):
+    rng = np.random.default_rng(seed)
+    cost = rng.random(int(rng.integers(1, 6000))).astype(np.float32)
+    level = minima_levels(len(cost))
+    table = with_minima(cost, level)
+    for _ in range(200):
+        begin, end = sorted(rng.integers(0, len(cost) + 1, size=2).tolist())
+        assert least_between(table, level, begin, end) == min(cost[begin:end], default=math.inf)
