@@ -1,0 +1,94 @@
+"""A compiled layer by itself, over many minibatches."""
+
+import numpy as np
+import pytest
+
+from acoustic.network import Network
+from acoustic.training.natural_gradient import make_updater
+from acoustic.training.natural_gradient.compiled import CompiledLayer
+from acoustic.training.natural_gradient.layers import Step
+from acoustic.training.options import TrainingOptions
+from acoustic.training.rules import NaturalGradient
+
+ROWS, COLS = 50, 40
+
+
+def updater_of(rule):
+    net = Network("float", threads=1)
+    net.add("Input", "x", rows=COLS)
+    net.add("Input", "y", rows=ROWS)
+    for name, cols in (("W", COLS), ("B", 1)):
+        net.add("Parameter", name, rows=ROWS, cols=cols)
+    net.add("SquareError", "J", "y", net.add("Plus", "z", net.add("Times", "t", "W", "x"), "B"))
+    net.criteria.append("J")
+    return make_updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=1.0, rule=rule))
+
+
+def compiled_layer(updater, draw):
+    """One whose Fisher matrix has its first estimate."""
+    layer = updater.layers["W"]
+    if not CompiledLayer.fits(layer, updater_backend(updater)):
+        pytest.skip("nothing is compiled here")
+    for fisher, rows in ((layer.outputs, ROWS), (layer.inputs, COLS + 1)):
+        fisher.precondition(np.asfortranarray(draw(rows, 64)))
+    return next(iter(updater._compiled.values()))
+
+
+def updater_backend(updater):
+    return Network("float", threads=1).backend
+
+
+def drawing(seed):
+    rng = np.random.default_rng(seed)
+    return lambda rows, count: np.asfortranarray(
+        rng.standard_normal((rows, count)) * np.arange(1, rows + 1)[:, None] ** -0.7, np.float32
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("products", ["float", "auto"])
+def test_rows_stay_orthonormal_over_a_thousand_minibatches(products, workers):
+    draw = drawing(0)
+    updater = updater_of(NaturalGradient(rank_in=15, rank_out=20, period=1, products=products))
+    compiled = compiled_layer(updater, draw)
+    if workers > 1:
+        compiled._half = type(compiled._half)(workers) if compiled._half is not None else None
+        compiled._fill()
+    weights = updater.layers["W"].plan.weight.value
+    for step in range(1000):
+        compiled.begin(Step(1e-6, 1.0, np.inf))
+        a, b = (draw(rows, 48) * np.float32(np.exp(3 * np.sin(step / 50))) for rows in (ROWS, COLS))
+        for worker in range(workers):
+            compiled.frames(a, b, slice(16 * worker, 16 * worker + 16) if workers > 1 else slice(48), worker, workers)
+        for worker in range(workers):
+            compiled.update(a, b, worker, workers)
+    compiled.settle()
+    assert np.isfinite(weights).all()
+    for fisher in (updater.layers["W"].outputs, updater.layers["W"].inputs):
+        assert fisher.count == 1001
+        assert np.abs(fisher.r @ fisher.r.T - np.eye(fisher.rank)).max() < 1e-3
+        assert (np.diff(fisher.d) <= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["zeros", "one frame", "one direction", "tiny", "not finite"])
+@pytest.mark.parametrize("products", ["float", "auto"])
+def test_degenerate_minibatches_do_no_harm(products, kind):
+    draw = drawing(1)
+    updater = updater_of(NaturalGradient(products=products))
+    compiled = compiled_layer(updater, draw)
+    weights = updater.layers["W"].plan.weight.value
+    before = weights.copy(order="F")
+    for step in range(25):
+        compiled.begin(Step(1e-3, 1.0, np.inf))
+        a, b = (draw(rows, 1 if kind == "one frame" else 32) for rows in (ROWS, COLS))
+        if kind == "one direction":
+            a[:], b[:] = a[:, :1], b[:, :1]
+        a *= np.float32({"zeros": 0, "tiny": 1e-15, "not finite": np.nan if step == 3 else 1}.get(kind, 1))
+        compiled.frames(a, b, slice(None), 0, 1)
+        compiled.update(a, b, 0, 1)
+    assert np.isfinite(weights).all() == (kind != "not finite")
+    assert (weights == before).all() == (kind in ("zeros", "tiny"))  # such changes are beyond single precision
+    for fisher in (updater.layers["W"].outputs, updater.layers["W"].inputs):
+        assert np.isfinite(fisher.w).all()
+        assert np.isfinite(fisher.scales).all()
+        assert fisher.rho > 0
