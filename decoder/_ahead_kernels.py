@@ -171,6 +171,48 @@ def charges_ahead(arrays, lookahead, order, most_rounds):
 
 
 @njit(cache=True)
+def by_place(first_arc, word, cost, root, end, asked, num_words, counts):
+    """(place, cost): the arcs of LM states root+1 .. end-1, those of each state in the order of their words' places.
+
+    asked (places,) i4: LM word of each place, below num_words, -1 for none; an arc comes once for each place of its
+    word.  counts (S,) i8 is filled with the number of each state's entries.
+    """
+    begin, num_arcs = first_arc[root + 1], first_arc[end] - first_arc[root + 1]
+    first_of_word = np.zeros(num_words + 2, np.int64)  # arcs by their words: a counting sort
+    for arc in range(num_arcs):
+        first_of_word[word[begin + arc] + 2] += 1
+    for w in range(num_words):
+        first_of_word[w + 2] += first_of_word[w + 1]
+    arcs, owner = np.empty(num_arcs, np.int32), np.empty(num_arcs, np.int32)
+    copies = np.zeros(num_words, np.int64)
+    for w in asked:
+        if w >= 0:
+            copies[w] += 1
+    for state in range(root + 1, end):
+        for arc in range(first_arc[state] - begin, first_arc[state + 1] - begin):
+            w = word[begin + arc]
+            at = first_of_word[w + 1]
+            arcs[at], owner[at] = arc, state
+            first_of_word[w + 1] += 1
+            counts[state] += copies[w]
+    cursor = np.empty(end, np.int64)
+    total = 0
+    for state in range(root + 1, end):
+        cursor[state] = total
+        total += counts[state]
+    places, costs = np.empty(total, np.int32), np.empty(total, np.float32)
+    for place in range(asked.shape[0]):
+        w = asked[place]
+        if w < 0:
+            continue
+        for at in range(first_of_word[w], first_of_word[w + 1]):
+            entry = cursor[owner[at]]
+            places[entry], costs[entry] = place, cost[begin + arcs[at]]
+            cursor[owner[at]] = entry + 1
+    return places, costs
+
+
+@njit(cache=True)
 def with_minima(cost, level):
     """cost (E,) f4 followed by the least of every RUN of its numbers, of every RUN of these, and so on.
 

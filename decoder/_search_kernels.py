@@ -11,12 +11,11 @@ the order in which they were made, each first into its own position again, then 
 arcs follow in the same order of tokens, in order of target and word.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from decoder._ahead_kernels import ANSWER, NUM_ANSWERS, LookAhead, answer_slot, cost_ahead, plain_cost_ahead
+from decoder._ahead_kernels import ANSWER, NUM_ANSWERS, answer_slot, cost_ahead, plain_cost_ahead
+from decoder._search_tables import END_SENTENCE, KEEP_HISTORY, Limits, Progress, SearchGraph
 from decoder._token_store import (
     ARRIVAL,
     ARRIVALS,
@@ -39,79 +38,8 @@ from decoder._token_store import (
 from decoder.language_model import lm_step
 
 FINITE = np.finfo(np.float64).max  # what costs inf is never within a beam, however wide
-# What a word arc does to the language model, where it is no LM word id:
-KEEP_HISTORY, END_SENTENCE = -1, -2
 # How a search ended:
 REACHED_END, NO_FINAL_TOKEN, ALL_TOKENS_DIED = 0, 1, 2
-
-POSITION = np.dtype(
-    [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
-    + [("self_cost", "f4"), ("forward_cost", "f4"), ("pad", "i4")]
-)
-ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("narrows", "i4")])
-STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
-WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("paid", "f8"), ("target", "i4"), ("lm", "i4")])
-
-
-class SearchGraph(NamedTuple):
-    """The compiled graph as one decoder uses it: network rows and every constant cost filled in.
-
-    positions (P,): row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1 open to a
-    token that leaves the position, none if it must pass a junction; crosses: the exit has word arcs or is a junction.
-    arcs (E,), emitting: target position, its row, cost with what entering silence costs; narrows: the set of words that
-    can come next after it, see LookAhead, -1 if it is the same as before.
-    states (S+1,): its arcs are first_arc .. the next state's first_arc - 1, its word arcs likewise; level: word arcs in
-    a row that can end in it.  The last entry only ends the others.
-    words (W,), word arcs: cost in the graph; bound: the least that crossing can add to cost - slack; paid: LM cost that
-    was paid on the way to the word, less the word penalty; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
-    ahead: which words can come next; empty if limits.looks_ahead is off.
-    """
-
-    positions: np.ndarray
-    arcs: np.ndarray
-    states: np.ndarray
-    words: np.ndarray
-    ahead: LookAhead
-
-
-class Limits(NamedTuple):
-    """Scalars of a search; see SearchOptions.  word_beam is absolute; lm_end is the LM's </s> or -1."""
-
-    acweight: float
-    beam: float
-    word_beam: float
-    max_tokens: int
-    lm_scale: float
-    slack_decay: float
-    lattice_beam: float  # below 0: keep no alternatives
-    looks_ahead: bool
-    start: int
-    lm_start: int
-    lm_end: int
-    max_level: int
-    room: int  # for tokens, at first; tables grow as needed
-
-
-class Progress(NamedTuple):
-    """A search between two frames, after num_frames of them.
-
-    table, stamp: finds the tokens new[:count], those before num_emitted stand on positions; old: room for the next
-    frame's.  best: the cheapest token; cutoff: cost + ahead - slack of tokens that go on; num_advanced: over all
-    frames; known: answers of `cost_ahead`.
-    """
-
-    table: np.ndarray
-    stamp: int
-    old: np.ndarray
-    new: np.ndarray
-    trace: Trace
-    num_emitted: int
-    count: int
-    best: int
-    cutoff: float
-    num_advanced: int
-    num_frames: int
-    known: np.ndarray
 
 
 @njit(cache=True, nogil=True)
@@ -365,7 +293,7 @@ def end_utterance(graph, lm, limits, frame, tokens, num_emitted, count, trace):
 
 
 @njit(cache=True, nogil=True)
-def start_search(graph, limits):
+def start_search(graph: SearchGraph, limits: Limits) -> Progress:
     """The search before the first frame: one token in the start state, as if it had been crossed to."""
     size = limits.room
     table, stamp = np.zeros(2 * size, dtype=np.int64), np.int64(1)
@@ -382,7 +310,7 @@ def start_search(graph, limits):
 
 
 @njit(cache=True, nogil=True)
-def advance(graph, lm, limits, state, scores, ends):
+def advance(graph: SearchGraph, lm, limits: Limits, state: Progress, scores, ends) -> Progress:
     """Eat more frames; scores (n, K) f4: log-likelihoods, C order (a frame is a row).  Returns the state after them.
 
     ends: whether the utterance is over with them.  If not, what lies behind the last frame is not crossed yet: after

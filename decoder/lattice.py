@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decoder._lattice_kernels import kept_arrivals, link_states
-from decoder._search_kernels import SearchGraph
+from decoder._search_tables import SearchGraph
 from decoder._token_store import NODE_LABEL, Trace
 from decoder.image import DecodingGraph
 from decoder.path import begins_model

@@ -12,7 +12,7 @@ is as it was.
 
 import numpy as np
 
-from decoder._ahead_kernels import HISTORY, RUN, WORD_SET, LookAhead, charges_ahead, next_words, with_minima
+from decoder._ahead_kernels import HISTORY, RUN, WORD_SET, LookAhead, by_place, charges_ahead, next_words, with_minima
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, LanguageModel
 from readers.errors import GraphError
@@ -43,12 +43,13 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     low, high = np.where(silent, 0, low), np.where(silent, 0, high)
     charged = np.where(silent, 0, charged).astype(np.float32)
     # States with the same words and charges share a set; the empty one sorts first.
-    rows = np.column_stack([low, high, charged.view(np.int32)])
-    rows, of_state = np.unique(np.concatenate([[(0, 0, 0)], rows]), axis=0, return_inverse=True)
-    of_state = of_state.reshape(-1)[1:]
-    sets = np.zeros(len(rows), WORD_SET)
-    sets["low"], sets["high"] = low, high = rows[:, :2].T
-    sets["charged"] = np.ascontiguousarray(rows[:, 2], dtype=np.int32).view(np.float32)
+    _, words = np.unique(np.append(0, low.astype(np.int64) << 32 | high), return_inverse=True)
+    keys = words.reshape(-1) << 32 | np.append(0, charged.view(np.uint32).astype(np.int64))
+    _, first, of_state = np.unique(keys, return_index=True, return_inverse=True)
+    sets = np.zeros(len(first), WORD_SET)
+    for name, values in (("low", low), ("high", high), ("charged", charged)):
+        sets[name] = np.append(0, values)[first]
+    low, high, of_state = sets["low"], sets["high"], of_state.reshape(-1)[1:]
     own, unknown_id = _own_words(lm, word)
     least = [_least_between(costs, low, high) for costs in _empty_history_costs(lm, own)]
     sets["least"] = least[0]
@@ -103,23 +104,13 @@ def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> t
     arrays, roots = lm.arrays, _roots(lm)
     counts = np.zeros(lm.num_states, np.int64)
     places, costs = [], []
-    for root, end, words, unknown in zip(roots, [*roots[1:], lm.num_states], own, unknown_id):
-        begin, stop = arrays.first_arc[root + 1], arrays.first_arc[end]
-        size = int(begin - arrays.first_arc[root])
-        usable = np.flatnonzero((words >= 0) & (words != unknown))
-        order = usable[np.argsort(words[usable], kind="stable")]
-        first = np.searchsorted(words[order], np.arange(size + 1))  # places of word w: order[first[w]:first[w+1]]
-        listed = arrays.word[begin:stop]
-        copies = first[listed + 1] - first[listed]
-        state = np.repeat(np.arange(root + 1, end), np.diff(arrays.first_arc[root + 1 : end + 1]))
-        arc = np.repeat(np.arange(len(listed)), copies)
-        nth = np.arange(len(arc)) - np.repeat(np.cumsum(copies) - copies, copies)
-        place = order[first[listed[arc]] + nth]
-        by_place = np.argsort(state[arc] * len(words) + place)
-        places.append(place[by_place].astype(np.int32))
-        costs.append(arrays.cost[begin:stop][arc[by_place]])
-        counts += np.bincount(state[arc], minlength=lm.num_states)
-    cost = np.concatenate(costs).astype(np.float32)
+    for root, end, words, unknown in zip(roots.tolist(), [*roots[1:].tolist(), lm.num_states], own, unknown_id):
+        asked = np.where(words == unknown, -1, words).astype(np.int32)
+        size = int(arrays.first_arc[root + 1] - arrays.first_arc[root])
+        place, cost = by_place(arrays.first_arc, arrays.word, arrays.cost, root, end, asked, size, counts)
+        places.append(place)
+        costs.append(cost)
+    cost = np.concatenate(costs)
     level = minima_levels(len(cost))
     histories = np.zeros(lm.num_states + 1, HISTORY)
     histories["first"][1:] = np.cumsum(counts)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from decoder._search_kernels import END_SENTENCE, SENTENCE_OVER, SearchGraph
-from decoder._token_store import NODE_LABEL, Trace
+from decoder._search_tables import END_SENTENCE, SearchGraph
+from decoder._token_store import NODE_LABEL, SENTENCE_OVER, Trace
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
 

@@ -21,19 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from decoder._search_kernels import (
-    ALL_TOKENS_DIED,
-    ARC,
-    END_SENTENCE,
-    KEEP_HISTORY,
-    NO_FINAL_TOKEN,
-    POSITION,
-    STATE,
-    WORD,
-    Limits,
-    SearchGraph,
-    search,
-)
+from decoder._search_kernels import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
+from decoder._search_tables import ARC, END_SENTENCE, KEEP_HISTORY, POSITION, STATE, WORD, Limits, SearchGraph
 from decoder.graph.lookahead import optimistic_costs
 from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays

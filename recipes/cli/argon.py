@@ -161,6 +161,7 @@ def open_decoder(arguments: argparse.Namespace):
         lm_scale=arguments.lm_scale,
         word_penalty=arguments.word_penalty,
         slack_decay=arguments.slack_decay,
+        lm_lookahead=arguments.lm_lookahead,
         lattice_beam=arguments.lattice_beam if arguments.lattice_prefix else None,
         partial=arguments.partial,
     )

@@ -110,6 +110,9 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
     searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
     searching.add_argument("--slack-decay", type=float, default=0.8, metavar="X", help="per frame (0.8)")
+    searching.add_argument(
+        "--no-lm-lookahead", dest="lm_lookahead", action="store_false", help="let the graph alone look ahead"
+    )
     searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
     add_streaming(parser.add_argument_group("streaming"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
