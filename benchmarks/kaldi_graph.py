@@ -75,7 +75,10 @@ class Text:
 
 
 def _grammar(decoder):
-    """G: </s> as final cost, back-off arcs that read #0, the number above the words."""
+    """G: </s> as final cost, back-off arcs that read #0, the number above the words.
+
+    As in Kaldi, a listed n-gram that is less likely than by backing off can be passed by on the back-off arc.
+    """
     backoff_label = len(decoder.graph.words) + 1
     lm, scale = decoder.lm.arrays, decoder.options.lm_scale
     word_of = {decoder.lm.word_id(word): i for i, word in enumerate(decoder.graph.words, start=1)}

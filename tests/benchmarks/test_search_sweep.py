@@ -62,7 +62,7 @@ def test_every_setting_decodes_every_utterance(tmp_path):
     assert [(p.search, p.label, p.num_errors) for p in found] == [
         ("ours", "beam 1", 2), ("ours", "beam 2", 0), ("peer", "beam 3", 4)
     ]  # fmt: skip
-    assert [p.missed for p in found] == [2, 2, 0]
+    assert [p.missed for p in found] == [2, 0, 0]  # costs -1, -2 of ours, the peer's own
     assert all((p.num_words, p.num_frames, p.tokens) == (4, 12, 3.0) for p in found)
     assert sorted(asked) == sorted([(1, n) for n in (5, 5, 5, 7, 7)] + [(2, n) for n in (5, 5, 5, 7, 7)] + [(3, -n) for n in (5, 5, 5, 7, 7)])  # fmt: skip  # noqa: E501
     assert len(search_sweep.table(found)) == 4
