@@ -32,15 +32,17 @@ def test_the_ratio_is_that_of_the_fastest_at_equal_errors():
     slow, fast = points("ours, a", (2.0, 12), (4.0, 10)), points("ours, b", (1.0, 12), (2.0, 10))
     peer = points("peer", (3.0, 12), (6.0, 12))
     lines = search_sweep.compare("search", slow + fast + peer)
-    assert lines[0].startswith("search: at a WER of 1.20%")
+    assert lines[0] == "search: at a WER of 1.40%"
     assert lines[1:] == [
         "  ours, a: 20000.0 microseconds a frame",
         "  ours, b: 10000.0 microseconds a frame",
         "  peer: 30000.0 microseconds a frame",
         "RATIO search 3.00",
     ]
-    lines = search_sweep.compare("search", slow + points("peer", (3.0, 13), (6.0, 13)))
-    assert lines[-1] == "  peer: does not get there"
+    slowest_peer = points("peer", (3.0, 13), (6.0, 12))  # at its best 12 and 2 allowed: ours is there at once
+    assert search_sweep.compare("search", slow + slowest_peer)[-1] == "RATIO search 1.50"
+    poor = points("ours, c", (2.0, 20), (4.0, 19))
+    assert "  ours, c: does not get there" in search_sweep.compare("search", slow + poor + peer)
 
 
 def test_every_setting_decodes_every_utterance(tmp_path):
