@@ -1,6 +1,6 @@
 """The natural gradient in place of an update rule: which parameters it concerns, their state, and all the others."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from acoustic import blas
@@ -86,8 +86,15 @@ class NaturalGradientUpdater(Updater):
         return None
 
     @property
-    def touched(self) -> None:
-        return None
+    def touched(self) -> Callable[[Node, Any, Callable[[slice], Any]], None] | None:
+        return None if self.options.l2_weight else self._touched
+
+    def _touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+        step = self._step_of(node)
+        if step.rate and len(columns):
+            gradient = fill(slice(0, len(columns)))
+            gradient *= step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
+            node.value[:, columns] -= gradient
 
     def accumulation(self, node: Node) -> Accumulation | None:
         return None

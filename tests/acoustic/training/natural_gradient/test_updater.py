@@ -17,6 +17,7 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from acoustic.training.update import Updater
 from readers.errors import ModelError
+from readers.indicators import Indicators
 
 FRAMES, RATE = 150, 0.01
 
@@ -182,6 +183,40 @@ def test_plain_without_limit_is_gradient_descent():
         engine.backward(on_gradient=updater)
     for node in net.parameters():
         np.testing.assert_allclose(node.value, other[node.name].value, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("max_change", [np.inf, 1e-3])
+def test_tables_of_words_change_by_plain_descent_in_the_columns_that_are_looked_up(max_change):
+    values = {}
+    for sparse in (True, False):
+        net = Network("double", seed=2, threads=1)
+        net.add("Input", "x", rows=30)
+        net.add("Input", "labels", rows=4)
+        net.add("Parameter", "E", rows=4, cols=30, initValueScale=5)
+        net.add("CrossEntropyWithSoftmax", "J", "labels", net.add("Times", "z", "E", "x"))
+        net.criteria.append("J")
+        words = np.array([[3, 7, 3, 29, 0, 7]], np.int32)
+        labels = np.asfortranarray(np.eye(4)[:, [0, 1, 2, 3, 0, 1]])
+        x = Indicators(words, 30)
+        method = "online" if sparse else "plain"
+        updater = make_updater(net, options(NaturalGradient(method=method, max_change=max_change)))
+        engine, seen = Engine(net, ["J"]), []
+
+        def touched(node, columns, fill, seen=seen, change=updater._touched):
+            seen.extend(columns)
+            change(node, columns, fill)
+
+        updater._touched = touched
+        for _ in range(3):
+            engine.forward({"x": x if sparse else np.asfortranarray(x), "labels": labels}, training=True)
+            updater.begin(RATE, 0.0, 6)
+            engine.backward(on_gradient=updater)
+        values[sparse] = net["E"].value
+        assert seen == ([0, 3, 7, 29] * 3 if sparse else [])
+    others = np.setdiff1d(np.arange(30), words)
+    assert np.ptp(np.abs(values[True] - values[False])[:, others]) == 0
+    tolerance = 1e-12 if max_change == np.inf else 1e-2  # the limit is felt by the norm here, by a bound of it there
+    np.testing.assert_allclose(values[True], values[False], atol=tolerance)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
