@@ -131,13 +131,12 @@ class Instance(NamedTuple):
 
 
 class WordSteps(NamedTuple):
-    """The steps of a path that make up one word: states among first .. last-1, its arc `label`; mark: <s> or </s>."""
+    """The steps of a path that make up one word: states among first .. last-1, its arc `label`."""
 
     word: int
     first: int
     last: int
     label: int
-    mark: bool
 
 
 def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
@@ -178,18 +177,18 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
         last = instances[end - 1].last if end else begin
         first = instances[voiced[0] if voiced else own[-1]].first if own else last
         word = int(graph.arrays.word_label[-2 - labels[label]])
-        found.append(WordSteps(word, first, last, label, graph.words[word] in (SENTENCE_START, SENTENCE_END)))
+        found.append(WordSteps(word, first, last, label))
         begin, used = last, max(used, end)
     return found
 
 
 def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
-    """The words of a path, but for those that are not written and sentence marks that nothing is to be written for."""
+    """The words of a path, but for those that are not written (`is_written`)."""
     words = []
     starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
     for steps in word_steps(path, graph, silence):
         output = graph.outputs[steps.word]
-        if not output or (steps.mark and output == graph.words[steps.word]):
+        if not is_written(graph, steps.word):
             continue
         inside = [step for step in range(steps.first, steps.last) if path.label[step] >= 0]
         start = end = ends[max(steps.last - 1, 0)]  # a word without states of its own
@@ -198,6 +197,18 @@ def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[t
         cost = sum(costs[step] for step in inside) + costs[steps.label]
         words.append((steps, WordTimes(output, start, end, cost)))
     return words
+
+
+def is_written(graph: DecodingGraph, word: int) -> bool:
+    """Whether there is something to be written for a word; for sentence marks only what is not their name."""
+    output, name = graph.outputs[word], graph.words[word]
+    return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
+
+
+def written_words(path: Path, graph: DecodingGraph) -> list[str]:
+    """What is written for the words of a path: those of `word_times` in a fraction of the time."""
+    words = graph.arrays.word_label[-2 - path.label[path.label <= -2]].tolist()
+    return [graph.outputs[word] for word in words if is_written(graph, word)]
 
 
 def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:

@@ -28,7 +28,7 @@ from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
 from decoder.lattice import WordLattice, word_lattice
 from decoder.lm_ahead import NO_AHEAD, LookAhead, look_ahead
-from decoder.path import Path, WordTimes, trace_path, word_times
+from decoder.path import Path, WordTimes, trace_path, word_times, written_words
 from readers.errors import ConfigError, GraphError, ShapeError
 
 ROOM = 1024  # tokens that a search has room for at first, a power of two
@@ -114,7 +114,8 @@ class Result:
 
     @property
     def text(self) -> list[str]:
-        return [word.word for word in self.words]
+        """The words alone, which need no times."""
+        return written_words(self.path, self.decoder.graph) if self.decoder else []
 
 
 class Decoder:
