@@ -9,6 +9,7 @@ from recipes.natural_gradient.curves import Point
 
 METHODS = {"plain": "plain SGD", "simple": "simple NG-SGD", "online": "online NG-SGD"}  # in the paper's order
 STYLES = {"plain": "--", "simple": ":", "online": "-"}
+DEPTH = 3.0  # of the picture, below the best objective
 COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red", 16: "tab:purple"}
 
 
@@ -72,9 +73,10 @@ def draw(runs: Sequence[Run], path: Path, title: str) -> None:
         axes.grid(alpha=0.3)
     panels[1].set_xscale("log")
     panels[0].set_ylabel("log probability per frame, training set")
-    # The first points lie far below; what is of interest is how runs come together.
+    # First points lie far below, and runs that diverge further; what is of interest is how runs come together.
     lowest = min(min(p.train_objective for p in run.curve[len(run.curve) // 4 :]) for run in runs)
     best = max(p.train_objective for run in runs for p in run.curve)
+    lowest = max(lowest, best - DEPTH)
     panels[0].set_ylim(lowest - 0.05 * (best - lowest) - 0.01, best + 0.05 * (best - lowest) + 0.01)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     figure.suptitle(title, fontsize=10)

@@ -29,6 +29,7 @@ CONFIG = Path(__file__).parent / "config"
 METHODS, JOBS = ("plain", "online", "simple"), (1, 2, 4, 8, 16)
 ALONE = "simple"  # a method that is run with one job only, as in the paper
 WINDOW = 11  # frames that the network sees at once
+HOPELESS = 0.5  # share of wrong development frames from which on a network is not decoded with
 PART_FRAMES = 25_000  # of the training set, on which the objective is measured
 
 
@@ -209,16 +210,14 @@ class Comparison:
         from recipes.natural_gradient import results
         from recipes.natural_gradient.curves import iteration_seconds, read_curve
 
-        rates = self.error_rates()
         histories = {run: read_history(Path(f"{self.model(*run)}.parallel") / "history.jsonl") for run in self.runs}
         seconds = {
             method: iteration_seconds([rows for (name, _), rows in histories.items() if name == method])
             for method, _ in self.runs
         }
-        runs = [
-            results.Run(*run, read_curve(self.folder(*run) / "curve.jsonl"), seconds[run[0]], rates[run])
-            for run in self.runs
-        ]
+        curves = {run: read_curve(self.folder(*run) / "curve.jsonl") for run in self.runs}
+        rates = self.error_rates([run for run in self.runs if curves[run][-1].dev_error < HOPELESS])
+        runs = [results.Run(*run, curves[run], seconds[run[0]], rates.get(run)) for run in self.runs]
         for path, text in ((self.table, results.table(runs, self.task.unit)),
                            (self.home / "rows.md", results.markdown(runs))):  # fmt: skip
             with atomic_write(path, "w") as file:
@@ -226,8 +225,8 @@ class Comparison:
         epochs = round(runs[0].curve[-1].epochs)
         results.draw(runs, self.picture, f"{self.task.title}, {epochs} epochs, equal effective learning rates")
 
-    def error_rates(self) -> dict[tuple[str, int], dict[str, float]]:
-        """dev and test of every run; the search options are chosen once, on dev, with the run in the middle."""
+    def error_rates(self, runs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, float]]:
+        """dev and test of these runs; the search options are chosen once, on dev, with the run in the middle."""
         from recipes.cli.score import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances
         from recipes.tuning import Development, decode_and_score
@@ -237,7 +236,9 @@ class Comparison:
             return Development(scores, read_words(self.task.decoding[name].references), fold=self.task.fold)
 
         decoders = {name: open_decoder(one.graph, one.lm) for name, one in self.task.decoding.items()}
-        online = [run for run in self.runs if run[0] == "online"] or self.runs
+        online = [run for run in runs if run[0] == "online"] or runs
+        if not online:
+            return {}
         tuned = online[len(online) // 2]
         options, _ = choose_options(
             decoders["dev"], development(tuned, "dev"), self.task.grid, self.home / "scales.json", self.workers
@@ -249,7 +250,7 @@ class Comparison:
                 name: decode_and_score(decoder, development(run, name), self.workers).word_error_rate
                 for name, decoder in decoders.items()
             }
-            for run in self.runs
+            for run in runs
         }
 
     @property
