@@ -29,7 +29,7 @@ CONFIG = Path(__file__).parent / "config"
 METHODS, JOBS = ("plain", "online", "simple"), (1, 2, 4, 8, 16)
 ALONE = "simple"  # a method that is run with one job only, as in the paper
 WINDOW = 11  # frames that the network sees at once
-HOPELESS = 0.5  # share of wrong development frames from which on a network is not decoded with
+HOPELESS = 0.6  # share of wrong development frames from which on a network is not decoded with
 PART_FRAMES = 25_000  # of the training set, on which the objective is measured
 
 
