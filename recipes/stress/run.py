@@ -21,7 +21,7 @@ from readers.files import atomic_write
 from recipes.stages import Stage, command, run_stages
 
 # Looking ahead with n-grams, slack only costs time.
-SEARCH = {"acweight": 0.1, "beam": 18.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
+SEARCH = {"acweight": 0.1, "beam": 20.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
 HELD_OUT = 20  # of so many sentences of a user's text one is kept for testing
 
 
