@@ -61,8 +61,7 @@ def weigh(lattice: Lattice) -> Links:
     last = [node for node, links in enumerate(leaving) if not links]
     if len(first) != 1 or len(last) != 1:
         raise GraphError(
-            f"{lattice.where}: {len(first)} nodes to start in and {len(last)} to end in; "
-            "expected one of each"
+            f"{lattice.where}: {len(first)} nodes to start in and {len(last)} to end in; expected one of each"
         )
     total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
     odd = np.flatnonzero(~(total < np.inf))  # NaN too

@@ -106,7 +106,9 @@ def test_nothing_is_remembered_for_ever():
 def test_faults_are_named():
     with pytest.raises(ConfigError, match="ENORMALISE = T: takes the loudest frame of the whole utterance; expected F"):
         FeatureStream(FeatureConfig(target_kind="MFCC_E"), RATE)
-    with pytest.raises(ConfigError, match="ADDDITHER = 1: noise that depends on all samples; expected 0, or below, for"):
+    with pytest.raises(
+        ConfigError, match="ADDDITHER = 1: noise that depends on all samples; expected 0, or below, for"
+    ):
         FeatureStream(FeatureConfig(dither=1.0), RATE)
     with pytest.raises(ConfigError, match="sample rate 8000 Hz; expected 16000 Hz, as SOURCERATE = 625"):
         FeatureStream(FeatureConfig(source_rate=625), RATE)
