@@ -73,8 +73,8 @@ class Lattice:
         return len(self.start)
 
     def scale(self, name: str, default: float) -> float:
-        """A number of the header, such as lmscale or wdpenalty."""
-        return float(self.header[name]) if name in self.header else default
+        """A number of the header, such as lmscale or wdpenalty.  Raises FormatError for what is no number."""
+        return _real(self.header, name, default, f"{self.where}: header")
 
 
 def read_slf(path: str | os.PathLike) -> Lattice:

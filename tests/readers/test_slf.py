@@ -214,3 +214,12 @@ GOOD = Lattice(np.zeros(2), np.array([0]), np.array([1]), ["A"], np.array([0.0])
 def test_lattices_that_cannot_be_written(tmp_path, changes, message):
     with pytest.raises(GraphError, match=message):
         write_slf(tmp_path / "l", dataclasses.replace(GOOD, **changes))
+
+
+def test_a_scale_that_is_no_number(tmp_path):
+    (tmp_path / "a.lat").write_text("VERSION=1.0\nlmscale=big\nwdpenalty=-2\nN=1 L=0\nI=0\n")
+    lattice = read_slf(tmp_path / "a.lat")
+    assert lattice.scale("wdpenalty", 0.0) == -2.0
+    assert lattice.scale("acscale", 1.0) == 1.0
+    with pytest.raises(FormatError, match=r"a.lat: header: lmscale=big; expected a number"):
+        lattice.scale("lmscale", 1.0)
