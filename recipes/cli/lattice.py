@@ -16,15 +16,19 @@ lattice that a reference allows.
 writes lattices that have every word sequence once, lattices in the text form of Kaldi's programs, and acceptors of
 words for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary fst/test1.fst.
 
+  argonaut lattice rescore --lattices exp/an4/decode/lattices/test.index --lm large.arpa --lm-scale 12 --prefix new
+writes new1.lat, ... and new.index: the same paths with the scores of another n-gram model, exactly.
+
 Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.
 """
 
 import argparse
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from readers.errors import ArgonautError, ConfigError
+from readers.errors import ArgonautError, ConfigError, GraphError
 from readers.report import RunReport
 
 NO_WORD = "<eps>"
@@ -40,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("determinise", "every word sequence once"),
         ("kaldi", "lattices in Kaldi's text form"),
         ("openfst", "acceptors of words for OpenFst"),
+        ("rescore", "scores of another n-gram model"),
     ):
         action = actions.add_parser(
             name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -52,8 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--level", type=int, default=0, help="MLF level that holds the words (0)")
             action.add_argument("--mlf", metavar="FILE", help="the chosen words to write")
             continue
-        if name == "determinise":
+        if name in ("determinise", "rescore"):
             action.add_argument("--prefix", required=True, help="lattices PREFIX1.lat, ... and PREFIX.index to write")
+            if name == "rescore":
+                action.add_argument("--lm", metavar="ARPA", required=True, help="the other language model")
+                action.add_argument("--lm-scale", type=float, metavar="S", help="of its scores (default: as it was)")
+                action.add_argument("--mlf", metavar="FILE", help="words and confidences of the new best paths as MLF")
             continue
         if name in ("kaldi", "openfst"):
             action.add_argument("--words", metavar="FILE", required=True, help="words.txt: read if there, else written")
@@ -78,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     actions = {"words": run_words, "consensus": run_consensus, "oracle": run_oracle}
     actions |= {"determinise": run_determinise, "kaldi": run_kaldi, "openfst": run_openfst}
+    actions |= {"rescore": run_rescore}
     return actions[arguments.action](arguments)
 
 
@@ -115,7 +125,6 @@ def check_outputs(*paths: str | None) -> None:
 def run_words(arguments: argparse.Namespace) -> int:
     from decoder.consensus import consensus
     from decoder.posteriors import confident_words
-    from readers.mlf import Label, write_mlf
     from readers.timed_words import check_form, write_words
 
     check_outputs(arguments.output, arguments.mlf, arguments.report)
@@ -133,21 +142,27 @@ def run_words(arguments: argparse.Namespace) -> int:
     if arguments.output and found:
         written = write_words(arguments.output, found)
     if arguments.mlf and found:
-        ticks = 10_000_000
-        labels = (
-            (
-                f"*/{name}.rec",
-                [Label(round(w.start * ticks), round(w.end * ticks), w.word, w.confidence) for w in words],
-            )
-            for name, words in found.items()
-        )
-        write_mlf(arguments.mlf, labels)
+        write_labels(arguments.mlf, found)
         written.append(Path(arguments.mlf))
     words = [word for one in found.values() for word in one]
     sure = sum(word.confidence for word in words) / len(words) if words else 0.0
     files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else "nothing"
     print(f"{files}: {len(words)} words, mean confidence {sure:.3f}; {report.summary()}")
     return report.exit_status
+
+
+def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
+    """Words with times and confidences (TimedWord) of each utterance as MLF."""
+    from readers.mlf import Label, write_mlf
+
+    labels = (
+        (
+            f"*/{name}.rec",
+            [Label(round(w.start * TICKS), round(w.end * TICKS), w.word, w.confidence) for w in words],
+        )
+        for name, words in found.items()
+    )
+    write_mlf(path, labels)
 
 
 def run_consensus(arguments: argparse.Namespace) -> int:
@@ -229,6 +244,54 @@ def run_determinise(arguments: argparse.Namespace) -> int:
         with atomic_write(index, "w") as file:
             file.writelines(written)
     print(f"{index}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
+    return report.exit_status
+
+
+def run_rescore(arguments: argparse.Namespace) -> int:
+    from decoder.lattice_links import weigh
+    from decoder.lattice_rescoring import rescore_lattice
+    from decoder.lm_image import open_language_model
+    from decoder.posteriors import best_path, confident_words
+    from decoder.scoring import SENTENCE_MARKS
+    from readers.files import atomic_write
+    from readers.slf import write_slf
+
+    scale = arguments.lm_scale
+    if scale is not None and not 0 <= scale < float("inf"):
+        raise ConfigError(f"command line: --lm-scale {scale:g}; expected a number from 0 on")
+    index = other_index(arguments)
+    check_outputs(index, arguments.mlf, arguments.report)
+    model = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
+    sizes, others, written = [0, 0], 0, []
+
+    def words_of(lattice) -> list[str] | None:
+        try:
+            path = best_path(weigh(lattice))
+        except GraphError:  # the old scores may allow none
+            return None
+        return [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS]
+
+    def rescored(name: str, lattice):
+        nonlocal others
+        found = rescore_lattice(lattice, model, scale, Path(arguments.lm).name)
+        changed = words_of(found) != words_of(lattice)
+        words = confident_words(found) if arguments.mlf else []
+        number = len(written) + 1
+        write_slf(f"{arguments.prefix}{number}.lat", found)
+        written.append(f"{number}\t{name}\n")
+        sizes[0] += lattice.num_links
+        sizes[1] += found.num_links
+        others += changed
+        return words
+
+    found, report = each_lattice(arguments, rescored)
+    if written:
+        with atomic_write(index, "w") as file:
+            file.writelines(written)
+        if arguments.mlf:
+            write_labels(arguments.mlf, found)
+    links = f"{sizes[0]} links became {sizes[1]}"
+    print(f"{index}: {links}, {others} best paths have other words; {report.summary()}")
     return report.exit_status
 
 
