@@ -196,6 +196,8 @@ class Validation:
 
     def _check_paths(self, output, reader: ReaderFigures | None) -> None:
         """Can the files be written without harm, and do the lines stand for the utterances of the reader's list?"""
+        if not hasattr(output, "paths"):  # all utterances in one file, which the writer has looked at
+            return
         for directory in {str(Path(path).parent): path for path in output.paths}.values():
             with self.findings.catch():
                 require_writable(directory)

@@ -111,9 +111,10 @@ def test_a_fault_in_a_thread_ends_the_epoch_and_comes_back(ring_reader):
     reader = shifted(ring_reader(500))
     reader.matrices["features"][0, 100] = np.nan
     one = learner(ring_network(), reader, options_of(Momentum()))
+    others = threading.active_count()
     with pytest.raises(Diverged, match=r"epoch 1, minibatch \d+: CrossEntropyWithSoftmax is nan"):
         one.run(0, one.options.epoch(0))
-    assert threading.active_count() < 50
+    assert threading.active_count() < others + 10
 
     class Broken(type(reader)):
         def minibatches(self, *arguments, **settings):
@@ -224,7 +225,8 @@ def test_who_finds_it_taken_applies_it_as_it_is_and_does_not_wait(precision):
     for own, factor in zip(factors_of(one._threads[1].updater), shared.factors()):
         np.testing.assert_array_equal(own.w, factor.w)
     learn(one, 1, second, 2)
-    assert all((factor.w != w).any() for factor, (w, _) in zip(shared.factors(), before))
+    for factor, (_, scales) in zip(shared.factors(), before):  # rows of two outputs can only turn around
+        assert (factor.scales[0, :-1] != scales[0, :-1]).any()
 
 
 def test_a_thread_that_fails_lets_go_of_it():
