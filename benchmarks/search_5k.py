@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-BEAMS = (8, 9, 10, 11, 12, 13, 14, 15, 16)
+BEAMS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
 PEER_BEAMS = (9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
