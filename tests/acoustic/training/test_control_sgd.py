@@ -15,6 +15,7 @@ from acoustic.training.rules import AdaGrad
 from acoustic.training.sgd import train
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
+from tests.acoustic.training.ring import Killed
 
 
 def ring_network(seed: int = 3) -> Network:
@@ -28,10 +29,6 @@ def ring_network(seed: int = 3) -> Network:
 def options_of(auto: AutoAdjust, max_epochs: int = 6, **changes) -> TrainingOptions:
     values = {"learning_rates_per_minibatch": 4.0, "minibatch_size": 32, "momentum_per_minibatch": 0.5}
     return TrainingOptions(max_epochs, auto_adjust=auto, **(values | {"dropout_rate": 0.1} | changes))
-
-
-class Killed(BaseException):
-    """Stands for the death of the process."""
 
 
 class Dying:

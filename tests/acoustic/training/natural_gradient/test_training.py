@@ -9,6 +9,7 @@ from acoustic.training.rules import NaturalGradient
 from acoustic.training.sgd import train
 from readers.config import Config
 from readers.errors import ConfigError
+from tests.acoustic.training.ring import Killed, dying
 
 
 def network(precision="float"):
@@ -25,24 +26,6 @@ def network(precision="float"):
 def options(rule, epochs=3, **settings):
     rate = {"learning_rates_per_sample": 0.02, "final_learning_rate": 0.002, "minibatch_size": 32}
     return TrainingOptions(epochs, rule=rule, **rate | settings)
-
-
-class Killed(BaseException):
-    pass
-
-
-def dying(reader, epoch, minibatch):
-    class Dying:
-        dims, num_frames = reader.dims, reader.num_frames
-
-        @staticmethod
-        def minibatches(epoch, minibatch_size, epoch_size, last=(epoch, minibatch)):
-            for index, item in enumerate(reader.minibatches(epoch, minibatch_size, epoch_size)):
-                if (epoch, index) == last and minibatch_size != 4096:
-                    raise Killed
-                yield item
-
-    return Dying()
 
 
 @pytest.mark.parametrize("precision", ["float", "double"])

@@ -23,6 +23,7 @@ from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, Natural
 from readers.errors import FormatError, ModelError
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, rows_of, run, same
+from tests.acoustic.training.ring import Killed
 
 CRITERION = "CrossEntropyWithSoftmax"
 
@@ -145,10 +146,6 @@ def test_jobs_learn(tmp_path):
     with opened(tmp_path / "v") as reader:
         totals = evaluate(Engine(network, names), reader.minibatches(0, 100), names)
     assert totals.averages() == pytest.approx(history[-1]["validation"], rel=1e-5)
-
-
-class Killed(BaseException):
-    """Stands for the death of the process: nothing in training may catch it."""
 
 
 @pytest.mark.parametrize(
