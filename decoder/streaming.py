@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder._search_kernels import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
 from decoder._streaming_kernels import settle
 from decoder._token_store import NODE_LABEL, STEPS, add_step, make_room
+from decoder._utterance_kernels import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
 from decoder.language_model import SENTENCE_END
 from decoder.path import Path, WordTimes, share_costs, steps_back, timed_words
 from decoder.search import NO_LM, Decoder, Result, score_frames
