@@ -12,6 +12,8 @@ from numba import boolean, carray, cfunc, float32, int32, int64, njit, types
 from acoustic import _group_kernels, _handover, _kernels, _loop_kernels
 from acoustic._addresses import pointer
 from acoustic._gemm import call, call_pack, call_wide
+from acoustic._playing import play_at
+from acoustic.training.natural_gradient._estimates import estimate_layer
 from acoustic.training.natural_gradient._kernels import change_layer, reduce_layer
 from acoustic.training.rules import _loops
 
@@ -74,6 +76,11 @@ def meet(p):
     """Wait for other threads; p: the flags of a team, this thread and how many there are."""
     place = numbers(p, 2)
     _handover.meet(numbers(p, 0), place[0], place[1])
+
+
+def play_table(p):
+    """Make the calls of another table; p: its address, its rows."""
+    play_at(p[0], p[1])
 
 
 def loop_forward(p):
@@ -234,14 +241,14 @@ def adagrad(p):
 
 
 FUNCTIONS = (
-    *(product, wide_product, pack, meet, loop_forward, loop_backward),
+    *(product, wide_product, pack, meet, play_table, loop_forward, loop_backward),
     *(copy, copy_block, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),
     *(softmax, log_softmax, cross_entropy_softmax, cross_entropy_softmax_error, count_errors),
     *(group_norms, group_norms_gradient, root_mean_square_one, root_mean_square_one_gradient),
     *(subtract, momentum, regularised_momentum, adagrad),
-    *(reduce_layer, change_layer),
+    *(reduce_layer, change_layer, estimate_layer),
 )
 BY_NAME = {function.__name__: function for function in FUNCTIONS}
 _compiled = {}

@@ -4,6 +4,7 @@ Matrices are (rows, columns) in Fortran order, a column per frame.  numpy does n
 (`a @ b` and `a.copy()` come back row by row), so every result goes into a buffer made here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,27 @@ from readers.errors import ConfigError
 from readers.indicators import Indicators
 
 DTYPES = {"float": np.float32, "double": np.float64}
+LINE = 64  # bytes in a line of the cache
+
+
+def aligned_empty(size: int, dtype: Any) -> np.ndarray:
+    """So many uninitialised numbers, which begin where a line of the cache does.
+
+    Where they do not, every vector of 64 bytes lies in two lines, and MKL's products may differ in the last bit.
+    """
+    return _aligned(np.empty, size, dtype)
+
+
+def aligned_zeros(size: int, dtype: Any) -> np.ndarray:
+    """The same of zeros."""
+    return _aligned(np.zeros, size, dtype)
+
+
+def _aligned(make: Callable[..., np.ndarray], size: int, dtype: Any) -> np.ndarray:
+    num_bytes = size * np.dtype(dtype).itemsize
+    memory = make(num_bytes + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + num_bytes].view(dtype)
 
 
 def array_module(device: str) -> Any:
@@ -90,7 +112,11 @@ class Backend:
 
     def empty(self, rows: int, cols: int) -> Any:
         """An uninitialised matrix (rows, cols) in Fortran order."""
-        return self.xp.empty((rows, cols), dtype=self.dtype, order="F")
+        return self.memory(rows * cols).reshape((rows, cols), order="F")
+
+    def memory(self, size: int) -> Any:
+        """So many uninitialised numbers; on the CPU see `aligned_empty`."""
+        return self.xp.empty(size, dtype=self.dtype) if self.xp is not np else aligned_empty(size, self.dtype)
 
     def asarray(self, array: Any) -> Any:
         """The matrix on this device, in this precision and Fortran order; the same object when it already is."""

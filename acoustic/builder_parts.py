@@ -130,11 +130,15 @@ class BuilderOptions:
 
 
 def _known(key: str, name: str, table: Mapping[str, str]) -> None:
+    if name.lower() in table:
+        return
+    reason = OTHER_CRITERIA.get(name.lower(), "is unknown")
+    if name.lower() in ERRORS:
+        reason = "has no gradient" if key == "trainingCriterion" else "is for labels with a row for each class"
+    elif name.lower() in CRITERIA:
+        reason = "is for another rnnType"
     names = ", ".join(dict.fromkeys(filter(None, table.values())))
-    if name.lower() in ERRORS and name.lower() not in table:
-        raise OptionFault(key, f"{name} has no gradient; expected one of {names}")
-    if name.lower() not in table:
-        raise OptionFault(key, f"{name} {OTHER_CRITERIA.get(name.lower(), 'is unknown')}; expected one of {names}")
+    raise OptionFault(key, f"{name} {reason}; expected one of {names}")
 
 
 Options = TypeVar("Options", bound=BuilderOptions)

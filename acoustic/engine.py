@@ -20,10 +20,12 @@ from acoustic.graph import build_graph
 from acoustic.layout import Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
+from acoustic.playback import in_turn
 from acoustic.program import Program, Worker
 from acoustic.scheduler import Schedule
 from acoustic.updating import Taker
 from readers.errors import ModelError
+from readers.indicators import Indicators
 
 if TYPE_CHECKING:
     from readers.sequences import SequenceLayout
@@ -136,7 +138,8 @@ class Engine:
             shared = program.shared if whole else [name for name in together if name not in program.after]
             if self._executor is None:
                 with self._products():
-                    self._each_worker(program, partial(self._forward_part, program, shared))
+                    if not (whole and self._repeat_forward(program)):
+                        self._each_worker(program, partial(self._forward_part, program, shared))
             else:
                 self._forward_branches(program, shared, self._executor)
             program.add_parts(shared)
@@ -153,6 +156,20 @@ class Engine:
                 self._feed.computed([name])
             self._owner.update(program.writes(name))
         return [name for name in due if name not in program.alone]
+
+    def _repeat_forward(self, program: Program) -> bool:
+        """Make the forward pass of all workers without Python, if it has been written down; False if not."""
+        if self._feed.run.sequences is not None or not program.split:
+            return False
+        tables = []
+        for worker in program.workers:
+            table = worker.forward_pass.calls(worker.inputs)
+            if table is None:
+                return False
+            tables.append(table)
+        with one_thread:
+            self.backend.team.play(tables)
+        return True
 
     def _forward_part(self, program: Program, names: list[str], index: int) -> None:
         worker = program.workers[index]
@@ -210,7 +227,8 @@ class Engine:
         self._differentiable = None  # gradients overwrite values
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
-        taker = Taker(on_gradient, program.lone_products, program.lone_columns, program.layer_products)
+        words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
+        taker = Taker(on_gradient, program.lone_products, program.lone_columns, program.layer_products, words)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:
@@ -243,10 +261,11 @@ class Engine:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._feed.run, self._feed.inputs)
-        phases = [partial(self._backward_part, program, taker), partial(self._late_part, program, taker)]
-        if not program.partials_wait:
-            phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
-        self.backend.team.run_phases(phases, len(program.workers))
+        if not self._repeat_backward(program, taker):
+            phases = [partial(self._backward_part, program, taker), partial(self._late_part, program, taker)]
+            if not program.partials_wait:
+                phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
+            self.backend.team.run_phases(phases, len(program.workers))
         late = {name for name, node in program.taken_late.items() if taker.takes_parts(node)}
         if program.partials_wait:
             program.add_partial_gradients(but=late)
@@ -257,6 +276,24 @@ class Engine:
                 else:
                     finish([name])
 
+    def _repeat_backward(self, program: Program, taker: Taker) -> bool:
+        """Make both parts of all workers without Python, if they have been written down; False if not."""
+        if self._feed.run.sequences is not None or not program.partials_wait:
+            return False
+        key, layers_key, team, tables = taker.key, taker.layers_key, self.backend.team, []
+        with team.hold() as count:
+            if count < len(program.workers):
+                return False
+            for worker in program.workers:
+                before = worker.backward_pass.calls(worker.inputs, layers_key)
+                after = None if before is None else worker.late_pass.calls(self._feed.inputs, key)
+                if after is None:
+                    return False
+                tables.append(in_turn(team, worker.index, len(program.workers), before, after))
+            with one_thread:
+                team.play(tables)
+        return True
+
     def _late_part(self, program: Program, taker: Taker, index: int) -> None:
         program.workers[index].late_pass.run((self._feed.run, taker), self._feed.inputs, taker.key)
 
@@ -264,11 +301,10 @@ class Engine:
         worker = program.workers[index]
         run = self._run_of(worker)
         if run.sequences is None:
-            worker.backward_pass.run(run, worker.inputs)
+            worker.backward_pass.run(run, worker.inputs, taker.layers_key)
         else:
-            for bound in worker.backward:
-                bound.run(run, worker.inputs)
-        taker.look_at_frames(index, worker.columns, worker.frames_pass, self._feed.run, self._feed.inputs)
+            for step in worker.backward_and_looks:
+                step.run(run, worker.inputs)
 
     # ---- results
 
@@ -329,12 +365,11 @@ class Engine:
 
     def _grow(self, sizes: Sequence[int]) -> None:
         """Make the slabs at least this large; when one has to move, the programs made before no longer hold."""
-        xp, dtype = self.backend.xp, self.backend.dtype
         for k, size in enumerate(sizes):
             if k == len(self._slabs):
-                self._slabs.append(xp.empty(size, dtype=dtype))
+                self._slabs.append(self.backend.memory(size))
             elif self._slabs[k].size < size:
-                self._slabs[k] = xp.empty(size, dtype=dtype)
+                self._slabs[k] = self.backend.memory(size)
                 self._programs.clear()
                 self._program = None
 

@@ -10,7 +10,7 @@ from acoustic.graph import indicator_inputs, mixes_gaps
 from acoustic.layout import Graph
 from acoustic.network import Network
 from acoustic.node import Node, Run
-from acoustic.program import RUN
+from acoustic.placement import RUN
 from acoustic.sequences import Sequences
 from readers.errors import ModelError, ShapeError
 from readers.indicators import Indicators

@@ -117,8 +117,12 @@ class FusedLoop:
 
             def work(number: int) -> None:
                 for factor, matrix in due[number]:
-                    factor.take(matrix)
+                    if factor.transposed:
+                        factor.take(matrix)
                 self._begin(inputs, number, threads.count)
+                for factor, matrix in due[number]:
+                    if not factor.transposed:
+                        factor.take(matrix)
                 if not sharing.by_rows:
                     threads.meet(number)
                 if number < len(sharing.parts):

@@ -23,11 +23,15 @@ class Delay:
 
 @dataclass
 class Table:
-    """Of one direction: segments, operations, and products, but for where the parameters lie."""
+    """Of one direction: segments, operations, and products, but for where the parameters lie.
+
+    order: of each row of products the position of the product.
+    """
 
     segments: np.ndarray
     operations: np.ndarray
     products: np.ndarray
+    order: list[int]
 
 
 class Tables:
@@ -52,7 +56,7 @@ class Tables:
             else:
                 segments.append((OPERATIONS, len(operations), len(operations) + len(segment)))
                 operations += [(*self._operation(one), int(one.keep), 0) for one in segment]
-        return Table(_table(segments, 3), _table(operations, 7), self._products(False, {}))
+        return Table(_table(segments, 3), _table(operations, 7), *self._products(False, {}))
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
         """Code, first rows of result and operands, how many."""
@@ -91,7 +95,7 @@ class Tables:
                     seen.add(self._start(place))
                 operations.append((*numbers, *whats))
             segments.append((OPERATIONS, start, len(operations)))
-        return Table(_table(segments, 3), _table(operations, 7), self._products(True, keeps))
+        return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
 
     @property
     def num_weights(self) -> int:
@@ -103,9 +107,12 @@ class Tables:
         ends = [product.operand if backward else (True, product.home) for product in self.inside]
         return [self.share(self.rows_of(end)) for end in ends]
 
-    def _products(self, backward: bool, keeps: dict[int, bool]) -> np.ndarray:
-        """keeps: backward, of each product whether its operand's gradient holds something already."""
-        rows = []
+    def _products(self, backward: bool, keeps: dict[int, bool]) -> tuple[np.ndarray, list[int]]:
+        """Those of a step, then those of the step after it, and their positions.
+
+        keeps: backward, of each product whether its operand's gradient holds something already.
+        """
+        rows: list[tuple[int, ...]] = []
         for product in self.inside:
             m, k = self.shapes[product.home].rows, self.rows_of(product.operand)
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
@@ -114,7 +121,16 @@ class Tables:
             mine = self.share(m)
             keep = keeps[product.position] if backward else product.keep
             rows.append((0, 0, 0, mine.stop - mine.start, k, ends[0], ends[1] + mine.start, keep))
-        return _table(rows, 8)
+        order = list(range(len(rows)))
+        for segment in self.plan.segments:
+            turned = [self._position[one.position] for one in reversed(segment) if isinstance(one, Product)]
+            # What adds up in the same rows may do so in either order, but the one that is made first starts.
+            left: dict[int, list[int]] = {}
+            for position in reversed(turned):
+                left.setdefault(rows[position][-2], []).append(rows[position][-1])
+            rows += [(*rows[position][:-1], left[rows[position][-2]].pop(0)) for position in turned]
+            order += turned
+        return _table(rows, 8), order
 
     def delays(self, delays: Sequence[Delay], num_slots: int) -> np.ndarray:
         """`before` has of each one after the other the values of as many steps as it delays into the past."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from acoustic.backend import aligned_empty
 from acoustic.blas import COLUMN_MAJOR, PLAIN, TRANSPOSED, address_of, mkl_library
 from acoustic.playback import current
 
 FIRST = 161  # the operand of a product that is packed
-ALIGNMENT = 64  # bytes
 
 
 @cache
@@ -80,9 +80,8 @@ class Factor:
         size, pack, _ = _calls()
         (m, k), n = self.shape, self.width
         if renewed:
-            self._memory = np.empty(size(FIRST, m, n, k) + ALIGNMENT, np.uint8)  # the most of it is never touched
-            start = self._memory.ctypes.data
-            self.address, self.distance = start + -start % ALIGNMENT, m
+            self._memory = aligned_empty(size(FIRST, m, n, k), np.uint8)  # the most of it is never touched
+            self.address, self.distance = self._memory.ctypes.data, m
         how, distance = TRANSPOSED if self.transposed else PLAIN, matrix.strides[1] // matrix.itemsize
         if (recording := current()) is not None:
             recording.pack(address_of(pack), how, (m, n, k), matrix, distance, self._memory, self.address)

@@ -193,6 +193,26 @@ def table_of(name: str, words: Sequence[int]) -> np.ndarray:
     return table
 
 
+def in_turn(team: Team, worker: int, count: int, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """The calls of a table, a meeting of `count` threads of a team, which the caller holds, and those of another table.
+
+    Both must outlive what is given back.
+    """
+    places = (worker, count, address_of(team.flags), address_of(before), len(before), address_of(after), len(after))
+    known = team.known_calls.get(places)
+    if known is None:
+        who = np.array([worker, count], np.int64)
+        rows = [
+            table_of("play_table", places[3:5]),
+            table_of("meet", [places[2], team.flags.size, address_of(who), who.size]),
+            table_of("play_table", places[5:]),
+        ]
+        if len(team.known_calls) == CALLS_KEPT:
+            team.known_calls.clear()
+        known = team.known_calls[places] = np.concatenate(rows), who
+    return known[0]
+
+
 def play(table: np.ndarray) -> None:
     """Make the calls of a table."""
     from acoustic import _playing  # numba: only a job that computes loads it
@@ -224,6 +244,10 @@ class Playback:
         for part in self.parts:
             part.run(told, inputs, key)
 
+    def calls(self, inputs: Mapping[str, Any], key: Hashable | None = ()) -> np.ndarray | None:
+        """What `run` would repeat, if that is all it would do; valid until it is asked for again."""
+        return self.parts[0].calls(inputs, key) if len(self.parts) == 1 else None
+
 
 class Plain:
     """Steps that Python makes every time."""
@@ -234,6 +258,9 @@ class Plain:
     def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None) -> None:
         for step in self.steps:
             step.run(told, inputs)
+
+    def calls(self, inputs: Mapping[str, Any], key: Hashable | None) -> np.ndarray | None:
+        return None
 
 
 class Repeated(Plain):
@@ -254,6 +281,10 @@ class Repeated(Plain):
             self._recording.play(inputs)
         else:
             self._record(told, inputs, key)
+
+    def calls(self, inputs: Mapping[str, Any], key: Hashable | None) -> np.ndarray | None:
+        moving = key is None or not all(type(matrix) is np.ndarray for matrix in inputs.values())
+        return None if moving or not self._holds(key) else self._recording.table(inputs)
 
     def _holds(self, key: Hashable) -> bool:
         same = self._recording is not None and key == self._key

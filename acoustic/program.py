@@ -15,11 +15,10 @@ from acoustic.backend import Backend
 from acoustic.gradients import Into
 from acoustic.layout import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
 from acoustic.node import VALUE, WORK, Node, Run, Shape
+from acoustic.placement import Placement
 from acoustic.playback import Playback
-from acoustic.steps import BoundBackward, ForwardStep, LateProducts, LateSum, Operands, Taken
+from acoustic.steps import BoundBackward, ForwardStep, LateProducts, LateSum, LayerLook, Operands, Taken
 from acoustic.team import share_of
-
-RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
 
 
 class Memory(Protocol):
@@ -43,27 +42,31 @@ class Worker:
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
+    looks: dict[str, LayerLook] = field(default_factory=dict)  # by the nodes whose backward they follow
     late: list[LateProducts | LateSum] = field(default_factory=list)
     forward_pass: Playback | None = None
     backward_pass: Playback | None = None
     late_pass: Playback | None = None
-    frames_pass: Playback | None = None  # of the products that a layer may get the factors of
     told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
 
+    @property
+    def backward_and_looks(self) -> list[BoundBackward | LayerLook]:
+        steps = [(one, self.looks.get(one.node.name)) for one in self.backward]
+        return [step for both in steps for step in both if step is not None]
 
-class Program:
+
+class Program(Placement):
     """A layout bound to an engine's memory for a number of workers.
 
     values: full matrices by node name; columns: how many frames; criterion: what backward differentiates, or None.
     """
 
     def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):
-        self.memory, self.layout, self.columns, self.criterion = memory, layout, columns, criterion
-        self.backend, self.graph = memory.backend, memory.graph
-        self.slab_of = layout.plan.slab
+        super().__init__(layout, memory.graph)
+        self.memory, self.backend, self.columns, self.criterion = memory, memory.backend, columns, criterion
         self._views: dict[tuple, Any] = {}
         self.one = self.backend.empty(1, 1)
         self.workers = [Worker(w, share_of(w, num_workers, columns or 0)) for w in range(num_workers)]
@@ -82,11 +85,6 @@ class Program:
         self.steps = layout.backward
         self._bind_all_backward()
         self._bind_passes()
-        self._order = {node.name: position for position, node in enumerate(layout.forward)}
-        placed = sorted(self.slab_of.items(), key=lambda item: layout.start[item[0]])
-        self.owners_after_forward = {slab: key for key, slab in placed if key[0] != "gradient"}
-        self.owners_after_backward = {slab: key for key, slab in placed if key[0] == "gradient"}
-        self.destroys = {node.name: self._destroyed_later(node) for node in layout.forward}
 
     # ---- arrays
 
@@ -196,7 +194,8 @@ class Program:
         # In every pass these are told where to add up.
         told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
 
-        def repeats(step: ForwardStep | BoundBackward) -> bool:
+        def repeats(step: ForwardStep | BoundBackward | LayerLook) -> bool:
+            step = step.bound if isinstance(step, LayerLook) else step
             shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
             return possible and id(getattr(step, "into", None)) not in told and step.node.repeats_calls(*shapes)
 
@@ -206,11 +205,9 @@ class Program:
             shapes = self.graph.operand_shapes(step.bound.node, self.layout.shapes)
             return possible and step.bound.node.repeats_calls(*shapes)
 
-        for index, worker in enumerate(self.workers):
-            products = [steps[index] for _, _, steps in self.layer_products] if self.split else []
-            worker.frames_pass = Playback(products, lambda bound: repeats_late(LateProducts(bound, [])))
+        for worker in self.workers:
             worker.forward_pass = Playback(list(worker.forward.values()), repeats)
-            worker.backward_pass = Playback(worker.backward, repeats)
+            worker.backward_pass = Playback(worker.backward_and_looks, repeats)
             worker.late_pass = Playback(worker.late, repeats_late)
 
     # ---- backward
@@ -239,14 +236,16 @@ class Program:
         self.num_together = len(first) + len(together)
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
-        self.lone_products, self.layer_products = (
-            [
-                (self.graph.operands[step.node.name][k], k, self._product_steps(step))
-                for step in together
-                for k in (step.layer_products if of_layers else step.lone_products)
-            ]
-            for of_layers in (False, True)
-        )
+        self.lone_products = [
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step))
+            for step in together
+            for k in step.lone_products
+        ]
+        self.layer_products = [
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step), self._looks(step))
+            for step in together
+            for k in step.layer_products
+        ]
         self.lone_columns = [
             (self.graph.operands[step.node.name][k], k, bound.into)
             for step, bound in zip(together, self.workers[0].backward)
@@ -291,6 +290,17 @@ class Program:
             return [one.bound for one in late if one.bound.node is step.node]
         return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
 
+    def _looks(self, step: BackwardStep) -> list[LayerLook]:
+        """Let the layers of a step's products look at each worker's frames, where those are shared out."""
+        if not step.deferred:
+            return []
+        num_frames = self.columns or 0
+        return [
+            worker.looks.setdefault(step.node.name, LayerLook(bound, worker.columns, num_frames))
+            for worker in self.workers
+            for bound in [self._bind_backward(step, step.layer_products, worker, set(), looks=True)]
+        ]
+
     def _bind_backward(
         self,
         step: BackwardStep,
@@ -298,16 +308,18 @@ class Program:
         worker: Worker | None,
         touched: set[str],
         whole: bool = False,
+        looks: bool = False,
     ) -> BoundBackward:
         """Bind what computes the gradients of the operands `wanted`.
 
         worker: who does it, on its columns, or, with whole, its columns of the result from all frames; None: one for
-        all.
+        all.  looks: nothing is added to a gradient.
         """
         share = (worker.index, len(self.workers)) if whole else None
         lender, worker = worker, None if whole else worker
         node, names = step.node, [operand.name for operand in self.graph.operands[step.node.name]]
-        targets = [self._target(name, worker) if k in wanted else None for k, name in enumerate(names)]
+        to = None if looks else worker
+        targets = [self._target(name, to) if k in wanted else None for k, name in enumerate(names)]
         fresh = [name not in touched for name in names]
         touched.update(names[k] for k in wanted)
         reads = step.reads(wanted)
@@ -356,49 +368,3 @@ class Program:
                 if name not in but:
                     total = self._gradient(name, None)
                     self.backend.xp.add(total, partial, out=total)
-
-    # ---- what to compute
-
-    def _destroyed_later(self, node: Node) -> list[str]:
-        """Nodes computed after this one whose values or workspaces its writing overwrites."""
-        mine = [self.slab_of[key] for key in (value_of(node.name), work_of(node.name)) if key in self.slab_of]
-        return [
-            key[1]
-            for key, slab in self.slab_of.items()
-            if key[0] != "gradient" and slab in mine and self._order[key[1]] > self._order[node.name]
-        ]
-
-    def writes(self, name: str) -> list[tuple[int, Key]]:
-        """What lies in which slab once a node is computed."""
-        return [(self.slab_of[key], key) for key in (value_of(name), work_of(name)) if key in self.slab_of]
-
-    def holds(self, owner: Mapping[int, Key], name: str) -> bool:
-        """Whether a node's value, as far as this layout places it, still lies there."""
-        slab = self.slab_of.get(value_of(name))
-        return name in self.values and (slab is None or owner.get(slab) == value_of(name))
-
-    def intact(self, owner: Mapping[int, Key], name: str) -> bool:
-        """Whether a computed value and its workspace still lie where this layout puts them."""
-        return all(owner.get(slab) == key for slab, key in self.writes(name))
-
-    def due(self, time: Mapping[Hashable, int], owner: Mapping[int, Key]) -> list[str]:
-        """The nodes to compute now: what the kept values need that is older than its operands, or overwritten."""
-        outdated: set[str] = set()
-        for node in self.layout.forward:
-            depends: list[Hashable] = [operand.name for operand in self.graph.operands[node.name]]
-            depends += [RUN] if node.reads_run else []
-            mine = time.get(node.name, -1)
-            if mine < 0 or node.is_socket or any(name in outdated or time.get(name, 0) > mine for name in depends):
-                outdated.add(node.name)
-        forced: set[str] = set()
-        while True:
-            due, needed = set(forced), set(self.layout.kept)
-            for node in reversed(self.layout.forward):
-                name = node.name
-                if name in due or (name in needed and (name in outdated or not self.intact(owner, name))):
-                    due.add(name)
-                    needed.update(operand.name for operand in self.graph.operands[name])
-            lost = {other for name in due for other in self.destroys[name] if other in needed and other not in due}
-            if not lost:
-                return [node.name for node in self.layout.forward if node.name in due]
-            forced |= lost

@@ -6,7 +6,7 @@ the tool.  Inner nodes, to which the tool gives numbers, have names here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from acoustic.builder_parts import (
     BuilderOptions,
@@ -43,6 +43,8 @@ class RecurrentOptions(BuilderOptions):
     words: with 1 or more, the first hidden layer is a table that is looked up for each of them.
     """
 
+    table_counts: ClassVar[bool] = False  # whether the table's number may stand for the layer above it
+
     recurrent_layers: Sequence[int] = ()
     default_activity: float = 0.1
 
@@ -51,6 +53,8 @@ class RecurrentOptions(BuilderOptions):
         if self.words:
             self.check_lookup()
         for layer in self.recurrent_layers:
+            if self.table_counts and layer == 1 and self.first_layer < self.num_hidden:
+                continue
             if not self.first_layer < layer <= self.num_hidden:
                 table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
                 raise OptionFault(
@@ -84,6 +88,8 @@ class LstmOptions(RecurrentOptions):
     initial_gates: the first values of the biases of the input, forget and output gates; open_gates: the letters i, f, o
     of gates that are 1 for ever.
     """
+
+    table_counts: ClassVar[bool] = True  # the tool's example says recurrentLayer=1 there; it is an LSTM in any case
 
     initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
     open_gates: str = ""

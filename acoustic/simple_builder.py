@@ -41,11 +41,13 @@ KINDS: dict[str, NetworkKind] = {
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
     "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
-KINDS_NOT_BUILT = {  # names of the tool, and what they are
+KINDS_NOT_BUILT = {  # what names of the tool begin with, and what they are
     "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
     "CLSTM": "LSTMs with a second input",
     "DEEPRNN": "networks of 2015",
+    "LSTMENCODER": "networks of 2015; action trainEncoderDecoder makes one of any two",
+    "ALIGNMENTSIMILARITY": "networks of 2015",
     "UNIDIRECTIONALLSTM": "networks of 2015",
     "BIDIRECTIONALLSTM": "networks of 2015; BLSTM of NDL is one",
 }
@@ -57,6 +59,7 @@ KEYS_NOT_BUILT = {
     "directConnect": "connections past hidden layers",
     "noise_number": "noise-contrastive estimation",
 }
+WITHOUT_EFFECT = {"addPrior": "the tool looks at needPrior alone"}  # of its own examples
 
 
 def simple_network_options(builder: Config) -> BuilderOptions:
@@ -67,9 +70,8 @@ def simple_network_options(builder: Config) -> BuilderOptions:
     name = builder.text("rnnType", "SIMPLENET")
     kind = KINDS.get(name.upper())
     if kind is None:
-        fault = (
-            f"belongs to {KINDS_NOT_BUILT[name.upper()]}, not built" if name.upper() in KINDS_NOT_BUILT else "unknown"
-        )
+        known = [what for start, what in KINDS_NOT_BUILT.items() if name.upper().startswith(start)]
+        fault = f"belongs to {known[0]}, not built" if known else "unknown"
         raise ConfigError(f"{builder.where('rnnType')}: rnnType {name}: {fault}; expected one of {', '.join(KINDS)}")
     _check_keys(builder, name.upper(), kind)
     return kind.read(builder)
@@ -77,7 +79,9 @@ def simple_network_options(builder: Config) -> BuilderOptions:
 
 def _check_keys(builder: Config, name: str, kind: NetworkKind) -> None:
     """Raise ConfigError for the first name of the block that this kind of network does not read, with the reason."""
-    for unknown in builder.unknown((*COMMON_KEYS, *kind.keys)):
+    if builder.has_own("addPrior") and builder.bool("addPrior"):
+        raise ConfigError(f"{builder.where('addPrior')}: addPrior=true has no effect; expected needPrior=true")
+    for unknown in builder.unknown((*COMMON_KEYS, *kind.keys, *WITHOUT_EFFECT)):
         key = unknown.name.rpartition(".")[2].lower()
         readers = [one for one, other in KINDS.items() if key in (known.lower() for known in other.keys)]
         missing = {known.lower(): what for known, what in KEYS_NOT_BUILT.items()}

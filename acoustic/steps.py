@@ -6,11 +6,12 @@ Of every step playback.py asks which stored nodes it reads or changes (`stored`)
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from acoustic.gradients import Into
 from acoustic.node import Node, Run
-from acoustic.updating import Taker
+from acoustic.updating import Factors, Taker
 
 
 @dataclass
@@ -79,6 +80,35 @@ class BoundBackward:
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
         self.into.reset()
         self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
+
+
+@dataclass
+class LayerLook:
+    """Gives a layer one worker's frames of the factors of its gradient, as soon as they are there, if there is one.
+
+    bound: makes all frames' gradient from them; columns: the worker's.
+    """
+
+    bound: BoundBackward
+    columns: slice
+    num_frames: int
+
+    @property
+    def stored(self) -> list[Node]:
+        return self.bound.stored
+
+    def forget(self) -> None:
+        self.bound.forget()
+
+    def take(self, k: int, factors: Factors | None) -> None:
+        """Who gets those of operand k's gradient in the passes to come."""
+        self.bound.into.factored.pop(k, None)
+        if factors is not None:
+            self.bound.into.factored[k] = partial(factors.look, self.num_frames)
+
+    def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
+        if self.bound.into.factored:
+            self.bound.run(run, inputs)
 
 
 @dataclass

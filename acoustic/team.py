@@ -64,7 +64,7 @@ class Team:
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self.known_calls: dict[Any, Sequence[np.ndarray]] = {}  # see playback.py
+        self.known_calls: dict[Any, Any] = {}  # see playback.py
         self.flags: Any = None  # see _handover.py, from the first work on
 
     @contextlib.contextmanager

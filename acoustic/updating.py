@@ -1,45 +1,54 @@
 """What takes the gradients of a backward pass: in the simplest form, or in those that save time, if it has them."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acoustic.gradients import Accumulation, Into
 from acoustic.node import Node
-from acoustic.playback import Playback
-from readers.indicators import Indicators
 
 if TYPE_CHECKING:
-    from acoustic.steps import BoundBackward
+    from acoustic.steps import BoundBackward, LayerLook
 
 
 class Layer(Protocol):
     """Changes a parameter from the factors of its gradient a b', a product over the frames.
 
     Workers, `count` of them, each call both, each in its thread; all have done the first before one does the second.
+    bias: the name of another parameter that it changes, too.
     """
 
-    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
-        """Look at some columns of a (rows, N) and b (cols, N); a is nobody else's and may be changed, b may not."""
+    bias: str | None
+
+    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
+        """Look at some frames, columns of a (rows, n) and b (cols, n), from the `first` of the minibatch's num_frames.
+
+        a is nobody else's and may be changed, b may not.
+        """
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        """Change the parameter, or one worker's part of it; a, b: the factors as `frames` left them."""
+        """Change the parameter, or one worker's part of it; a, b: the factors of all frames as `frames` left them."""
 
 
 class Factors:
-    """What one worker's product of a parameter gives to its layer: twice the factors, of some frames, then of all."""
+    """What one worker's product of a parameter gives to its layer: all frames; columns: of those it has looked at
+    before, None where it does so only then.
+    """
 
-    def __init__(self, layer: Layer, worker: int, count: int) -> None:
-        self.layer, self.worker, self.count = layer, worker, count
-        self.columns: slice | None = slice(None)  # None: all workers have had their frames
+    def __init__(self, layer: Layer, worker: int, count: int, columns: slice | None) -> None:
+        self.layer, self.worker, self.count, self.columns = layer, worker, count, columns
         self.found: tuple[Any, Any] | None = None
 
     def __call__(self, a: Any, b: Any) -> None:
         self.found = a, b
         if self.columns is None:
-            self.update()
+            self.layer.frames(a, b, 0, a.shape[1], self.worker, self.count)
         else:
-            self.layer.frames(a, b, self.columns, self.worker, self.count)
+            self.update()
+
+    def look(self, num_frames: int, a: Any, b: Any) -> None:
+        """Some of the factors' columns, when the worker has just made them."""
+        self.layer.frames(a, b, self.columns.start, num_frames, self.worker, self.count)
 
     def update(self) -> None:
         self.layer.update(*self.found, self.worker, self.count)
@@ -53,7 +62,8 @@ class Taker:
     `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone; with
     `layer(parameter, node, k)`, where that gives a Layer, the factors of a gradient that node's operand k has.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
-    one step, where that may make a few columns; layer_products: as lone_products, those that may go to a Layer.
+    one step, where that may make a few columns; layer_products: as lone_products, those that may go to a Layer, and the
+    steps that let it look at each worker's frames before; words: the inputs that are given as Indicators.
     """
 
     def __init__(
@@ -61,7 +71,8 @@ class Taker:
         on_gradient: Any,
         lone_products: "Iterable[tuple[Node, int, list[BoundBackward]]]",
         lone_columns: Iterable[tuple[Node, int, Into]] = (),
-        layer_products: "Iterable[tuple[Node, int, list[BoundBackward]]]" = (),
+        layer_products: "Iterable[tuple[Node, int, list[BoundBackward], Sequence[LayerLook]]]" = (),
+        words: Collection[str] = (),
     ) -> None:
         self._on_gradient = on_gradient
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
@@ -70,13 +81,16 @@ class Taker:
         layers: Callable[[Node, Node, int], Layer | None] | None = getattr(on_gradient, "layer", None)
         self._products: dict[str, tuple[int, Into]] = {}
         self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
-        layer_products = list(layer_products)
-        self._num_products = len(layer_products)
-        for node, k, bound in layer_products:
-            self._offer_layer(node, k, bound, layers)
+        self._weight_of: dict[str, str] = {}  # by biases that a layer changes with it
+        for node, k, bound, looks in layer_products:
+            is_table = words and any(leaf.name in words for _, leaf in bound[0].operands.leaves)
+            layer = layers(node, bound[0].node, k) if layers is not None and not is_table else None
+            self._offer(node, k, bound, looks, layer)
         for node, k, bound in lone_products:
+            if node.name in self._factors:
+                continue
             steps = [one.into for one in bound]
-            place = offer(node) if offer is not None and node.name not in self._factors else None
+            place = offer(node) if offer is not None else None
             for into in steps:
                 into.elsewhere.pop(k, None)
                 if place is not None:
@@ -86,36 +100,48 @@ class Taker:
             into = steps[0]
             into.taken = ()
             into.on_columns.pop(k, None)
-            if self.takes_parts(node) and node.name not in self._factors:
+            if self.takes_parts(node):
                 into.on_columns[k] = partial(self.columns, node, into.targets[k])
             self._products[node.name] = k, into
+        key = self.key
         for _, into in self._products.values():
-            into.key = self.key
-        for bound, _ in (step for steps in self._factors.values() for step in steps):
-            bound.into.key = self.key
+            into.key = key
+        for steps in self._factors.values():
+            for bound, _ in steps:
+                bound.into.key = key
         self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
         self._by_columns: dict[str, tuple[int, Into]] = {}
         for node, k, into in lone_columns:
             into.touched = {} if self._touched is None else {k: None}
             self._by_columns[node.name] = k, into
 
-    def _offer_layer(self, node: Node, k: int, bound: "list[BoundBackward]", layers: Any) -> None:
-        layer = layers(node, bound[0].node, k) if layers is not None else None
-        for worker, one in enumerate(bound):
-            before = one.into.factored.pop(k, None)
-            if layer is None:
-                continue
-            # The same as before is what it was when calls were written down.
-            same = before is not None and before.layer is layer
-            one.into.factored[k] = before if same else Factors(layer, worker, len(bound))
+    def _offer(
+        self, node: Node, k: int, bound: "list[BoundBackward]", looks: "Sequence[LayerLook]", layer: Layer | None
+    ) -> None:
+        """Let the steps that make a parameter's gradient give the factors to a layer, or make it."""
+        before = bound[0].into.factored.get(k)
+        # The same as before is what it was when calls were written down.
+        if layer is None or before is None or before.layer is not layer:
+            for worker, one in enumerate(bound):
+                look = looks[worker] if looks else None
+                for places in (one.into.factored, one.into.elsewhere, one.into.on_columns):
+                    places.pop(k, None)
+                if layer is not None:
+                    columns = None if look is None else look.columns
+                    one.into.factored[k] = Factors(layer, worker, len(bound), columns)
+                if look is not None:
+                    look.take(k, one.into.factored.get(k))
         if layer is not None:
             self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
+            if layer.bias is not None:
+                self._weight_of[layer.bias] = node.name
 
     def whole(self, node: Node, gradient: Any) -> None:
         """A parameter's gradient is complete."""
-        if self._has_factors(node):
+        if node.name in self._factors:
             _, factors = self._factors[node.name][0]
             factors.update()
+        if self._has_factors(node):
             return
         k, into = self._products.get(node.name, (0, None))
         if into is not None and k in into.taken:
@@ -140,31 +166,16 @@ class Taker:
         return self._part is not None or node.name in self._elsewhere or self._has_factors(node)
 
     def _has_factors(self, node: Node) -> bool:
-        return any(factors.found for _, factors in self._factors.get(node.name, ()))
+        return node.name in self._factors or node.name in self._weight_of
 
-    def look_at_frames(self, index: int, columns: slice, frames_pass: Playback, run: Any, inputs: Any) -> None:
-        """Give layers one worker's columns of the factors, as far as they come as such.
-
-        frames_pass: the steps of all products that may go to a layer.
-        """
-        if not self._factors:
-            return
-        mine = [steps[index] for steps in self._factors.values()]
-        dense = all(not isinstance(matrix, Indicators) for matrix in inputs.values())
-        for _, factors in mine:
-            factors.columns = columns
-            factors.found = factors.found if dense else None
-        if len(mine) == self._num_products:
-            frames_pass.run(run, inputs, self.key)
-        else:
-            for bound, _ in mine:
-                bound.run(run, inputs)
-        for _, factors in mine:
-            factors.columns = None
+    @property
+    def layers_key(self) -> Hashable:
+        """What the looks of layers depend on besides factors."""
+        return tuple([steps[0][1].layer for steps in self._factors.values()])
 
     def columns(self, node: Node, gradient: Any, columns: slice) -> None:
         """Some columns of a parameter's gradient are complete."""
-        if node.name in self._factors:
+        if self._has_factors(node):
             return
         if node.name in self._elsewhere:
             self._on_gradient.take(node, columns)

@@ -71,7 +71,7 @@ class Validation:
     def check(self, command: str) -> list[CommandFigures]:
         """The actions of a command."""
         self.findings.group = command
-        names = self.config.check(lambda: self.config.block(command).array("action", ["train"]))
+        names = self.config.check(lambda: self.config.block(command).array("action", ["train"], "an action"))
         return [self._check_action(command, name) for name in names or ()]
 
     def finish(self) -> None:

@@ -49,17 +49,21 @@ OTHER = (
     "autoAdjust",
     "autoAdjustLR",
     "numPrevLearnRate",
+    "learningRatePerSample",  # as section 7.4.1 of the book writes learningRatesPerSample
     "parallelTrain",  # a block, which parallel/options.py reads
     *("layerwiseEpochs", "layerwiseEpochSize"),  # layerwise.py reads them
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {
     "learnerType": "SGD is the only one",
+    "unroll": "loops are computed step by step, with the gradients of all steps",
 }
 NOT_BUILT = dict.fromkeys(
     ("hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "doReferenceAlign"), "sequence training"
 )
 CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
+# Of those, what asks for a control; the others only say how, and have no effect without one.
+CONTROL_SWITCHES = ("autoAdjustLR", "autoAdjustMinibatch")
 
 
 def training_options(sgd: Config) -> TrainingOptions:
@@ -73,6 +77,8 @@ def training_options(sgd: Config) -> TrainingOptions:
     )
     values = {field: getattr(sgd, kind)(key) for field, (key, kind) in READ.items() if sgd.has(key)}
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
+    if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):
+        values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")
     try:
         values["auto_adjust"] = auto_adjust_options(sgd)
         return TrainingOptions(**values, rule=_rule(sgd), adaptation_weight=_adaptation_weight(sgd))
@@ -86,13 +92,18 @@ def rule_keys() -> list[str]:
 
 
 def idle_keys(sgd: Config) -> list[str]:
-    """Warnings for the block's own options of update rules that are not the chosen one."""
+    """Warnings for the block's own options that nothing looks at: those of update rules that are not the chosen one,
+    and of a control of the learning rate that there is none of.
+
+    Section 7.2.1 of the book lists the latter in SGD itself; the tool reads them for a block autoAdjust alone.
+    """
     rule = _rule(sgd)
     mine = [key for key, _ in rule.keys.values()]
+    idle = {key: f"with gradUpdateType={rule.names[0]}" for key in rule_keys() if key not in mine and key != "useNAG"}
+    if _auto_adjust_block(sgd) is None:
+        idle |= dict.fromkeys((*CONTROL_KEYS, "numPrevLearnRate"), "outside a block autoAdjust=[autoAdjustLR=...]")
     return [
-        f"{sgd.where(key)}: {sgd.full_name(key)} has no effect with gradUpdateType={rule.names[0]}"
-        for key in rule_keys()
-        if key not in mine and key != "useNAG" and sgd.has_own(key)
+        f"{sgd.where(key)}: {sgd.full_name(key)} has no effect {why}" for key, why in idle.items() if sgd.has_own(key)
     ]
 
 
@@ -143,10 +154,9 @@ def _auto_adjust_block(sgd: Config) -> Config | None:
 
 
 def _refuse_outside(sgd: Config) -> None:
-    """Raise ConfigError for a control of the learning rate that nobody would look at, for want of its block."""
-    for key in (*CONTROL_KEYS, "autoAdjustLR", "numPrevLearnRate"):
-        off = key == "autoAdjustLR" and sgd.text(key, "").lower() in ("", "none", "false")
-        if sgd.has_own(key) and not off:
+    """Raise ConfigError for a control that is asked for where nobody looks, for want of its block."""
+    for key in CONTROL_SWITCHES:
+        if sgd.has_own(key) and sgd.text(key, "").lower() not in ("", "none", "false", "f", "0"):
             raise ConfigError(
                 f"{sgd.where(key)}: {sgd.full_name(key)} stands outside a block autoAdjust; expected "
                 f"autoAdjust=[{key}=...]"

@@ -123,6 +123,10 @@ def test_node_type_is_the_nonlinearity_as_in_the_book():
     assert build(f"{CLASS_LM}\nnodeType=Tanh\nlayerTypes=Sigmoid")["H1"].type_name == "Sigmoid"
 
 
+def test_a_name_of_the_tools_examples_that_nothing_reads():
+    assert shapes(build(f"{CLASS_LM}\naddPrior=false")) == shapes(build(CLASS_LM))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -130,15 +134,28 @@ def test_node_type_is_the_nonlinearity_as_in_the_book():
         (CLASS_LM.replace("nbrClass=3", ""), r"B\.nbrClass: -1; expected 1 to 9, the number of words"),
         (CLASS_LM.replace("nbrClass=3", "nbrClass=10"), r"B\.nbrClass: 10; expected 1 to 9"),
         (f"{CLASS_LM}\nneedPrior=true", r"B\.needPrior: true; expected false: labels of class-based models"),
-        (f"{CLASS_LM}\ntrainingCriterion=SquareError", "SquareError is unknown; expected one of ClassBasedCross"),
+        (
+            f"{CLASS_LM}\ntrainingCriterion=SquareError",
+            "SquareError is for another rnnType; expected one of ClassBased",
+        ),
+        (f"{CLASS_LM}\ntrainingCriterion=Squares", "Squares is unknown; expected one of ClassBasedCross"),
+        (
+            f"{CLASS_LM}\nevalCriterion=ErrorPrediction",
+            r"B\.evalCriterion: ErrorPrediction is for labels with a row for",
+        ),
         (CLASS_LM.replace("9:5:9", "9:9").replace("recurrentLayer=1", ""), "9:9; expected a hidden layer at least"),
         (f"{LOG_BILINEAR}\nnbrClass=3", r"B\.nbrClass has no meaning for rnnType LBLM; expected rnnType CLASSLM"),
         (LOG_BILINEAR.replace("maOrder=2", "maOrder=-1"), r"B\.maOrder: -1; expected 0 or more"),
+        (f"{CLASS_LM}\naddPrior=true", r"net\.cntk:7: addPrior=true has no effect; expected needPrior=true"),
         (f"{FIELD}\nneedPrior=true", r"B\.needPrior: true; expected false: a conditional random field has no prior"),
         (f"{FIELD}\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of CRF"),
         ("rnnType=NPLM\nlayerSizes=9:5:9", "neural probabilistic language models, not built"),
         ("rnnType=NCELSTM\nlayerSizes=9:5:9", "noise-contrastive estimation, not built"),
         ("rnnType=CLSTM\nlayerSizes=9:5:9", "LSTMs with a second input, not built"),
+        ("rnnType=LSTMENCODER\nlayerSizes=9:5:9", "2015; action trainEncoderDecoder makes one of any two, not built"),
+        ("rnnType=AlignmentSimilarityGenerator\nlayerSizes=9:5:9", "networks of 2015, not built"),
+        ("rnnType=BIDIRECTIONALLSTMWITHPASTPREDICTION\nlayerSizes=9:5:9", "BLSTM of NDL is one, not built"),
+        ("rnnType=GRU\nlayerSizes=9:5:9", "rnnType GRU: unknown; expected one of SIMPLENET"),
     ],
 )
 def test_faults_of_the_block(text, message):

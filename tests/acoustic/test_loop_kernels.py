@@ -159,7 +159,7 @@ def lstm_like(rng):
     parameter = np.asfortranarray(matrix(rng, ROWS, ROWS))
     address, wide = blas.general_function()
     product = [parameter.ctypes.data, 0, ROWS, ROWS, ROWS, 0, ROWS, 1]
-    forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product])
+    forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product, product])
     out = ROWS
     codes = [[_loop_kernels.COLUMN, out, 0, 0, ROWS, 1, 0], [_loop_kernels.TANH, out, out, 0, ROWS, 0, 0]]
     delays = np.array([[out, 0, ROWS, 1, 0, ROWS, 0]])
@@ -195,7 +195,7 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     gradients, sums = matrix(rng, *values.shape), matrix(rng, 2, ROWS)
     given = gradients[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
     turned = np.asfortranarray(parameter.T)
-    products = np.array([[turned.ctypes.data, 0, ROWS, ROWS, ROWS, ROWS, 0, 0]])
+    products = np.array([[turned.ctypes.data, 0, ROWS, ROWS, ROWS, ROWS, 0, 0]] * 2)
     codes = codes[::-1].copy()
     codes[:, 5] = _loop_kernels.ADD
     for part, (first, last) in zip(sums, ((0, 2), (2, SLOTS))):

@@ -5,6 +5,7 @@ import pytest
 
 from acoustic.engine import Engine
 from acoustic.loop_plan import COLUMN, COPY, NEGATE, SIGMOID, TANH, TIMES, TIMES_COLUMN, Operation, Product
+from acoustic.loop_tables import Tables
 from acoustic.loops import Loop
 from acoustic.ndl.evaluate import Scope
 from acoustic.network import Network
@@ -115,3 +116,36 @@ def test_nodes_that_are_needed_at_once_share_no_rows():
         sharers.setdefault(row, set()).add(names[position])
     assert all(len([one for one in group if one in ("h", "c", "hPast", "cPast")]) <= 1 for group in sharers.values())
     assert np.all(np.diff(sorted(sharers)) >= ROWS)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_every_second_step_makes_its_products_in_the_opposite_order(backward):
+    plan, loop = plan_of(LSTM)
+    tables = Tables(plan, loop.fused.shapes, loop.fused.outside, 1, 2)
+    table = tables.backward(set()) if backward else tables.forward()
+    assert table.order == [0, 1, 2, 3, 3, 2, 1, 0]
+    out, keep = table.products[:, 6].tolist(), table.products[:, 7].tolist()
+    if backward:  # gradients of one operand: whichever is made first writes it
+        assert len(set(out)) == 1
+        assert keep == [0, 1, 1, 1] * 2
+    else:
+        assert out[4:] == out[3::-1]
+        assert len(set(out)) == 4
+        assert keep == [1] * 8
+
+
+def test_products_that_add_up_in_the_same_rows_start_in_either_order():
+    plan, loop = plan_of(
+        """
+h = Tanh(s)
+past = PastValue(8, 1, h)
+A = Parameter(8, 8)
+B = Parameter(8, 8)
+x = Input(8)
+s = Plus(Times(A, past), Times(B, past))
+J = SquareError(x, h, tag=criterion)
+"""
+    )
+    table = Tables(plan, loop.fused.shapes, loop.fused.outside, 0, 1).forward()
+    assert table.order == [0, 1, 1, 0]
+    assert table.products[:, 7].tolist() == [0, 1, 0, 1]

@@ -160,6 +160,29 @@ def test_every_pass_gives_the_same_bits(kind):
         assert all(np.array_equal(a, b) for a, b in zip(passes[0], other))
 
 
+def test_nothing_but_tables_goes_to_the_threads_once_all_is_written_down(monkeypatch):
+    net = network(normalise_features=False)
+    engine = Engine(net, net.criteria)
+    updater = Updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=0.1))
+
+    def learn(seed):
+        engine.forward(minibatch(seed), training=True)
+        updater.begin(0.1, 0.9, FRAMES)
+        engine.backward(on_gradient=updater)
+
+    learn(0)
+
+    def run(*arguments):
+        raise AssertionError("Python in a thread")
+
+    monkeypatch.setattr(engine.backend.team, "_run", run)
+    learn(1)
+    with pytest.raises(AssertionError, match="Python in a thread"):
+        updater.begin(0.2, 0.9, FRAMES)  # another rate: the update is written down again
+        engine.forward(minibatch(2), training=True)
+        engine.backward(on_gradient=updater)
+
+
 def test_a_matrix_put_in_place_of_another_is_found():
     net = network()
     engine = Engine(net, net.criteria, threads=2)
@@ -299,8 +322,9 @@ def loops():
 def test_every_loop_is_here():
     from acoustic._calls import BY_NAME
 
-    others = {"product", "wide_product", "pack", "copy", "copy_block", "add", "meet", "loop_forward", "loop_backward"}
-    assert set(loops()) == set(BY_NAME) - others - {"reduce_layer", "change_layer"}
+    others = {"product", "wide_product", "pack", "copy", "copy_block", "add", "meet", "play_table"}
+    others |= {"loop_forward", "loop_backward", "reduce_layer", "change_layer", "estimate_layer"}
+    assert set(loops()) == set(BY_NAME) - others
 
 
 @pytest.mark.parametrize("name", loops())

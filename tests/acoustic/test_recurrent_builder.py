@@ -120,6 +120,14 @@ def test_words_are_looked_up_below_an_lstm():
     assert [one.name for one in network["LookupTable"].operands] == ["E0", "features"]
 
 
+def test_the_table_s_number_may_stand_for_the_lstm_above_it():
+    """As in the tool's example for class-based LSTMs, where it has no effect either."""
+    text = "layerSizes=12:5:6:3\nrnnType=%s\nlookupTableOrder=3\n"
+    assert shapes(build(text % "LSTM" + "recurrentLayer=1")) == shapes(build(text % "LSTM"))
+    with pytest.raises(ConfigError, match="layer 1 is the lookup table; expected a hidden layer, 2 to 2"):
+        build(text % "SIMPLERNN" + "recurrentLayer=1")
+
+
 @pytest.mark.parametrize(
     "text",
     [

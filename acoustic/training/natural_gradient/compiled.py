@@ -1,4 +1,5 @@
-"""The online natural gradient of a layer for float32 on the CPU: the loops of _kernels.py, and what they are told.
+"""The online natural gradient of a layer for float32 on the CPU: the loops of _kernels.py and _estimates.py, and what
+they are told.
 
 Of a training step at 512 frames plain descent takes so much already that a tenth more is some 1e8 operations; so there
 is no Python between the products, and no pass over memory but those that the norms need.
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from acoustic import blas
+from acoustic import blas, tiles
+from acoustic.backend import aligned_zeros
 from acoustic.playback import address_of, current, is_possible, play, same, table_of
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
-from acoustic.training.natural_gradient.online import aligned_zeros
+from acoustic.training.rules.natural_gradient import SIMPLE
 
 
 class HalfMemory:
@@ -30,21 +32,24 @@ class HalfMemory:
 
 
 class CompiledLayer:
-    """Does what an ArrayLayer does by the online method, with its Fisher matrix's factors.
+    """Does what an ArrayLayer does by the online method or the plain one, with its Fisher matrix's factors.
 
-    Those must have been initialised.  turn: layers take turns in which worker does what cannot be shared; half: memory
-    for products in bfloat16, None: in float32.
+    turn: layers take turns in which worker does what cannot be shared; half: memory for products in bfloat16, None: in
+    float32.
     """
 
     def __init__(self, twin: ArrayLayer, turn: int, half: HalfMemory | None = None) -> None:
-        from acoustic.training.natural_gradient import _kernels
+        from acoustic.training.natural_gradient import _estimates, _kernels, _table, _tiles
 
         self.twin, self.turn, self._half = twin, turn, half
-        self._kernels = _kernels
+        self._fields, self._scratch_size = _table, _estimates.scratch_size
+        largest = max((fisher.rank for fisher in twin.factors), default=0)
+        self._by_tiles = half is not None and largest <= _tiles.MOST_RANK and tiles.are_usable()
+        self._half_sizes = _tiles if self._by_tiles else _kernels
         self._lock = threading.Lock()
-        self._sides = (twin.outputs, twin.inputs)
-        self._numbers = np.zeros(_kernels.HISTORY + 1)
-        self._table = np.zeros(_kernels.FIELDS, np.int64)
+        self._sides = [(side, fisher) for side, fisher in enumerate((twin.outputs, twin.inputs)) if fisher is not None]
+        self._numbers = np.zeros(_table.HISTORY + 1)
+        self._table = np.zeros(_table.FIELDS, np.int64)
         self._buffers: dict[int, Any] = {}
         self._frames = self._workers = 0
         self._parameters: tuple[Any, ...] = ()
@@ -53,59 +58,76 @@ class CompiledLayer:
     @staticmethod
     def fits(twin: ArrayLayer, backend: Any) -> bool:
         """Whether a layer can be changed by compiled loops."""
-        if not is_possible(backend) or blas.eigen_function() is None or twin.plan.inputs != 1:
+        if not is_possible(backend) or twin.plan.inputs != 1 or twin.rule.method == SIMPLE:
             return False
-        sides = twin.outputs, twin.inputs
-        return all(side is not None and side.rank > 0 for side in sides)
+        return blas.eigen_function() is not None or not any(fisher.rank for fisher in twin.factors)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the Fisher matrix has its first estimates."""
+        return all(fisher.count or not fisher.rank for _, fisher in self._sides)
+
+    @property
+    def bias(self) -> str | None:
+        return self.twin.bias
 
     def _fill(self) -> None:
         """Write down what stays."""
-        k, table, rule = self._kernels, self._table, self.twin.rule
+        k, table, rule = self._fields, self._table, self.twin.rule
         table[k.GEMM], table[k.WIDE] = blas.general_function()
-        table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function(), address_of(self._numbers)
+        table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function() or 0, address_of(self._numbers)
         self._numbers[k.ALPHA], self._numbers[k.HISTORY] = rule.alpha, rule.history
         if self._half is not None:
             table[k.HALF], table[k.HALF_MEMORY] = blas.half_product(), address_of(self._half.addresses)
-        for side, fisher in enumerate(self._sides):
-            table[k.RANK + side] = fisher.rank
+            table[k.TILES] = self._by_tiles
+        for side, fisher in self._sides:
+            table[k.RANK + side], table[k.VERSION + side] = fisher.rank, 1
             table[k.W + side], table[k.SCALES + side] = address_of(fisher.w), address_of(fisher.scales)
         table[k.ROWS + k.OUT], table[k.ROWS + k.IN] = self.twin.plan.weight.value.shape
 
     def begin(self, step: Step) -> None:
         """What holds for the next minibatch; its factors will come."""
-        k, table, plan = self._kernels, self._table, self.twin.plan
+        k, table, plan = self._fields, self._table, self.twin.plan
         self.settle()
-        numbers = self._numbers
-        numbers[k.RATE], numbers[k.KEEP], numbers[k.LIMIT] = step.rate, step.keep, step.limit
+        self._numbers[: k.LIMIT + 1] = step.rate, step.keep, step.limit
         parameters = plan.weight.value, plan.bias.value if plan.bias is not None else None
         if not same(parameters, self._parameters):
             self._parameters = parameters
             table[k.WEIGHT : k.BIAS + 1] = [0 if matrix is None else address_of(matrix) for matrix in parameters]
-        for side, fisher in enumerate(self._sides):
-            table[k.UPDATES + side] = fisher.settings.updates(fisher.count)
+        for side, fisher in self._sides:
+            table[k.UPDATES + side] = fisher.rank > 0 and fisher.settings.updates(fisher.count)
             fisher.advance()
 
     def settle(self) -> None:
         """Bring in order what the loops found in doubt."""
-        for side, fisher in enumerate(self._sides):
-            if self._table[self._kernels.DOUBTFUL + side]:
-                self._table[self._kernels.DOUBTFUL + side] = 0
+        k, table = self._fields, self._table
+        for side, fisher in self._sides:
+            if table[k.DOUBTFUL + side]:
+                table[k.DOUBTFUL + side] = 0
                 fisher.reorthogonalise()
+                table[k.VERSION + side] += 1
 
-    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
+    def renew(self) -> None:
+        """The estimates are no longer those that the loops left."""
+        for side, _ in self._sides:
+            self._table[self._fields.VERSION + side] += 1
+
+    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
+        size = a.shape[1]
         with self._lock:
-            self._reserve(a.shape[1], count)
-        first, stop, _ = columns.indices(a.shape[1])
+            self._reserve(num_frames, count)
         if self._half is not None:
-            rows, ranks = self._table[self._kernels.ROWS :], [fisher.rank for fisher in self._sides]
-            sizes = [self._kernels.half_size(int(rows[side]), ranks[side], stop - first) for side in range(2)]
-            self._half.reserve(worker, max(sizes))
+            rows = self._table[self._fields.ROWS :]
+            sizes = [self._half_sizes.memory_size(int(rows[side]), fisher.rank, size) for side, fisher in self._sides]
+            self._half.reserve(worker, max(sizes, default=0))
         assert a.flags.f_contiguous
         assert b.flags.f_contiguous
-        self._do("reduce_layer", [a[:, columns], b[:, columns]], [first, stop - first, worker])
+        self._do("reduce_layer", [a, b], [first, size, worker])
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
-        self._do("change_layer", [a], [a.shape[1], worker, count, self.turn])
+        self._do("change_layer", [a, b], [a.shape[1], worker, count])
+        if self._sides:
+            self._do("estimate_layer", [], [a.shape[1], worker, count, self.turn])
 
     def _do(self, name: str, arrays: list[Any], numbers: list[int]) -> None:
         if (recording := current()) is not None:
@@ -118,15 +140,21 @@ class CompiledLayer:
         if num_frames <= self._frames and workers <= self._workers:
             return
         self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)
-        k, frames, workers = self._kernels, self._frames, self._workers
+        k, frames, workers = self._fields, self._frames, self._workers
+        rows, cols = (int(self._table[k.ROWS + side]) for side in (k.OUT, k.IN))
         self._buffers = {
             k.SUMS: aligned_zeros(workers * k.NUM_SUMS, np.float64),
-            k.REDUCED: aligned_zeros(int(self._table[k.ROWS + k.IN]) * frames, np.float32),
             k.REDUCED_ONE: aligned_zeros(frames, np.float32),
+            k.BIAS_CHANGE: aligned_zeros(workers * k.aligned(4 * rows), np.uint8),
         }
-        for side, fisher in enumerate(self._sides):
+        if self._table[k.RANK + k.IN]:
+            self._buffers[k.REDUCED] = aligned_zeros(cols * frames, np.float32)
+        for side, fisher in self._sides:
             self._buffers[k.H + side] = aligned_zeros(fisher.rank * frames, np.float32)
             self._buffers[k.J + side] = aligned_zeros(fisher.rank * fisher.dim * workers, np.float32)
-            self._buffers[k.SCRATCH + side] = aligned_zeros(k.scratch_size(fisher.rank), np.uint8)
+            self._buffers[k.SCRATCH + side] = aligned_zeros(self._scratch_size(fisher.rank), np.uint8)
+            if self._half is not None:
+                size = self._half_sizes.estimate_size((rows, cols)[side], fisher.rank, workers)
+                self._buffers[k.HALF_W + side] = aligned_zeros(size, np.uint8)
         for field, buffer in self._buffers.items():
             self._table[field] = address_of(buffer)

@@ -102,6 +102,15 @@ class ArrayLayer:
             self.inputs = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
         self.step = Step()
 
+    @property
+    def factors(self) -> list[OnlineFisher]:
+        """Those that are estimated."""
+        return [fisher for fisher in (self.outputs, self.inputs) if fisher is not None]
+
+    @property
+    def bias(self) -> str | None:
+        return None if self.plan.bias is None else self.plan.bias.name
+
     def tensors(self) -> dict[str, Any]:
         """What is kept between minibatches, by what it is."""
         if self.outputs is None or self.inputs is None:
@@ -113,7 +122,7 @@ class ArrayLayer:
             "input Fisher scales": self.inputs.scales,
         }
 
-    def frames(self, a: Any, b: Any, columns: slice, worker: int, count: int) -> None:
+    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
         pass
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from acoustic.backend import aligned_zeros
+
 SMALLEST = 1e-10  # epsilon
 FIRST_UPDATES = 10  # minibatches of a process that all bring the Fisher matrix up to date
 LARGEST_CONDITION = 1e6  # of C; beyond, it is looked whether R is still orthonormal
@@ -210,14 +212,6 @@ def top_eigenvectors(x: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, 
     # Householder's triangularisation gives orthonormal columns even of dependent ones, the first up to their sign.
     basis = np.concatenate([vectors, np.eye(dim, rank)], axis=1)[:, :rank]
     return _padded(values[there], rank), np.linalg.qr(basis)[0].T, total
-
-
-def aligned_zeros(count: int, dtype: Any) -> np.ndarray:
-    """An array (count,) that begins at a multiple of 64 bytes: else MKL's products may differ in the last bit."""
-    size = count * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    start = -memory.__array_interface__["data"][0] % 64
-    return memory[start : start + size].view(dtype)
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The natural gradient in place of an update rule: which parameters it concerns, their state, and all the others."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from acoustic import blas
@@ -37,7 +37,6 @@ class NaturalGradientUpdater(Updater):
             for turn, (name, layer) in enumerate(self.layers.items())
             if CompiledLayer.fits(layer, backend)
         }
-        self._with_layer: set[str] = set()  # parameters that change with a layer in this pass
         self._repeats = False  # whether this pass makes the same calls as others
 
     def tensors(self) -> dict[str, Any]:
@@ -47,9 +46,13 @@ class NaturalGradientUpdater(Updater):
             f"{kind}:{name}": matrix for name, layer in self.layers.items() for kind, matrix in layer.tensors().items()
         }
 
+    def restore(self, tensors: Mapping[str, Any], scalars: Mapping[str, float], where: Any) -> None:
+        super().restore(tensors, scalars, where)
+        for layer in self._compiled.values():
+            layer.renew()
+
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
         super().begin(learning_rate, 0.0, num_frames, seed)
-        self._with_layer.clear()
         self._repeats = True
 
     def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | CompiledLayer | None:
@@ -57,11 +60,8 @@ class NaturalGradientUpdater(Updater):
         layer = self.layers.get(parameter.name)
         if layer is None or k not in node.layer_inputs:
             return None
-        step = self._step_of(parameter)
-        if layer.plan.bias is not None:
-            self._with_layer.add(layer.plan.bias.name)
-        compiled = self._compiled.get(parameter.name)
-        if compiled is not None and layer.outputs.count and layer.inputs.count and step.rate:
+        step, compiled = self._step_of(parameter), self._compiled.get(parameter.name)
+        if compiled is not None and compiled.is_ready and step.rate:
             compiled.begin(step)
             return compiled
         layer.step, self._repeats = step, False
@@ -72,8 +72,6 @@ class NaturalGradientUpdater(Updater):
         return Step(rate, 1 - rate * self.options.l2_weight * frames, self.rule.max_change * frames)
 
     def __call__(self, node: Node, gradient: Any) -> None:
-        if node.name in self._with_layer:
-            return
         step = self._step_of(node)
         if step.rate:
             rate = step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))

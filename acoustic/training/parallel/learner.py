@@ -38,7 +38,6 @@ class ParallelLearner(Learner):
     iteration a row goes to the history there: which iteration and epoch, the effective learning rate, what each job
     gave (averages over its frames, its frames, its seconds), what was taken of them ("average", or the number of a
     job), the seconds that all took, and those of averaging among them.
-    reinitialised: set when parameters were made anew: after the next outer iteration the best job's model is taken.
     """
 
     def __init__(
@@ -57,8 +56,8 @@ class ParallelLearner(Learner):
     ) -> None:
         super().__init__(network, reader, options, criterion, names, seed)
         self.network, self.parallel, self.source, self.log = network, parallel, source, log
-        self.files = IterationFiles(directory, parallel.keep)
         self.num_iterations, self.share_frames = parallel.plan(options.epoch_size or reader.num_frames)
+        self.files = IterationFiles(directory, parallel.kept(self.num_iterations))
         self._part = 1 / self.num_iterations  # of an epoch
         smallest = max(options.minibatch_size)
         if self.share_frames < smallest:
@@ -67,7 +66,6 @@ class ParallelLearner(Learner):
                 f"; expected at least minibatchSize {smallest}; take fewer jobs, or smaller minibatches"
             )
         self.job_options = replace(options, epoch_size=self.share_frames, check_gradients=False)
-        self.reinitialised = False
         self._jobs = Jobs(parallel, log)
         self._resumes = True  # only the first epoch after the start can have been begun by an earlier run
 
@@ -169,7 +167,6 @@ class ParallelLearner(Learner):
         }
         append_history(self.files.history, row, "iteration")
         self._save(number + 1, values, totals)
-        self.reinitialised = False
         return number + 1
 
     def _make_jobs(self, number: int, values: EpochOptions) -> Iterator[Job]:
@@ -199,7 +196,7 @@ class ParallelLearner(Learner):
 
     def _choose(self, number: int, results: Sequence[JobResult]) -> int | None:
         """The job whose model is taken, by its criterion on its own data; None: the average is."""
-        if len(results) == 1 or not (self.reinitialised or (number == 0 and self.parallel.best_first)):
+        if len(results) == 1 or number > 0 or not self.parallel.best_first:
             return None
         means = [result.figures[self.criterion] / result.num_frames for result in results]
         best = int(np.argmin(means))

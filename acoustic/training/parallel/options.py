@@ -21,15 +21,16 @@ WITHOUT_EFFECT = {
     "DataParallelSGD": "it belongs to another method",
 }
 KEYS = ("parallelizationMethod", AVERAGING, "syncFrequencyInFrames", "scheduler", *WITHOUT_EFFECT)
+KEPT = 20  # averaged models, P of the paper's C.4
 
 
 @dataclass(frozen=True)
 class ParallelOptions:
     """num_jobs: N of the paper; samples: K, frames that each learns from between two averagings; threads: that each
     computes with; processes: how many run at a time on this machine, 0: as many as it has processors; retries: how
-    often a job that was lost is run again; keep: averaged models that stay, the last ones; best_first: after the first
-    outer iteration take the best job's model instead of the average; scheduler: address, or file with the address, of a
-    Dask cluster that runs the jobs, "": this machine.
+    often a job that was lost is run again; keep: averaged models that stay, the last ones, 0: see `kept`; best_first:
+    after the first outer iteration take the best job's model instead of the average; scheduler: address, or file with
+    the address, of a Dask cluster that runs the jobs, "": this machine.
     """
 
     keys: ClassVar = {
@@ -47,18 +48,15 @@ class ParallelOptions:
     threads: int = 1
     processes: int = 0
     retries: int = 3
-    keep: int = 20
+    keep: int = 0
     best_first: bool = True
     scheduler: str = ""
 
     def __post_init__(self) -> None:
-        for field, smallest in (("num_jobs", 1), ("samples", 1), ("threads", 1), ("processes", 0), ("retries", 0)):
-            self._require(field, smallest)
-        self._require("keep", 1)
-
-    def _require(self, field: str, smallest: int) -> None:
-        if getattr(self, field) < smallest:
-            raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {smallest} or more")
+        least = {"num_jobs": 1, "samples": 1, "threads": 1, "processes": 0, "retries": 0, "keep": 0}
+        for field, smallest in least.items():
+            if getattr(self, field) < smallest:
+                raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {smallest} or more")
 
     def plan(self, num_frames: int) -> tuple[int, int]:
         """(outer iterations, frames of each job in each) of an epoch of num_frames: all of them, at the least.
@@ -67,6 +65,13 @@ class ParallelOptions:
         """
         iterations = max(1, round(num_frames / (self.num_jobs * self.samples)))
         return iterations, -(-num_frames // (self.num_jobs * iterations))
+
+    def kept(self, iterations: int) -> int:
+        """How many averaged models stay of a training with so many outer iterations in an epoch.
+
+        C.4 combines the last P, or P averages over parts of the last epoch where it has more; those need all of it.
+        """
+        return self.keep or max(KEPT, iterations)
 
 
 def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from acoustic.training.configuration import training_options
+from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import AFTER, BEFORE, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
@@ -80,9 +80,13 @@ def test_dropout_schedule_and_other_values():
 
 
 @pytest.mark.parametrize(
-    "line", ["autoAdjust=none", "autoAdjustLR=None", "autoAdjustLR=false", "adaptationRegType=None"]
+    "line",
+    [
+        *("autoAdjust=none", "autoAdjustLR=None", "autoAdjustLR=false", "adaptationRegType=None"),
+        *("learnerType=SGD", "unroll=false"),  # of the tool's examples
+    ],
 )
-def test_automatic_control_that_is_off_is_accepted(line):
+def test_what_is_off_or_without_effect_is_accepted(line):
     assert options_of(line).max_epochs == 2
 
 
@@ -122,8 +126,8 @@ def test_automatic_control_that_is_off_is_accepted(line):
         ("autoAdjust=[learnRateIncreaseFactor=0.5]", r"learnRateIncreaseFactor: 0\.5; expected a factor >= 1"),
         ("autoAdjust=[numMiniBatch4LRSearch=10:0]", r"numMiniBatch4LRSearch: \(10, 0\); expected a number of"),
         ("autoAdjust=[minibatchSizeTuningMax=0]", r"minibatchSizeTuningMax: 0; expected a number of frames > 0"),
-        ("loadBestModel=true", r"SGD\.loadBestModel stands outside a block autoAdjust; expected autoAdjust=\[loadBest"),
-        ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust"),
+        ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust; expected autoAdjust=\[autoAdj"),
+        ("autoAdjustMinibatch=true", r"SGD\.autoAdjustMinibatch stands outside a block autoAdjust"),
         ("hSmoothingWeight=0.9", "hSmoothingWeight belongs to sequence training, which is not built yet"),
     ],
 )
@@ -178,6 +182,29 @@ AUTO = "numPrevLearnRate=3;learnRateDecreaseFactor=0.5;loadBestModel=false;numMi
 )
 def test_automatic_control_and_where_its_values_stand(lines, expected):
     assert options_of(*lines).auto_adjust == expected
+
+
+def test_how_a_control_works_has_no_effect_without_one():
+    """As in section 7.2.1 of the book, which lists these in SGD itself; the tool passes over them."""
+    lines = "loadBestModel=true\nreduceLearnRateIfImproveLessThan=0.001\nnumPrevLearnRate=3\nautoAdjustMinibatch=false"
+    sgd = Config.from_text(f"SGD=[\nmaxEpochs=2\nlearningRatesPerSample=0.1\n{lines}\n]", "t").block("SGD")
+    assert training_options(sgd).auto_adjust == AutoAdjust()
+    warnings = idle_keys(sgd)
+    assert [warning.split()[1] for warning in warnings] == [
+        "SGD.reduceLearnRateIfImproveLessThan", "SGD.loadBestModel", "SGD.autoAdjustMinibatch", "SGD.numPrevLearnRate"
+    ]  # fmt: skip
+    assert warnings[1] == "t:4: SGD.loadBestModel has no effect outside a block autoAdjust=[autoAdjustLR=...]"
+    inside = Config.from_text(f"SGD=[maxEpochs=2\n{lines}\nautoAdjust=[autoAdjustLR=before]]", "t").block("SGD")
+    assert idle_keys(inside) == []
+
+
+def test_the_rate_as_section_7_4_of_the_book_spells_it():
+    def rate(*lines):
+        text = "\n".join(("SGD=[", "maxEpochs=2", *lines, "]"))
+        return training_options(Config.from_text(text, "t").block("SGD")).learning_rates_per_sample
+
+    assert rate("learningRatePerSample=0.1") == (0.1,)
+    assert rate("learningRatePerSample=0.1", "learningRatesPerSample=0.2") == (0.2,)
 
 
 def test_a_search_needs_no_learning_rate():

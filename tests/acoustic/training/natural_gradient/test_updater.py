@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acoustic import blas
+from acoustic import blas, tiles
 from acoustic.engine import Engine
 from acoustic.key_check import OptionFault
 from acoustic.network import Network
@@ -134,7 +134,9 @@ def test_training_is_that_of_the_equations(rule, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("rule", RULES[:3], ids=str)
+@pytest.mark.parametrize(
+    "rule", [*RULES[:3], RULES[4], NaturalGradient(rank_in=0), NaturalGradient(rank_out=0)], ids=str
+)
 def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeypatch):
     rule = replace(rule, products="float")
     compiled, updater = trained("float", threads, rule, l2_weight=0.01)
@@ -150,7 +152,11 @@ def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeyp
 
 @pytest.mark.skipif(blas.half_product() is None, reason="no products of bfloat16 here")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_products_of_bfloat16_give_nearly_the_same(threads):
+@pytest.mark.parametrize("by_tiles", [True, False])
+def test_products_of_bfloat16_give_nearly_the_same(by_tiles, threads, monkeypatch):
+    if by_tiles and not tiles.are_usable():
+        pytest.skip("no registers for tiles here")
+    monkeypatch.setattr(tiles, "are_usable", lambda: by_tiles)
     half, updater = trained("float", threads, NaturalGradient(period=1))
     single, twin = trained("float", threads, NaturalGradient(period=1, products="float"))
     start = network()

@@ -225,6 +225,16 @@ def test_only_the_last_models_stay(examples):
     assert same(load_tensors(files.model(8))[0], final)
 
 
+def test_as_many_models_stay_as_an_epoch_has(examples, monkeypatch):
+    """For combination, which averages over parts of the last epoch where it has more than so many; else as many."""
+    assert [ParallelOptions(2).kept(iterations) for iterations in (1, 20, 21, 100)] == [20, 20, 21, 100]
+    assert ParallelOptions(2, keep=3).kept(100) == 3
+    monkeypatch.setattr("acoustic.training.parallel.options.KEPT", 2)
+    run(examples, ParallelOptions(2, samples=50))
+    files = IterationFiles(examples.with_name("m.parallel"), 1)
+    assert files.models() == [files.model(number) for number in (5, 6, 7, 8)]  # of the second of two epochs
+
+
 def test_the_fault_of_a_job_is_told_with_its_place(examples):
     with pytest.raises(FormatError, match=r"^outer iteration 2, job 2: a bad disk$"):
         run(examples, ParallelOptions(2, samples=100), source=partial(Faulty, examples, 333))

@@ -57,7 +57,7 @@ def test_what_stands_around_it():
     [
         ("numJobs=0", r"p\.cntk:6: train\.SGD\.parallelTrain\.numJobs: 0; expected 1 or more"),
         ("numJobs=2;samplesPerIteration=0", "samplesPerIteration: 0; expected 1 or more"),
-        ("numJobs=2;keepIterations=0", "keepIterations: 0; expected 1 or more"),
+        ("numJobs=2;keepIterations=-1", "keepIterations: -1; expected 0 or more"),
         ("numJobs=x", "numJobs is 'x'; expected"),
         ("numJobs=2;threads=3", r"parallelTrain\.threads is not known here"),
         ("numJobs=2;parallelizationMethod=DataParallelSGD", "is DataParallelSGD, which is not built; expected ModelAv"),
