@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readers.config_files import ConfigFiles
-from readers.config_scope import Scope, shorten
+from readers.config_files import ARGUMENT, ConfigFiles
+from readers.config_scope import Entry, Scope, shorten
 from readers.config_syntax import Source, Span, inside_brackets, unquote, variables
 from readers.config_values import (
     Schedule,
@@ -60,11 +60,13 @@ class Config(Scope):
     returned as it is.  A value that is the word `default` counts as not set, here or further out.
 
     warnings: what a user may want to know about how the text was read (includes left out).
+    found_outside: names (lower case), shared by all blocks, that were looked for and found in the outermost one.
     """
 
     def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self.warnings: list[str] = []
+        self.found_outside: set[str] = parent.found_outside if parent else set()
         self._texts: list[tuple[int, int]] = []  # where its text stands: source and offset of each piece
 
     @classmethod
@@ -113,6 +115,37 @@ class Config(Scope):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is read by nothing; did you mean {meant}")
         return messages
 
+    def without_effect(self, commands: Iterable[str], cutoff: float) -> list[str]:
+        """A message for each name of the command line that has no effect: a block within sets it, or it is misspelled.
+
+        Call it on the outermost block when its commands have been read: what was looked for and found out here, or is
+        asked for as `$Name$`, has an effect.  commands: the blocks that run; others with an action of their own do not.
+        cutoff: how much alike a misspelled name and that of a file must be; see `config_values.nearest`.
+        """
+        texts = [value.text for entry in self._entries.values() for value in entry.values]
+        references = {match.group(1) for text in texts for match in variables(text)}
+        commands = {name.lower() for name in commands}
+        used = {name.lower() for name in references} | commands | self.found_outside
+        inner = [block for name, block in self.blocks() if name.lower() in commands or not block.has_own("action")]
+        for block in inner:  # which grows meanwhile
+            inner += [within for _, within in block.blocks()]
+        known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
+        messages = []
+        for key, entry in self._entries.items():
+            if key in used or not _from_arguments(entry):
+                continue
+            block = next((block for block in inner if block.has_own(key)), None)
+            if block is not None:
+                path = block.full_name().replace(".", "=[")
+                close = "]" * (path.count("[") + 1)
+                messages.append(
+                    f"{entry.where}: {block.full_name(entry.name)} is set in its block and stays as it is; "
+                    f"expected {path}=[{entry.name}={shorten(entry.value.text)}{close}"
+                )
+            elif meant := nearest(entry.name, known, cutoff):
+                messages.append(f"{entry.where}: {entry.name} is read by nothing; did you mean {meant}")
+        return messages
+
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Raise ConfigError for the first name of `unknown`, and say how many there are."""
         unknown = self.unknown(known)
@@ -143,9 +176,15 @@ class Config(Scope):
         """One of `choices`, spelled as there, in whatever case of letters it was written."""
         return self._convert(name, default, lambda text, where, what: parse_choice(text, choices, where, what))
 
-    def array(self, name: str, default: Any = REQUIRED) -> list[str]:
-        """The elements of an array as texts; see `config_values.split_array` for how it is written."""
-        return self._convert_array(name, default, lambda text, where, what: text, list)
+    def array(self, name: str, default: Any = REQUIRED, some: str = "") -> list[str]:
+        """The elements of an array as texts; see `config_values.split_array` for how it is written.
+
+        some: what is expected where it has none; "": it may be empty if it has a default.
+        """
+        elements = self._convert_array(name, default, lambda text, where, what: text, list)
+        if some and not elements:
+            raise ConfigError(f"{self.where(name)}: {self.full_name(name)} is empty; expected {some}")
+        return elements
 
     def ints(self, name: str, default: Any = REQUIRED) -> Schedule:
         return self._convert_array(name, default, parse_int, Schedule)
@@ -159,6 +198,8 @@ class Config(Scope):
         if found is None:
             return self._missing(name, default)
         scope, entry = found
+        if scope.parent is None:
+            self.found_outside.add(name.lower())
         pieces = scope.pieces(entry)
         if not pieces:
             value = scope.resolve(entry)
@@ -204,6 +245,8 @@ class Config(Scope):
     def _value(self, name: str) -> Span | None:
         """The resolved value with its quotes, None when it is not set."""
         found = self.find(name)
+        if found and found[0].parent is None:
+            self.found_outside.add(name.lower())
         value = found[0].resolve(found[1]) if found else None
         return None if value is None or value.text == "default" else value
 
@@ -229,7 +272,9 @@ class Config(Scope):
         what = self.full_name(name)
         if value.text.startswith("["):
             raise ConfigError(f"{value.where}: {what} is a block; expected an array, bare or in {{}}")
-        elements = collect(parse(element.text, element.where, what) for element in split_array(value, what))
+        # Quotes around the whole of an array go before it is taken apart, as in the tool: "$Words$:200" is two of them.
+        parts = split_array(unquote(value), what)
+        elements = collect(parse(element.text, element.where, what) for element in parts)
         if not elements and default is REQUIRED:
             raise ConfigError(f"{value.where}: {what} is empty; expected at least one element")
         return elements
@@ -259,6 +304,11 @@ class AskedConfig(Config):
     def find(self, name: str):
         self.asked.setdefault(name.lower(), name)
         return super().find(name)
+
+
+def _from_arguments(entry: Entry) -> bool:
+    """Whether all that a name was set to stood on the command line."""
+    return entry.where.startswith(ARGUMENT) and all(value.where.startswith(ARGUMENT) for value in entry.values)
 
 
 def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:

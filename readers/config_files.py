@@ -11,6 +11,7 @@ from readers.config_syntax import Source, strip_comment
 from readers.errors import ConfigError
 from readers.text import read_lines
 
+ARGUMENT = "command line argument"  # what places of values from the command line begin with
 _INCLUDE = re.compile(r"\s*include\s*=(.*)", re.IGNORECASE)
 _NAMED = re.compile(r"\s*(configFile|currentDirectory)\s*=(.*)", re.IGNORECASE)
 # What a forgotten `configFile=` leaves behind: an argument without a value that looks like an option or a file.
@@ -30,7 +31,7 @@ class ConfigFiles:
 
     def read_argument(self, argument: str) -> list[Source]:
         """The text that one argument stands for; `currentDirectory=` changes the directory and stands for none."""
-        place = f"command line argument {argument!r}"
+        place = f"{ARGUMENT} {argument!r}"
         match = _NAMED.fullmatch(argument)
         if match is None:
             if "=" not in argument and _STRAY_ARGUMENT.match(argument):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import Any
 
 from readers.config_check import CheckedConfig
 from readers.config_syntax import Source
@@ -19,6 +20,7 @@ from readers.htk import WAVEFORM, kind_name
 from readers.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
 from readers.htk_mlf_reader import HTKMLFReader
 from readers.minibatch import Reader, Utterance, open_reader, reader_class
+from readers.names import apart_by_extension
 from readers.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
 
 Progress = Callable[..., None]
@@ -186,11 +188,14 @@ class _HTKMLFCheck:
     def _check_names(self) -> None:
         """Names that come twice, and lists that are not in the same order though line i of each is one utterance."""
         for stream in self.features:
-            first: dict[str, str] = {}
+            first: dict[str, Any] = {}
             for entry in stream.entries:
-                place = first.setdefault(entry.key, entry.where)
-                if place != entry.where:
-                    self.findings.add(f"{entry.where}: {entry.key} is already at {place}; expected each utterance once")
+                other = first.setdefault(entry.key, entry)
+                if other is not entry:
+                    self.findings.add(
+                        f"{entry.where}: {entry.key} is already at {other.where}; expected each utterance once"
+                        + apart_by_extension(entry, other)
+                    )
         keys = [entry.key for entry in self.features[0].entries]
         self.figures.keys = keys
         self.figures.files = {entry.path for stream in self.features for entry in stream.entries if entry.path}

@@ -14,24 +14,30 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
 
     mode is "wb" or "w" (UTF-8; file names that are not UTF-8 keep their bytes).  Missing directories are made.  When
     the body raises, the temporary file is removed and whatever stood at `path` stays as it was.  OSErrors of the
-    temporary file name `path`.
+    temporary file name `path`.  A symbolic link stays one: what it leads to is written.  Devices and pipes
+    (/dev/null, a process substitution of the shell) are written as they are, and cannot be left as they were.
     """
     path = Path(path)
     _refuse_misplaced(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The process id keeps two runs that write the same path from sharing a temporary file.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape"}
+    special = _is_special(path)
+    place = path if special else Path(os.path.realpath(path))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # The process id keeps two runs that write the same path from sharing a temporary file.
+    temporary = path if special else place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         with temporary.open(mode, **text) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+            if not special:
+                os.fsync(file.fileno())
+        if not special:
+            temporary.replace(place)
     except BaseException as fault:
         # What cannot be removed (a place where nothing could be made) was not there.
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            if not special:
+                temporary.unlink(missing_ok=True)
         if isinstance(fault, OSError) and fault.errno and fault.filename in (None, os.fspath(temporary)):
             raise OSError(fault.errno, f"cannot be written ({fault.strerror})", os.fspath(path)) from fault
         raise
@@ -47,13 +53,23 @@ def abandon(files: contextlib.ExitStack) -> None:
         files.__exit__(_Abandoned, _Abandoned(), None)
 
 
+def _is_special(path: str | Path) -> bool:
+    """Is there a device or a pipe at `path`?  To rename a file over it would do away with it."""
+    path = Path(path)
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def require_writable(path: str | Path) -> None:
     """Raise OSError unless it looks as if a file could be written at `path`; touches nothing.
 
     For commands to ask before long work, rather than fail after it.
     """
-    directory = _refuse_misplaced(Path(path))
-    if not os.access(directory, os.W_OK | os.X_OK):
+    path = Path(path)
+    directory = _refuse_misplaced(path)
+    if _is_special(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "cannot be written; expected another place", os.fspath(path))
+    elif not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(
             errno.EACCES, f"cannot be written, {directory} is write-protected; expected another place", os.fspath(path)
         )
@@ -63,7 +79,7 @@ def _refuse_misplaced(path: Path) -> Path:
     """The nearest directory above `path` that is there; raises OSError for a path that can be no file."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a directory; expected a file to write", os.fspath(path))
-    directory = path.parent
+    directory = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     while not directory.exists() and directory != directory.parent:
         directory = directory.parent
     if not directory.is_dir():

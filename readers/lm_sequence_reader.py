@@ -22,15 +22,29 @@ from readers.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.frame_labels import read_state_list
 from readers.minibatch import Progress
-from readers.sentences import ORDER_NAMES, WITHOUT_EFFECT, SentenceOrder, SentenceReader, WordStream, input_names
+from readers.sentences import (
+    CACHE_NAMES,
+    ORDER_NAMES,
+    WITHOUT_EFFECT,
+    SentenceOrder,
+    SentenceReader,
+    WordStream,
+    first_of_features,
+    input_names,
+)
 from readers.streams import naming
 from readers.text import read_lines
 from readers.vocabulary import VocabularyWord, read_vocabulary
 
 READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", *ORDER_NAMES, *WITHOUT_EFFECT)
 BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them; any names do
-LABEL_NAMES = ("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim")
-FEATURE_NAMES = ("dim",)
+LABEL_NAMES = (
+    *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
+    *CACHE_NAMES,
+)
+# What makes a block one of labels.
+LABEL_ROLES = ("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence")
+FEATURE_NAMES = ("dim", *CACHE_NAMES)
 MIN_TOKENS = 3
 
 
@@ -54,12 +68,10 @@ class LMSequenceReader(SentenceReader):
                 "noise-contrastive estimation is not built"
             )
         inner, outer, features = self._find_blocks(config)
-        words = self._vocabulary(config, inner, mode)
+        words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
         self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
         output = "labels" if outer is inner else outer.name
-        for block in dict.fromkeys((inner, outer)):
-            _check_block(block, len(words))
         if not self.needs_text:
             return
         ids, lengths, keys = self._read(config, inner, words)
@@ -78,12 +90,13 @@ class LMSequenceReader(SentenceReader):
         blocks = [block for _, block in config.blocks()]
         names = [block.name for block in blocks]
         self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *names])]
-        labels = [block for block in blocks if any(block.has_own(name) for name in LABEL_NAMES if name != "dim")]
+        labels = [block for block in blocks if any(map(block.has_own, LABEL_ROLES))]
         features = [block for block in blocks if block not in labels and block.has_own("dim")]
-        if not 1 <= len(labels) <= 2 or len(features) > 1:
+        features = first_of_features(features)
+        if not 1 <= len(labels) <= 2:
             raise ConfigError(
-                f"{config.where()}: {config.full_name()} has {len(labels)} blocks of labels and {len(features)} of "
-                "features; expected two of labels, the input's and the output's, and at most one of features"
+                f"{config.where()}: {config.full_name()} has {len(labels)} blocks of labels; expected two, the input's "
+                "and the output's"
             )
         for block in blocks:
             if block not in labels and block not in features:
@@ -111,6 +124,26 @@ class LMSequenceReader(SentenceReader):
                 )
             )
         return words
+
+    def _taken(self, words: list[VocabularyWord], *blocks: Config) -> list[VocabularyWord]:
+        """The first labelDim words of the vocabulary, if the blocks say so; the tool suffers more words, not fewer."""
+        size = len(words)
+        for block in dict.fromkeys(blocks):
+            if block.has_own("labelType"):
+                block.choice("labelType", ("category", "nextWord"))
+            given = (block.int("labelDim", 0) if block.has_own("labelDim") else 0) or size
+            if not 0 < given <= size:
+                raise ConfigError(
+                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; expected {size}, the words "
+                    "of the vocabulary, or fewer"
+                )
+            if given < size:
+                self.warnings.append(
+                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; the vocabulary has {size} "
+                    f"words, those from number {given} on are unknown"
+                )
+                size = given
+        return words[:size]
 
     def _read(
         self, config: Config, inner: Config, words: list[VocabularyWord]
@@ -169,14 +202,3 @@ def class_table(words: list[VocabularyWord]) -> np.ndarray:
     firsts = np.searchsorted(classes, classes, side="left")
     behind = np.searchsorted(classes, classes, side="right")
     return np.stack([np.arange(len(words)), classes, firsts, behind]).astype(np.float32)
-
-
-def _check_block(block: Config, num_words: int) -> None:
-    if block.has_own("labelType"):
-        block.choice("labelType", ("category", "nextWord"))
-    size = block.int("labelDim", 0) if block.has_own("labelDim") else 0
-    if size not in (0, num_words):
-        raise ConfigError(
-            f"{block.where('labelDim')}: {block.full_name('labelDim')} is {size}; expected {num_words}, the words of "
-            "the vocabulary"
-        )

@@ -20,7 +20,16 @@ from readers.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.labelled_text import read_columns
 from readers.minibatch import Progress
-from readers.sentences import ORDER_NAMES, WITHOUT_EFFECT, SentenceOrder, SentenceReader, WordStream, input_names
+from readers.sentences import (
+    CACHE_NAMES,
+    ORDER_NAMES,
+    WITHOUT_EFFECT,
+    SentenceOrder,
+    SentenceReader,
+    WordStream,
+    first_of_features,
+    input_names,
+)
 from readers.streams import naming
 from readers.text import read_lines
 
@@ -29,8 +38,13 @@ READER_NAMES = (
     *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
 )
 BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them
-LABEL_NAMES = ("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim")
-FEATURE_NAMES = ("dim",)
+LABEL_NAMES = (
+    *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
+    *CACHE_NAMES,
+    "beginingSequence",  # as section 7.4.1 of the book writes it
+)
+FEATURE_NAMES = ("dim", *CACHE_NAMES)
+NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
 
 
 class LUSequenceReader(SentenceReader):
@@ -53,7 +67,8 @@ class LUSequenceReader(SentenceReader):
         inner, outer, features = self._find_blocks(config)
         words, labels = _read_tokens(inner), _read_tokens(outer)
         self.input_words, self.output_words = list(words), list(labels)
-        self.begin, self.end = inner.text("beginSequence", ""), outer.text("endSequence", "")
+        self.begin = inner.text("beginSequence", inner.text("beginingSequence", ""))
+        self.end = outer.text("endSequence", "")
         source = self._word_map(config, inner, words)
         ids, lengths, keys = self._read(config, inner, outer, source, labels)
         names = input_names(inner.name, features, outer.name)
@@ -65,6 +80,12 @@ class LUSequenceReader(SentenceReader):
 
     def _find_blocks(self, config: Config) -> tuple[Config, Config, str]:
         """(input, output, name of the block of features)."""
+        for name, what in NOT_BUILT.items():
+            if config.has_own(name):
+                raise ConfigError(
+                    f"{config.where(name)}: {config.full_name(name)} is for {what}, which are not built; expected "
+                    "labelIn and labels alone"
+                )
         blocks = {name.lower(): block for name, block in config.blocks()}
         self.warnings = [
             str(unknown) for unknown in config.unknown([*READER_NAMES, *(b.name for b in blocks.values())])
@@ -87,9 +108,7 @@ class LUSequenceReader(SentenceReader):
                 )
             found.append(blocks.pop(name.lower()))
             self.warnings.extend(map(str, found[-1].unknown(LABEL_NAMES)))
-        features = [block for block in blocks.values() if block.has_own("dim")]
-        if len(features) > 1:
-            raise ConfigError(f"{features[1].where()}: another block of features; expected at most one")
+        features = first_of_features([block for block in blocks.values() if block.has_own("dim")])
         for block in blocks.values():
             if block not in features:
                 self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")

@@ -51,6 +51,7 @@ class MLF(Mapping):
         self._labels: dict[str, list[Label]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._any_path: set[str] = set()
+        self._by_tail: dict[str, str] | None = None  # made when it is asked for
         self.faulty: set[str] = set()  # file:line of entries with faults that `read_mlf` told of and passed over
         self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
 
@@ -85,6 +86,14 @@ class MLF(Mapping):
         found = self._find(name)
         return None if found is None else found[0]
 
+    def expected_entry(self, name: str) -> str:
+        """What a message says of an utterance without an entry: `expected an entry */u.lab`, and one like it."""
+        tail = key_of(name).rsplit("/", 1)[-1]
+        if self._by_tail is None:
+            self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
+        other = self._by_tail.get(tail)
+        return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories count" if other else "")
+
     def _find(self, name: str) -> tuple[list[Label], tuple[str, int]] | None:
         """(labels, (file, line)) of the entry for an utterance."""
         key = key_of(name)
@@ -112,6 +121,7 @@ class MLF(Mapping):
             raise FormatError(
                 f"{file}:{line}: entry {key!r} is already at {self.where(key)}; expected each utterance once"
             )
+        self._by_tail = None
         self._labels[key] = labels
         self._places[key] = (file, line)
         if any_path:

@@ -24,3 +24,12 @@ def key_of(name: str) -> str:
     if name.startswith("*/"):
         name = name[2:]
     return cut_extension(name)
+
+
+def apart_by_extension(entry, other) -> str:
+    """What a message adds where two entries have one key although they are named differently; else nothing.
+
+    An entry has a `key` and, in an SCP, a `logical` name that the key was made of.
+    """
+    names = {getattr(one, "logical", one.key) for one in (entry, other)}
+    return "; what follows the last dot is no part of a name" if len(names) > 1 else ""

@@ -63,12 +63,19 @@ def read_scp(
     expand: without a prefix, the first `...` of a path becomes the directory of the SCP itself; a writer's list of
     output files wants it off.
     on_fault: told of each bad line, which is then passed over; by default the first is raised.
-    Raises FormatError, with file and line, for a malformed entry or a range whose end is before its start.
+    Raises FormatError, with file and line, for a malformed entry, a range whose end is before its start, or an MLF.
     """
     prefix = prefix.replace("\\", "/").rstrip("/") if prefix else ""
     directory = posixpath.dirname(os.fspath(path).replace(os.sep, "/")) or "."
     entries = []
-    for number, line in enumerate(read_lines(path), 1):
+    lines = read_lines(path)
+    if lines and (found := _other_kind(lines[0].strip())):  # else each of its lines would be a file that is missing
+        fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
+        if on_fault is None:
+            raise fault
+        on_fault(fault)
+        return []
+    for number, line in enumerate(lines, 1):
         line = line.strip()
         if not line:
             continue
@@ -79,6 +86,15 @@ def read_scp(
                 raise
             on_fault(fault)
     return entries
+
+
+def _other_kind(line: str) -> str | None:
+    """What a file is that begins so, if it is one that is easily taken for an SCP."""
+    if line == "#!MLF!#":
+        return "a master label file"
+    if re.fullmatch(r"\S+\s+\S+:\d+(\[[\d:,]*\])?", line):
+        return f"{line!r}, a line of Kaldi's lists of archives, which KaldiReader reads"
+    return None
 
 
 def _parse_entry(line: str, source: str, number: int, prefix: str, directory: str | None) -> ScpEntry:

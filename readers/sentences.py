@@ -21,11 +21,17 @@ from readers.randomize import Plan
 from readers.utterance_minibatches import UtteranceOrder
 
 ORDER_NAMES = ("randomize", "nbruttsineachrecurrentiter", "cacheBlockSize")
+# Of the binary cache that the tool's examples describe, in the reader's block and in those within.
+CACHE_NAMES = (
+    *("writerType", "wfile", "wsize", "wrecords", "windowSize"),
+    *("sectionType", "elementSize", "mapping", "category"),
+)
 # Known to configurations of the tool, and why it makes no difference here.
 WITHOUT_EFFECT = {
     "verbosity": "the log is the program's",
     "traceLevel": "the log is the program's",
     "dim": "columns are as long as the vocabulary",
+    **dict.fromkeys(CACHE_NAMES, "texts are read anew, there is no cache of them"),
 }
 
 
@@ -237,3 +243,11 @@ class SentenceReader(Reader):
 def input_names(block: str, features: str, output: str) -> tuple[str, ...]:
     """What the input is called: as its block, and as the block of features, which network builders call so."""
     return tuple(dict.fromkeys(name for name in (block, features) if name.lower() != output.lower()))
+
+
+def first_of_features(blocks: Sequence[Config]) -> list[Config]:
+    """Of the blocks with nothing but dim the first by name, if there is any, as in the tool.
+
+    Its examples have one beside it, `sequence`, for a cache that it wrote.
+    """
+    return sorted(blocks, key=lambda block: block.name.lower())[:1]

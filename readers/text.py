@@ -144,7 +144,10 @@ def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
             while end < length and line[end] != mark:
                 end += 2 if line[end] == "\\" else 1
             if end >= length:
-                raise FormatError(f"{where}: quote {mark} in {line.strip()!r} is not closed; expected another {mark}")
+                raise FormatError(
+                    f"{where}: quote {mark} in {line.strip()!r} is not closed; expected another {mark}, "
+                    f"or \\{mark} where a name begins with it"
+                )
             fields.append((unescape(line[position + 1 : end]), True))
             position = end + 1
         else:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from readers.errors import ConfigError, FormatError
 from readers.files import atomic_write
-from readers.text import read_lines
+from readers.text import is_number, read_lines
 
 CHANNEL = "1"
 SPEAKER = "unknown"
@@ -41,6 +41,13 @@ def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
                 file.write(
                     f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.word)}{confidence}\n"
                 )
+
+
+def is_ctm(lines: Iterable[str]) -> bool:
+    """Whether all lines with something in them, comments aside, look like a CTM's, and there are some."""
+    rows = [line.split(";;")[0].split() for line in lines]
+    rows = [row for row in rows if row]
+    return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
 
 
 def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:

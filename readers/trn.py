@@ -1,6 +1,7 @@
-"""Transcripts with one utterance a line, `word word ... (utterance-id)`: NIST's trn form, and Sphinx's.
+"""Transcripts with one utterance a line: `word word ... (utterance-id)`, NIST's trn form and Sphinx's, and Kaldi's
+`utterance-id word word ...`.
 
-Source: NIST sclite documentation; the AN4 corpus.
+Source: NIST sclite documentation; the AN4 corpus; Kaldi's data directories (`text`).
 """
 
 import os
@@ -38,6 +39,29 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
         lines_of[name] = number
     if not transcripts:
         raise FormatError(f"{path}: no transcripts; expected lines `word word ... (utterance)`")
+    return transcripts
+
+
+def is_trn(lines: Iterable[str]) -> bool:
+    """Whether all lines with something in them end with an id in parentheses, and there are some."""
+    lines = [line.strip() for line in lines if line.strip()]
+    return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+
+
+def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
+    """utterance id -> words of lines `utterance-id word word ...`, in file order.
+
+    Raises FormatError, with file and line, for an id that is there twice, and for a file without lines.
+    """
+    transcripts: dict[str, list[str]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        name, *words = line.split() or [""]
+        if name in transcripts:
+            raise FormatError(f"{path}:{number}: utterance {name!r} is there a second time; expected each once")
+        if name:
+            transcripts[name] = words
+    if not transcripts:
+        raise FormatError(f"{path}: no transcripts; expected lines `utterance word word ...`")
     return transcripts
 
 

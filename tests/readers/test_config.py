@@ -188,6 +188,8 @@ def test_integers(text, value):
         ("v=1*0", lambda c: c.ints("v"), "a count of 1 to 1000000"),
         ("v=1*9999999999999999999", lambda c: c.ints("v"), "a count of 1 to 1000000"),
         ("v={}", lambda c: c.ints("v"), "v is empty"),
+        ('v=""', lambda c: c.ints("v"), "v is empty"),
+        ("v={}", lambda c: c.array("v", ["a"], "a letter"), "^f.cntk:1: v is empty; expected a letter$"),
         ('v=""', lambda c: c.text("v"), "v is empty"),
         ("v=[a=1]", lambda c: c.text("v"), "v is a block; expected a plain value"),
         ("v=[a=1]", lambda c: c.array("v"), "v is a block; expected an array"),
@@ -204,6 +206,15 @@ def test_integers(text, value):
 def test_message_names_place_value_and_expectation(text, ask, expected):
     with pytest.raises(ConfigError, match=expected):
         ask(config(text))
+
+
+def test_quotes_around_an_array_go_before_it_is_taken_apart():
+    """As in the tool: its examples write layerSizes = "$Words$:150:200:10000"."""
+    c = config('n=300\na="$n$:150*2:7"\nb={"x:y":z}\nc="x:y":z\nd="x"\ne=""')
+    assert c.ints("a") == (300, 150, 150, 7)
+    assert [c.array(name, []) for name in "bcde"] == [["x:y", "z"], ["x:y", "z"], ["x"], []]
+    again = config(render(c))
+    assert again.ints("a") == (300, 150, 150, 7)
 
 
 def test_place_survives_substitution():

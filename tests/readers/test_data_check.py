@@ -74,7 +74,12 @@ def test_an_utterance_that_comes_twice_is_named_with_both_lines(tiny):
     corpus = tiny((5, 4))
     text = (corpus.directory / "features.scp").read_text()
     corpus.write("features.scp", text + text.splitlines()[0] + "\n")
-    assert check(corpus)[0] == ["features.scp:3: set/u0 is already at features.scp:1; expected each utterance once"]
+    message = "features.scp:3: set/u0 is already at features.scp:1; expected each utterance once"
+    assert check(corpus)[0] == [message]
+    first, _, path = text.splitlines()[0].partition("=")
+    assert first.startswith("set/u0.")
+    corpus.write("features.scp", text + f"set/u0.other={path}\n")
+    assert check(corpus)[0] == [message + "; what follows the last dot is no part of a name"]
 
 
 def test_two_lists_in_different_order_are_told_line_by_line(tiny):

@@ -76,6 +76,42 @@ def test_require_writable_refuses_what_atomic_write_would_and_makes_nothing(tmp_
     assert names_in(tmp_path) == {"file"}
 
 
+def test_a_pipe_is_written_and_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    require_writable(pipe)
+    with atomic_write(pipe, "w") as file:
+        file.write("words")
+    assert os.read(reader, 100) == b"words"
+    with pytest.raises(RuntimeError), atomic_write(pipe, "w"):
+        raise RuntimeError
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert names_in(tmp_path) == {"pipe"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+def test_a_full_device_is_named(tmp_path):
+    link = tmp_path / "link"  # not the device itself, that a test that fails does no harm
+    link.symlink_to("/dev/full")
+    assert raised_by_writing(link) == "cannot be written (No space left on device)"
+    assert link.is_char_device()
+
+
+def test_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "large").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "large" / "file")
+    for text in ("first", "second"):
+        require_writable(link)
+        with atomic_write(link, "w") as file:
+            file.write(text)
+        assert (tmp_path / "large" / "file").read_text() == text
+    assert link.is_symlink()
+    assert names_in(tmp_path / "large") == {"file"}
+
+
 def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
     name = os.fsdecode(b"caf\xe9.wav")
     report = RunReport("files")

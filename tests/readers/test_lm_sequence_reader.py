@@ -165,9 +165,11 @@ def test_short_lines_are_named(make):
         ("mode=nce", LABELS, TEXT, "lm.cntk:4: reader.mode is nce; expected class or softmax"),
         ("randomize=3", LABELS, TEXT, "reader.randomize is '3'; expected auto"),
         ("nbruttsineachrecurrentiter=-1", LABELS, TEXT, "nbruttsineachrecurrentiter is -1; expected at least 0"),
-        ("", "labelIn=[labelDim=9]", TEXT, "labelIn.labelDim is 9; expected 7, the words of the vocabulary"),
+        ("", "labelIn=[labelDim=9]", TEXT, "labelIn.labelDim is 9; expected 7, the words of the vocabulary, or fewer"),
+        ("", "labelIn=[labelDim=-1]", TEXT, "labelIn.labelDim is -1; expected 7"),
+        ("", LABELS.replace("labels=[labelDim=7", "labels=[labelDim=9"), TEXT, "labels.labelDim is 9; expected 7"),
         ("", "labelIn=[labelType=regression]", TEXT, "labelType is 'regression'; expected category or nextWord"),
-        ("", "features=[dim=0]", TEXT, "0 blocks of labels and 1 of features; expected two"),
+        ("", "features=[dim=0]", TEXT, "reader has 0 blocks of labels; expected two, the"),
         ('wordclass=""', LABELS, TEXT, "reader has no wordclass; expected the file"),
         ("file=nowhere", LABELS, TEXT, "lm.cntk:4: reader.file: nowhere: No such file"),
         ("", LABELS, [], "text: no sentence; expected at least one"),
@@ -181,6 +183,33 @@ def test_faults(make, options, labels, text, message):
     with pytest.raises(ArgonautError, match=message) as caught:
         make(options, labels, text)
     assert "\n" not in str(caught.value)
+
+
+def test_words_behind_the_first_labeldim_are_unknown(make):
+    """A vocabulary may have more words than the network, as in the tool; its last class then has fewer."""
+    labels = "labelIn=[labelDim=6;beginSequence=</s>]\nlabels=[labelDim=6]"
+    reader = make("randomize=none", labels, ["</s> the cat sat </s>"])
+    assert reader.dims() == {"labelIn": 6, "features": 6, "labels": 4}
+    assert reader.num_words_and_classes == (6, 4)
+    (minibatch,) = reader.minibatches(0, 10)
+    assert minibatch.classes["features"].tolist() == [0, 1, 4, 2]
+    assert minibatch.matrices["labels"].T.tolist() == [[1, 0, 0, 3], [4, 1, 3, 5], [2, 0, 0, 3], [0, 0, 0, 3]]
+    (warning,) = [line for line in reader.warnings if "labelDim" in line]
+    assert "labelDim is 6; the vocabulary has 7 words, those from number 6 on are unknown" in warning
+    assert not any("labelDim" in line for line in make().warnings)
+    with pytest.raises(ArgonautError, match="labelDim is 7; expected 6"):
+        make("", labels.replace("labels=[labelDim=6", "labels=[labelDim=7"))
+
+
+def test_what_is_said_of_a_cache_is_passed_over(make):
+    """As the tool's examples have it, in the reader and in its blocks, with a block of its own beside `features`."""
+    labels = LABELS.replace(
+        "labels=[", "labels=[elementSize=4;sectionType=labels;mapping=[wrecords=3];category=[dim=3];"
+    )
+    blocks = f"{labels}\nsequence=[dim=1;wrecords=2;sectionType=data]\nfeatures=[dim=0;sectionType=data]"
+    reader = make("wfile=cache.bin\nwsize=256\nwrecords=1000\nwindowSize=7", blocks)
+    assert reader.dims() == {"labelIn": 7, "features": 7, "labels": 4}
+    assert reader.warnings == ["lm.cntk:10: block reader.sequence has no effect"]
 
 
 def test_warnings(make):

@@ -137,10 +137,16 @@ def test_words_are_mapped(make, tmp_path):
 
 
 def test_blocks_of_other_names(make):
-    blocks = "words=[token={0}/in]\ntags=[token={0}/out]\nx=[dim=0]\nsequence=[wrecords=2]"
+    blocks = "words=[token={0}/in]\ntags=[token={0}/out]\nx=[dim=0]\nsequence=[wrecords=2]\ny=[dim=1]"
     reader = make("inputLabel=words\noutputLabel=tags", blocks)
     assert reader.dims() == {"words": 7, "x": 7, "tags": 4}
     assert any("block reader.sequence has no effect" in line for line in reader.warnings)
+
+
+def test_the_begin_as_section_7_4_of_the_book_spells_it(make):
+    reader = make("", BLOCKS.replace("beginSequence=BOS", "beginingSequence=BOS"))
+    assert reader.begin == make().begin == "BOS"
+    assert not any("beginingSequence" in line for line in reader.warnings)
 
 
 def test_lines_without_a_label_are_named(make):
@@ -154,6 +160,12 @@ def test_lines_without_a_label_are_named(make):
     [
         ("", "labels=[token={0}/out]", "", "reader has no block labelIn; expected it, with token=..., or inputLabel="),
         ("inputLabel=x\noutputLabel=X", BLOCKS, "", "lu.cntk:4: block X is both inputLabel and outputLabel"),
+        (
+            "ioNodeNames=[a=b]",
+            BLOCKS,
+            "",
+            "lu.cntk:3: reader.ioNodeNames is for several inputs and outputs",
+        ),
         ("dataMultiPass=true", BLOCKS, "", "dataMultiPass is true; expected false; it is not built"),
         ("", BLOCKS, "", "text: no sentence; expected at least one"),
         ("", BLOCKS, "flight O\nfrom B-date\n", r"text:2: label 'B-date'; expected one of the tokens of labels"),

@@ -40,6 +40,23 @@ def test_a_path_may_hold_equals_signs_brackets_and_blanks(tmp_path):
     assert parts(read_scp(path)) == [("u", "/data/x=1/a.mfc", 3, 4), ("v", "/da ta/sil[2]", None, None)]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('#!MLF!#\n"*/u.lab"\na\n.\n', "a master label file"),
+        ("utt1 /data/raw.1.ark:5\nutt2 /data/raw.1.ark:99\n", "'utt1 /data/raw.1.ark:5', a line of Kaldi's lists"),
+    ],
+)
+def test_other_lists_are_told_as_what_they_are(tmp_path, text, found):
+    path = put(tmp_path / "a.scp", text)
+    faults = []
+    assert read_scp(path, on_fault=faults.append) == []
+    with pytest.raises(FormatError) as caught:
+        read_scp(path)
+    assert [str(caught.value)] == [str(fault) for fault in faults]
+    assert str(caught.value).startswith(f"{path}:1: {found}")
+
+
 def test_a_prefix_goes_before_paths_only(tmp_path):
     path = put(tmp_path / "a.scp", "u=a.mfc[0,1]\nb/c.mfc\n.../d\n")
     entries = read_scp(path, prefix="\\\\host\\data\\\\")
