@@ -1,5 +1,6 @@
 """Named stages of a recipe: run in order, skipped when done, run again from where something changed."""
 
+import argparse
 import json
 import shlex
 import shutil
@@ -10,9 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from readers.errors import ConfigError
 from readers.files import atomic_write
+from recipes.cli.console import INTERRUPTED
 from recipes.cli.main import RAW_COMMANDS, main
 
 
@@ -84,7 +87,11 @@ def run_stages(
         ran.add(stage.name)
         _begin(out, stage, settings, resume=first is None)
         started = time.monotonic()
-        lost = bool(stage.run())
+        try:
+            lost = bool(stage.run())
+        except KeyboardInterrupt:
+            again = "the same command goes on with it" if first is None else "the same command without --from goes on"
+            raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
         seconds = time.monotonic() - started
         _write_mark(out, stage, settings, seconds, lost)
         print(f"{title}: {seconds:.1f} s{', with losses' if lost else ''}", flush=True)
@@ -94,15 +101,35 @@ def run_stages(
     return int(lost_something)
 
 
+class Recipe(Protocol):
+    """Stages that belong together.  out: everything lies below it; see run_stages for the others."""
+
+    out: Path
+
+    def settings(self) -> dict: ...
+
+    def stages(self) -> Sequence[Stage]: ...
+
+    def closing(self) -> None: ...
+
+
+def run_recipe(recipe: Recipe, arguments: argparse.Namespace) -> int:
+    """Run the stages of a recipe that the command line asks for; returns the exit status."""
+    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
 def command(name: str, *arguments: object) -> int:
     """Run one of the program's own commands in this process, after showing it as a line that can be run by hand.
 
-    Returns its exit status, 0 or 1; raises ConfigError when nothing could be done (the command has said why).
+    Returns its exit status, 0 or 1; raises ConfigError when nothing could be done (the command has said why), and
+    KeyboardInterrupt when the command was interrupted.
     """
     words = [str(word) for word in arguments]
     program = name if name in RAW_COMMANDS else f"argonaut {name}"
     print(f"$ {program} {shlex.join(words)}", flush=True)
     status = main([name, *words])
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
     if status > 1:
         raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")
     return status

@@ -4,6 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # tests never measure time, of a busy machine least of all
+settings.load_profile("untimed")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

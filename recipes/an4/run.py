@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             [*shared, *variants.stages()], recipe.out, recipe.settings(), arguments.first, arguments.last,
             variants.closing,
         )  # fmt: skip
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 class Recipe:

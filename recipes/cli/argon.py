@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.errors import ConfigError
+from readers.names import apart_by_extension
 from readers.report import RunReport
 from recipes.cli.argon_options import ALIGNING, DECODING, canonical, make_parser
 from recipes.cli.argon_scores import naming, open_source
@@ -254,9 +255,11 @@ class Run:
         seen = {}
         for number, entry in enumerate(entries, start=1):
             if entry.key in seen:
-                self.report.fail(entry.key, f"{entry.where}: named as at {seen[entry.key]}; expected each name once")
+                other = seen[entry.key]
+                fault = f"{entry.where}: named as at {other.where}; expected each name once"
+                self.report.fail(entry.key, fault + apart_by_extension(entry, other))
             else:
-                seen[entry.key] = entry.where
+                seen[entry.key] = entry
                 yield number, entry
 
     def count(self, number: int, entry, result: Decoded) -> None:

@@ -38,7 +38,7 @@ class AlignmentPipeline:
         _, entry = numbered
         labels = self.transcripts.lookup(entry.key)
         if labels is None:
-            raise ConfigError(f"{self.where}: no transcript; expected an entry */{entry.key.rsplit('/', 1)[-1]}.lab")
+            raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(entry.key)}")
         with naming(entry):
             scores, period = self.source.scores(entry)
             alignment = self.aligner.align([label.name for label in labels], scores)

@@ -102,19 +102,28 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     outputs.add_argument("--report", metavar="FILE", help="where losses are named (default: OUTMLF.report)")
     outputs.add_argument("--partial", action="store_true", help="write the best unfinished path where none is final")
 
-    searching = parser.add_argument_group("search (6.1.3.4)")
-    add_number(searching, "acweight", "weight of acoustic log-likelihoods; useful 0.1 to 2 (0.0667; aligning 1)")
-    add_number(searching, "beam", "absolute beam (15; aligning: none)")
+    searching = parser.add_argument_group(
+        "search (6.1.3.4)", "costs are -ln of probabilities, the acoustic ones times -acweight; beams are between costs"
+    )
+    add_number(searching, "acweight", "of acoustic log-likelihoods, HVite's 1/s; useful 0.1 to 2 (0.0667; aligning 1)")
+    add_number(searching, "beam", "cost beyond the best token's where tokens end (15; aligning: none)")
     add(searching, "max-tokens", "N", "tokens kept per frame (20000)", 20000)
     add(searching, "word_end_beam_frac", "X", "beam after a word arc, as part of the beam (0.33333)", 0.33333)
     searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
-    searching.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
-    searching.add_argument("--slack-decay", type=float, default=0.8, metavar="X", help="per frame (0.8)")
+    searching.add_argument(
+        "--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word; more: fewer words (0)"
+    )
+    searching.add_argument(
+        "--slack-decay", type=float, default=0.8, metavar="X",
+        help="part of a word's unforeseen cost that is still forgiven a frame later (0.8)",
+    )  # fmt: skip
     searching.add_argument(
         "--no-lm-lookahead", dest="lm_lookahead", action="store_false", help="let the graph alone look ahead"
     )
-    searching.add_argument("--lattice-beam", type=float, default=10.0, metavar="X", help="pruning of lattices (10)")
-    add_streaming(parser.add_argument_group("streaming"))
+    searching.add_argument(
+        "--lattice-beam", type=float, default=10.0, metavar="X", help="beyond the best path, kept in lattices (10)"
+    )
+    add_streaming(parser.add_argument_group("streaming; S are seconds"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
     add(aligning, "alignmlf", "FILE", "transcripts: words of --dict, else phones; -graph tells where the tables are")
     aligning.add_argument(

@@ -5,6 +5,7 @@ JSON: an object a line, {"type": "partial", ...} whenever something is new and {
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -31,7 +32,8 @@ def stream(arguments: argparse.Namespace) -> int:
             raise ConfigError(f"command line: -{name.replace('_', '-')} with --stream; expected it for files alone")
     for name in ("am", "cntkmap", "features"):
         if not getattr(arguments, name):
-            raise ConfigError(f"command line: no -{name}; expected it for a stream; argon -help shows the options")
+            flag = "--features" if name == "features" else f"-{name}"
+            raise ConfigError(f"command line: no {flag}; expected it for a stream; argon -help shows the options")
     if arguments.words:
         check_form(arguments.words)
     for path in (arguments.words, arguments.outmlf):
@@ -56,20 +58,35 @@ class Streaming:
         decoder.check_outputs(scorer.num_outputs, arguments.am)
         config = open_features(arguments.features, scorer.dim)
         scores = ScoreStream(scorer, arguments.block)
-        self.name = "stdin" if arguments.stream == STANDARD_INPUT else Path(arguments.stream).stem
+        piped = arguments.stream == STANDARD_INPUT
+        self.name, self.source = (
+            ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
+        )
         self.audio = open_audio(arguments.stream, SAMPLES, arguments.rate)
-        features = FeatureStream(config, self.audio.rate, mean)
+        with self.naming(f"{arguments.features} and {self.source}"):
+            features = FeatureStream(config, self.audio.rate, mean)
         self.period = features.period
         self.recognition = Recognition(decoder, [features, scores], self.period, end, arguments.block)
         self.show = _Json() if arguments.json else _Text()
         self.report = RunReport("utterances")
         self.words: list = []
 
+    @contextlib.contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """What goes wrong in the body names its files."""
+        try:
+            yield
+        except ArgonautError as fault:
+            if str(fault).startswith(f"{name}: "):
+                raise
+            raise type(fault)(f"{name}: {fault}") from fault
+
     def run(self) -> int:
         started = time.monotonic()
         try:
-            for event in self.events():
-                self.take(event)
+            with self.naming(self.source):
+                for event in self.events():
+                    self.take(event)
         except ArgonautError as fault:  # what was found before is not lost
             if not self.recognition.num_frames:
                 raise

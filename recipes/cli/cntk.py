@@ -60,7 +60,7 @@ def run(argv: list[str]) -> int:
     from readers.config import AskedConfig, load_config
 
     config = load_config(settings(argv), AskedConfig)
-    commands = config.array("command", ["train"])
+    commands = read_commands(config)
     with open_log(config, commands) as log:
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
@@ -70,13 +70,15 @@ def run(argv: list[str]) -> int:
         actions = {}
         for command in commands:
             block = config.block(command)
-            names = block.array("action", ["train"])
+            names = block.array("action", ["train"], "an action")
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
                 actions[title] = make_action(name, block, machine)
         for command in dict.fromkeys(commands):
             for warning in config.block(command).misspelled(config.asked.values(), ALIKE_IN_COMMAND):
                 log(f"warning: {warning}")
+        for warning in config.without_effect(commands, ALIKE):  # comes last, for it looks into all blocks
+            log(f"warning: {warning}")
         with cpu_threads(config):
             statuses = [run_action(log, title, action) for title, action in actions.items()]
         if done is not None and max(statuses) < 2:
@@ -84,6 +86,19 @@ def run(argv: list[str]) -> int:
                 file.write(f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         log.closing("COMPLETED.")
     return max(statuses)
+
+
+def read_commands(config) -> list[str]:
+    """The blocks to run: those of `command`, else `train`.  Raises ConfigError where there is neither."""
+    commands = config.array("command", ["train"], "the name of a block")
+    if not config.has("command") and not config.has(commands[0]):
+        blocks = [name for name, _ in config.blocks()]
+        raise ConfigError(
+            f"{config.where('command')}: neither command nor a block train; expected command=BLOCK"
+            + (f", a block being {blocks[0]}" if blocks else ", and the block, or configFile=FILE that holds them")
+            + "".join(f"; {warning}" for warning in config.misspelled(TOP_NAMES, ALIKE))
+        )
+    return commands
 
 
 def settings(argv: list[str]) -> list[str]:
@@ -152,8 +167,11 @@ def run_action(log: Log, title: str, action) -> int:
     if action.trace_level > 0:
         log(f"{BANNER}\n# {title}\n{BANNER}")
     started = time.monotonic()
-    with progress_display(title, "done") as progress:
-        report = action.run(log, progress)
+    try:
+        with progress_display(title, "done") as progress:
+            report = action.run(log, progress)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(*going_on(title, action)) from stop
     if action.trace_level > 0:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
@@ -166,6 +184,16 @@ def run_action(log: Log, title: str, action) -> int:
         where = f", named in {path}" if report.lost else ""
     log.closing(report.summary() + where)
     return report.exit_status
+
+
+def going_on(title: str, action) -> list[str]:
+    """What an interrupted training leaves and how it goes on, for people; nothing of other actions."""
+    from acoustic.actions.train import Train
+
+    if not isinstance(action, Train):
+        return []
+    again = "the same command" if action.make_mode else "the same command with makeMode=true"
+    return [f"{title}: the epochs that ended are kept; {again} goes on after them"]
 
 
 def read_machine(config):

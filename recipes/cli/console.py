@@ -1,20 +1,27 @@
 """What a person sees while a command runs: one-line faults, progress, closing lines."""
 
+import atexit
 import contextlib
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from readers.errors import ArgonautError
+from readers.files import require_writable
 from readers.report import RunReport
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is no terminal
 SHOWN_LOSSES = 5  # on the terminal; the report names all
+INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
 
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
     """Call a command; a fault of its input becomes one line on stderr and exit status 2."""
+    ensure_kernel_cache()
     if hasattr(sys.stdout, "reconfigure"):  # a file name that the terminal has no characters for is no reason to stop
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -30,9 +37,36 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     except MemoryError as fault:
         print(f"error: out of memory: {one_line(fault) or 'no details'}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        print("interrupted" + (f": {stop}" if stop.args else ""), file=sys.stderr)
+        return INTERRUPTED
+
+
+def ensure_kernel_cache() -> None:
+    """Where numba could keep no compiled kernel, and so would compile none, let it use a temporary directory.
+
+    It keeps them beside the source or, where that is write-protected, in the user's cache; a service in a container
+    often has neither.  The directory is nobody else's, for what is in it is executed, and goes with the process.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ or sys.platform == "win32":
+        return
+    beside = Path(__file__).parents[2] / "decoder" / "__pycache__" / "kernel"
+    try:
+        require_writable(beside)
+        return
+    except OSError:
+        pass
+    try:
+        caches = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        require_writable(Path(os.environ.get("XDG_CACHE_HOME") or caches) / "numba" / "kernel")
+    except (OSError, RuntimeError):  # the latter: no home
+        os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        print(
+            f"warning: neither {beside.parents[1]} nor a cache of the user can be written; compiling anew what is "
+            "compiled once elsewhere; NUMBA_CACHE_DIR=DIR gives it a place",
+            file=sys.stderr,
+        )
 
 
 def one_line(fault: Exception) -> str:

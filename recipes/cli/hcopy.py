@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-S", "--script", metavar="LIST", help="file of lines `source target`")
     parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("-A", "-D", dest="shown", action="store_true", help="HCopy's: show the configuration, as -vv")
+    parser.add_argument("-T", dest="trace", type=int, default=0, metavar="N", help="HCopy's: above 0 as -v")
     parser.add_argument("--scp", metavar="FILE", help="list the feature files there, with their ranges of frames")
     parser.add_argument(
         "--report", metavar="FILE", help="where the losses are named (default: hcopy.report beside the outputs)"
@@ -51,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from recipes.cli.console import progress_display, show_losses
     from recipes.features import write_feature_list
 
+    arguments.verbose = max(arguments.verbose, min(arguments.trace, 1), 2 * arguments.shown)
     settings = read_hcopy_config(arguments.config)
     config = FeatureConfig.from_hcopy(settings)
     pairs = read_all_pairs(arguments)

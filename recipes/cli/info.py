@@ -30,6 +30,7 @@ Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its fi
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
 DBN_MAGIC = (b"DBN\n", b"DBN\0")
+MAX_SAFETENSORS_HEADER = 100_000_000  # bytes, as the format has it
 MAX_HEAD = 1 << 16  # bytes that decide what a text file is
 
 
@@ -80,8 +81,12 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
     if head.startswith(LAYOUT.magic):
         return "language model image", language.image
     size = Path(path).stat().st_size
-    if len(head) > 8 and head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= size:
-        return networks.safetensors_kind(path)
+    if len(head) > 8 and head[8:9] == b"{":
+        header = 8 + int.from_bytes(head[:8], "little")
+        if header <= size:
+            return networks.safetensors_kind(path)
+        if header <= MAX_SAFETENSORS_HEADER:
+            raise FormatError(f"{path}: is cut short, {size} bytes; expected a safetensors file of more than {header}")
     if head.startswith(DBN_MAGIC):
         return "model of dbn.exe", networks.dbn
     kind = archives.archive_kind(head)
@@ -94,6 +99,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
     except FormatError as fault:
         if head.startswith(b"\x1f\x8b"):
             return None
+        if "is cut short" in str(fault):
+            raise
         raise FormatError(
             f"{path}: binary file of no known format; expected HTK features, audio, a model or a graph ({fault})"
         ) from fault

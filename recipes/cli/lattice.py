@@ -192,11 +192,11 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     if arguments.mlf or arguments.report:
         check_outputs(arguments.mlf, arguments.report)
     references = read_words(arguments.reference, arguments.level)
-    references = {Path(name).stem: words for name, words in references.items()}
+    references = {Path(name).name: words for name, words in references.items()}
     totals = [0, 0]
 
     def nearest(name: str, lattice) -> list[str]:
-        reference = references.get(Path(name).stem)
+        reference = references.get(Path(name).name)
         if reference is None:
             raise ConfigError(f"{arguments.reference}: has no words of {name}; expected them")
         reference = [word for word in reference if word not in SENTENCE_MARKS]
@@ -210,7 +210,8 @@ def run_oracle(arguments: argparse.Namespace) -> int:
         write_mlf(arguments.mlf, ((f"*/{name}.rec", [Label(None, None, w) for w in found[name]]) for name in found))
     rate = 100 * totals[0] / totals[1] if totals[1] else 0.0
     print(report.summary())
-    print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
+    if found:
+        print(f"oracle WER {rate:.1f}% ({len(found)} utterances, {totals[1]} words, {totals[0]} errors)")
     return report.exit_status
 
 

@@ -21,9 +21,12 @@ A text has one sentence a line, words separated by blanks, without <s> and </s>.
 
 import argparse
 import math
+import sys
 
 from readers.errors import ConfigError, FormatError
 from recipes.cli import lm_network
+
+FEWEST_NAMED = 10  # lines that say whether their first words are names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +101,11 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     from readers.files import require_writable
 
     require_writable(arguments.output)
+    if arguments.order < 1:
+        raise ConfigError(f"command line: --order {arguments.order}; expected at least 1")
     sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)
+    if vocabulary is not None and not arguments.unk:
+        refuse_unknown(arguments, sentences, vocabulary)
     if arguments.classes:
         from decoder.lm_mixture import estimate_with_classes
 
@@ -118,6 +125,19 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     ngrams = ", ".join(f"{len(order)} {k}-grams" for k, order in enumerate(arpa.orders, start=1))
     print(f"{arguments.output}: {arpa.order}-gram, {len(arpa.vocabulary) - 2} words, {ngrams}")
     return 0
+
+
+def refuse_unknown(arguments: argparse.Namespace, sentences: list[list[str]], vocabulary: list[str]) -> None:
+    """Raises ConfigError for words of the text that are not in the vocabulary."""
+    known = set(vocabulary)
+    missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))
+    if missing:
+        files = " + ".join(filter(None, (arguments.vocabulary, arguments.dict)))
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise ConfigError(
+            f"{files}: not there, but in the text: {', '.join(missing[:10])}{more}; expected every word of the text, "
+            "or --unk WORD, whose probability they share"
+        )
 
 
 def run_perplexity(arguments: argparse.Namespace) -> int:
@@ -159,8 +179,7 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
     sentences = []
     for path in arguments.text:
         lines = [line.split() for line in read_lines(path) if line.strip()]
-        if not lines:
-            raise FormatError(f"{path}: no sentences; expected one a line")
+        check_text(path, lines)
         sentences += [[word for word in line if word not in marks] for line in lines]
     for path in arguments.transcription:
         sentences += read_trn(path, marks).values()
@@ -169,13 +188,37 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
     return sentences
 
 
+def check_text(path: str, lines: list[list[str]]) -> None:
+    """Raises FormatError for what is no text; warns of what Kaldi calls text: a name before every sentence."""
+    if not lines:
+        raise FormatError(f"{path}: no sentences; expected one a line")
+    if lines[0] == ["#!MLF!#"]:
+        raise FormatError(f"{path}:1: a master label file; expected sentences, one a line, or --mlf {path}")
+    if lines[0] == ["\\data\\"]:
+        raise FormatError(f"{path}: an ARPA language model; expected sentences, one a line")
+    names = [line[0] for line in lines]
+    named = len(lines) >= FEWEST_NAMED and len(set(names)) == len(lines)
+    if named and set(names).isdisjoint(word for line in lines for word in line[1:]):
+        print(
+            f"warning: {path}: every line begins with a word that is nowhere else, such as {names[0]}; "
+            "if these are names of utterances, expected lines without them",
+            file=sys.stderr,
+        )
+
+
 def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
     from readers.dictionary import read_dictionary
     from readers.text import read_lines
 
     if not arguments.dict and not arguments.vocabulary:
         return None
-    words = [word for line in read_lines(arguments.vocabulary) for word in line.split()] if arguments.vocabulary else []
+    words = []
+    for number, line in enumerate(read_lines(arguments.vocabulary) if arguments.vocabulary else (), 1):
+        if len(line.split()) > 1:
+            raise FormatError(f"{arguments.vocabulary}:{number}: {line.strip()[:60]!r}; expected one word a line")
+        words += line.split()
+    if arguments.vocabulary and not words:
+        raise FormatError(f"{arguments.vocabulary}: no words; expected one a line")
     words += [entry.word for entry in read_dictionary(arguments.dict)] if arguments.dict else []
     return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
 

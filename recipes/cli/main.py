@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 
+from readers.errors import ConfigError
 from recipes.cli.console import run_guarded
 
 COMMANDS = {
@@ -40,13 +41,21 @@ def run(argv: list[str]) -> int:
         # Options may stand between settings; a parser with subcommands cannot have that.
         parse = parser.parse_intermixed_args if getattr(module, "MIXED", False) else parser.parse_args
         return module.run(parse(argv[1:]))
-    umbrella_parser().parse_args(argv)  # prints help, or says which commands there are and exits with 2
+    if argv:
+        umbrella_parser().parse_args(argv)  # prints help, or says which commands there are
     umbrella_parser().print_help()
     return 2
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose faults are one line like all others, instead of the usage before a line."""
+
+    def error(self, message: str) -> None:
+        raise ConfigError(f"{self.prog}: {message}; {self.prog} --help shows the options")
+
+
 def command_parser(name: str, module) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"argonaut {name}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,7 +66,7 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
 
 
 def umbrella_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="argonaut",
         description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
         epilog="example:\n"

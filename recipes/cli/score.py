@@ -1,4 +1,4 @@
-"""Score a hypothesis MLF against a reference MLF, in HResults' form.
+"""Score recognised words against true ones, in HResults' form.
 
 worked example:
   argonaut score ref.mlf hyp.mlf -k '*-%*-?' --picture confusions.png
@@ -9,6 +9,9 @@ Boundaries of alignments, phones beside the states that they begin with, silence
   argonaut score ref.mlf aligned.mlf --boundaries --level 1 -z sil
 ends with
   boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
+
+Instead of an MLF either file may be NIST's trn (lines `words (utterance)`) or CTM, which their content tells, or, with
+--text, have lines `utterance words`, as Kaldi's text.
 """
 
 import argparse
@@ -22,14 +25,15 @@ FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("reference", help="MLF of the true words")
-    parser.add_argument("hypothesis", help="MLF of the recognised words")
+    parser.add_argument("reference", help="MLF, trn or CTM of the true words")
+    parser.add_argument("hypothesis", help="the same of the recognised words")
     parser.add_argument("-k", "--speakers", metavar="MASK", help="per-speaker lines; %% marks the name's characters")
     parser.add_argument("-t", "--transcriptions", action="store_true", help="print the wrong utterances aligned")
     parser.add_argument("-z", "--ignore", metavar="WORD", action="append", default=[], help="leave WORD out (repeat)")
     parser.add_argument(
         "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file (first column -> last)"
     )
+    parser.add_argument("--text", action="store_true", help="what is none of these has lines `utterance words`")
     parser.add_argument("--level", type=int, default=0, help="MLF level that holds the words; 0 is column 3 (default)")
     parser.add_argument(
         "--penalties",
@@ -56,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
             require_writable(path)
     if arguments.boundaries:
         return compare(arguments)
-    references = read_words(arguments.reference, arguments.level)
-    hypotheses = read_words(arguments.hypothesis, arguments.level)
+    references = read_words(arguments.reference, arguments.level, arguments.text)
+    hypotheses = read_words(arguments.hypothesis, arguments.level, arguments.text)
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)
@@ -136,20 +140,34 @@ def scoring_report(results) -> RunReport:
     return report
 
 
-def read_words(path: str | Path, level: int = 0) -> dict[str, list[str]]:
-    """utterance -> words of one level of an MLF: 0 is the label itself, 1 and up are the columns after it.
+def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> dict[str, list[str]]:
+    """utterance -> words of an MLF, trn or CTM, as its content says; what is none of them is an MLF with a fault.
 
+    level: of an MLF: 0 is the label itself, 1 and up are the columns after it; named_lines: what is none of them has
+    lines `utterance words`.
     Raises ConfigError for a level below 0, FormatError for one that no label has.
     """
     from readers.mlf import read_mlf
+    from readers.text import read_lines
+    from readers.timed_words import is_ctm, read_ctm
+    from readers.trn import is_trn, read_named_lines, read_trn
 
     if level < 0:
         raise ConfigError(f"command line: --level {level}; expected 0 or more")
+    lines = read_lines(path)
+    if lines[:1] != ["#!MLF!#"] and level == 0:
+        if is_trn(lines):
+            return read_trn(path)
+        if is_ctm(lines):
+            return {name: [word.word for word in words] for name, words in read_ctm(path).items()}
+        if named_lines:
+            return read_named_lines(path)
+    labels_of = read_mlf(path)
     if level == 0:
-        return {name: [label.name for label in labels] for name, labels in read_mlf(path).items()}
+        return {name: [label.name for label in labels] for name, labels in labels_of.items()}
     words = {
         name: [label.aux[level - 1][0] for label in labels if len(label.aux) >= level]
-        for name, labels in read_mlf(path).items()
+        for name, labels in labels_of.items()
     }
     if words and not any(words.values()):
         raise FormatError(f"{path}: no label has a level {level}; expected --level with words, such as 0")

@@ -109,6 +109,12 @@ class Reading:
         if unknown:
             file = arguments.states or arguments.state_list
             raise ConfigError(f"{file}: no model '{unknown[0]}'; expected its states")
+        mixed_up = [phone for phone in self.state_map if set(phone) & set("-+")]
+        if mixed_up:
+            file = arguments.states or arguments.state_list
+            raise ConfigError(
+                f"{file}: phone '{mixed_up[0]}'; expected names without - and +, which part a triphone's phones (l-c+r)"
+            )
         self.context_free |= {self.pause} if self.pause else set()
         trees = read_trees(arguments.trees) if arguments.trees else None
         for phone, count in (trees.num_states if trees else {}).items():
@@ -129,12 +135,14 @@ class Reading:
         from readers.scp import read_scp
 
         entries = read_scp(scp)
+        if not entries:
+            raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         with progress_display("tie") as show:
             for number, entry in enumerate(entries, start=1):
                 try:
                     labels = alignment.lookup(entry.key)
                     if labels is None:
-                        raise FormatError(f"no alignment; expected an entry */{entry.key.rsplit('/', 1)[-1]}.lab")
+                        raise FormatError(f"no alignment; {alignment.expected_entry(entry.key)}")
                     runs = self.runs(labels, alignment.where(entry.key))
                     file = read_htk(entry.path, entry.start or 0, entry.end)
                     if self.statistics is None:

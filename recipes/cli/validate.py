@@ -24,7 +24,7 @@ FILE_FORMS = ("configfile=", "currentdirectory=")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as cntk takes them")
-    parser.add_argument("settings", nargs="*", metavar="name=value", help="settings over those of the files")
+    parser.add_argument("settings", nargs="*", default=[], metavar="name=value", help="settings over the files'")
     parser.add_argument("--quick", action="store_true", help="look at the headers of features, not at their values")
 
 
@@ -32,20 +32,20 @@ def run(arguments: argparse.Namespace) -> int:
     from acoustic.validation import Validation
     from readers.config import load_config
     from readers.config_check import CheckedConfig
-    from recipes.cli.cntk import ALIKE, TOP_NAMES
+    from recipes.cli.cntk import ALIKE, TOP_NAMES, read_commands
     from recipes.cli.console import progress_display
 
     config = load_config(command_line(arguments.files, arguments.settings), CheckedConfig)
     findings = config.findings
     for warning in config.warnings:
         findings.add(warning)
-    commands = config.check(lambda: config.array("command", ["train"])) or []
+    commands = config.check(lambda: read_commands(config)) or []
     machine = check_top(config, commands)
     with progress_display("validate") as progress:
         validation = Validation(config, machine, not arguments.quick, progress)
         figures = [figure for command in commands for figure in validation.check(command)]
         validation.finish()
-    for message in config.misspelled(TOP_NAMES, ALIKE):
+    for message in [*config.without_effect(commands, ALIKE), *config.misspelled(TOP_NAMES, ALIKE)]:
         findings.add(message)
     if arguments.verbose:
         for figure in figures:

@@ -13,7 +13,7 @@ from pathlib import Path
 from readers.errors import ConfigError
 from readers.files import atomic_write
 from recipes.language_model.generate import SIZES
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.epochs is not None and arguments.epochs < 1:
         raise ConfigError(f"command line: --epochs {arguments.epochs}; expected at least 1")
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 class Recipe:

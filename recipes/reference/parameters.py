@@ -51,6 +51,7 @@ def _simple_builder() -> Place:
     read["rnnType"] = next(iter(simple_builder.KINDS))
     keys = {*builder_parts.COMMON_KEYS, *(key for kind in kinds for key in kind.keys)}
     rows = [Parameter(name, read.get(name) or "") for name in sorted(keys, key=str.lower)]
+    rows += _without_effect(simple_builder.WITHOUT_EFFECT)
     rows += _refused(simple_builder.KEYS_NOT_BUILT)
     return Place("3.2.1", "SimpleNetworkBuilder", tuple(rows))
 
@@ -134,6 +135,7 @@ def _reader(
     rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
     rows += _without_effect(idle)
     rows += _refused(dict.fromkeys(getattr(module, refused, ()), "sequence training"))
+    rows += _refused(getattr(module, "NOT_BUILT", {}))
     return Place(section, title, tuple(rows))
 
 

@@ -13,7 +13,7 @@ line n of a source belonging to line n of its target.  For pronunciations, lette
 import argparse
 from pathlib import Path
 
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 class Recipe:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is not None:
         raise ConfigError(f"command line: --data {arguments.data}; expected none, the recipe makes its own points")
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 class Recipe:

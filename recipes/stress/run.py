@@ -18,7 +18,7 @@ from pathlib import Path
 
 from readers.errors import ConfigError, FormatError
 from readers.files import atomic_write
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe
 
 # Looking ahead with n-grams, slack only costs time.
 SEARCH = {"acweight": 0.1, "beam": 20.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
@@ -58,8 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"command line: --errors {arguments.errors:g}; expected 0 to 0.98")
     if arguments.utterances is not None and arguments.utterances < 1:
         raise ConfigError(f"command line: --utterances {arguments.utterances}; expected at least 1")
+    if arguments.data and arguments.text:
+        raise ConfigError(f"command line: --data {arguments.data} and --text {arguments.text}; expected one of them")
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 class Recipe:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, command, run_recipe
 
 CONFIG = Path(__file__).parent / "config"
 NETWORKS = {
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rare < 1:
         raise ConfigError(f"command line: --rare {arguments.rare}; expected at least 1")
     recipe = Recipe(arguments)
-    return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+    return run_recipe(recipe, arguments)
 
 
 def parse_networks(text: str) -> list[str]:

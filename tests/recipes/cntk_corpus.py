@@ -9,7 +9,20 @@ from readers.htk import parse_kind, write_htk
 STATES = ("a_s2", "b_s2", "sil_s2")
 DIM, CONTEXT = 4, 3
 
-CONFIG = """
+# What readers have in common: the features of a list, and the labels of all of them.
+FEATURES = """
+    readerType=HTKMLFReader
+    features=[
+      dim=12
+      scpFile=$Exp$/{}.scp
+    ]"""
+LABELS = """
+    labels=[
+      mlfFile=$Exp$/train.mlf
+      labelDim=3
+      labelMappingFile=$Exp$/states
+    ]"""
+CONFIG = f"""
 command=Train
 precision=float
 deviceId=-1
@@ -35,45 +48,20 @@ Train=[
     dropoutRate=0.1
     maxEpochs=6
   ]
-  reader=[
-    readerType=HTKMLFReader
+  reader=[{FEATURES.format("train")}{LABELS}
     readMethod=blockRandomize
     randomize=Auto
-    features=[
-      dim=12
-      scpFile=$Exp$/train.scp
-    ]
-    labels=[
-      mlfFile=$Exp$/train.mlf
-      labelDim=3
-      labelMappingFile=$Exp$/states
-    ]
   ]
 ]
 Test=[
   action=test
-  reader=[
-    readerType=HTKMLFReader
-    features=[
-      dim=12
-      scpFile=$Exp$/test.scp
-    ]
-    labels=[
-      mlfFile=$Exp$/train.mlf
-      labelDim=3
-      labelMappingFile=$Exp$/states
-    ]
+  reader=[{FEATURES.format("test")}{LABELS}
   ]
 ]
 Write=[
   action=write
   outputNodeNames=ScaledLogLikelihood
-  reader=[
-    readerType=HTKMLFReader
-    features=[
-      dim=12
-      scpFile=$Exp$/test.scp
-    ]
+  reader=[{FEATURES.format("test")}
   ]
   writer=[
     writerType=HTKMLFWriter

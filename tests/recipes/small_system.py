@@ -206,10 +206,7 @@ class User:
         self.capsys.readouterr()
         words = [str(argument) for argument in arguments]
         program = {"cntk": cntk.main, "argon": argon.main}.get(command)
-        try:
-            status = program(words) if program else main([command, *words])
-        except SystemExit as stop:  # argparse refuses a command line
-            status = stop.code
+        status = program(words) if program else main([command, *words])
         shown = self.capsys.readouterr()
         after = listing(self.root)
         changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

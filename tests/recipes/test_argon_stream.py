@@ -164,12 +164,19 @@ def test_ctrl_c_ends_the_audio(user, monkeypatch):
     assert words_of(told(outcome)[-2]) == offline(user)["utt24"]
 
 
+def test_rates_that_differ_name_configuration_and_audio(user):
+    user.write("slow.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 1250\n")
+    config = [("slow.config" if word == "hcopy.config" else word) for word in STREAM]
+    message = f"slow.config and {FILES[0]}: sample rate 16000 Hz; expected 8000 Hz, as SOURCERATE = 1250 says"
+    assert user.run("argon", *config, "--stream", FILES[0]).fault == message
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
         (("-infiles", "test.scp"), "command line: -infiles with --stream; expected it for files alone"),
         (("-lattice-prefix", "x"), "command line: -lattice-prefix with --stream; expected it for files alone"),
-        (("--features", ""), "command line: no -features; expected it for a stream"),
+        (("--features", ""), "command line: no --features; expected it for a stream"),
         (("--pause", "0"), "end of utterances: a pause of 0 s"),
         (("--block", "0"), "blocks of 0 frames; expected at least 1"),
         (("--running-mean", "x"), "--running-mean x; expected frames at the start and of memory, 100:600, or whole"),
@@ -187,8 +194,8 @@ def test_faults_of_the_command_line_are_named(user, arguments, fault):
     ("content", "fault"),
     [
         (b"", "standard input: empty; expected audio"),
-        (wav(np.zeros(0, np.int16), 0), "0 samples; expected at least 400, one window"),
-        (wav(np.zeros(100, np.int16)), "100 samples; expected at least 400, one window"),
+        (wav(np.zeros(0, np.int16), 0), "standard input: 0 samples; expected at least 400, one window"),
+        (wav(np.zeros(100, np.int16)), "standard input: 100 samples; expected at least 400, one window"),
     ],
 )
 def test_audio_shorter_than_a_window_is_named(user, pipe, content, fault):

@@ -11,7 +11,7 @@ import pytest
 
 from readers.errors import FormatError
 from readers.report import RunReport
-from recipes.cli.console import one_line, run_guarded, show_losses
+from recipes.cli.console import ensure_kernel_cache, one_line, run_guarded, show_losses
 from recipes.cli.main import COMMANDS, main
 
 HEAVY_MODULES = (
@@ -44,10 +44,32 @@ def test_help_shows_an_example_and_imports_nothing_heavy(command):
 
 
 def test_unknown_command_lists_the_known_ones(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["decode"])
-    assert stop.value.code == 2
+    assert main(["decode"]) == 2
     assert "argon" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["hcopy", "-C"], "argonaut hcopy: argument -C/--config: expected one argument; argonaut hcopy --help shows"),
+        (["score", "ref"], "argonaut score: the following arguments are required: hypothesis; argonaut score --help"),
+        (["lm", "estimate", "--order", "x"], "argonaut lm estimate: argument --order: invalid int value: 'x'; "),
+        (["recipe", "timit", "--size", "x"], "argonaut recipe timit: argument --size: invalid choice: 'x'"),
+        (["validate"], "argonaut validate: the following arguments are required: FILE[+FILE...]; argonaut validate --"),
+        (["validate", "x", "--slow"], "argonaut validate: unrecognized arguments: --slow; argonaut validate --help"),
+    ],
+)
+def test_a_command_line_that_does_not_read_is_one_line(capsys, arguments, message):
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+
+
+def test_without_a_command_all_are_shown(capsys):
+    assert main([]) == 2
+    assert "argonaut recipe timit --out exp/demo" in capsys.readouterr().out
 
 
 def test_run_guarded_prints_one_line_and_gives_status_2(capsys, tmp_path):
@@ -72,6 +94,36 @@ def test_run_guarded_says_when_memory_runs_out(capsys):
 def test_run_guarded_lets_bugs_through():
     with pytest.raises(ZeroDivisionError):
         run_guarded(lambda: 1 / 0)
+
+
+def test_kernels_have_a_place_where_neither_the_program_nor_the_home_can_be_written(capsys, monkeypatch, tmp_path):
+    asked = []
+
+    def require(path):
+        asked.append(path)
+        if len(asked) > writable_at:
+            return
+        raise PermissionError
+
+    monkeypatch.setattr("recipes.cli.console.require_writable", require)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    for writable_at in (0, 1):  # beside the program; in the user's cache
+        asked.clear()
+        ensure_kernel_cache()
+        assert "NUMBA_CACHE_DIR" not in os.environ
+        assert len(asked) == writable_at + 1
+    assert asked == [Path(__file__).parents[2] / "decoder/__pycache__/kernel", tmp_path / "numba" / "kernel"]
+    assert capsys.readouterr().err == ""
+    writable_at = 2
+    asked.clear()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # to be set back to what it was
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    ensure_kernel_cache()
+    directory = Path(os.environ["NUMBA_CACHE_DIR"])
+    assert directory.is_dir()
+    directory.rmdir()
+    assert capsys.readouterr().err.startswith("warning: neither ")
 
 
 def test_one_line_of_an_os_error_without_a_file():

@@ -125,6 +125,42 @@ def test_lm_without_a_text_says_so(task, capsys):
     assert not (task / "lm.arpa").exists()
 
 
+def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys):
+    (task / "few").write_text("X\n")
+    assert estimate(task, "--vocabulary", str(task / "few")) == 2
+    message = f"{task / 'few'}: not there, but in the text: Y; expected every word of the text, or --unk WORD"
+    assert message in capsys.readouterr().err
+    assert estimate(task, "--vocabulary", str(task / "few"), "--unk", "<unk>") == 0
+    assert estimate(task, "--vocabulary", str(task / "dict")) == 2
+    assert "dict:1: '<s> [] sil'; expected one word a line" in capsys.readouterr().err
+    assert estimate(task, "--order", "0") == 2
+    assert "command line: --order 0; expected at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('#!MLF!#\n"*/u1.lab"\nX\n.\n', "text:1: a master label file; expected sentences, one a line, or --mlf"),
+        ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one a line"),
+    ],
+)
+def test_other_files_in_place_of_a_text(task, capsys, text, message):
+    (task / "text").write_text(text)
+    assert estimate(task) == 2
+    assert message in capsys.readouterr().err
+    assert not (task / "lm.arpa").exists()
+
+
+def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
+    names = [f"spk-utt{i}" for i in range(10)]
+    (task / "text").write_text("".join(f"{name} X Y\n" for name in names))
+    assert estimate(task) == 0
+    assert "text: every line begins with a word that is nowhere else, such as spk-utt0; if" in capsys.readouterr().err
+    (task / "text").write_text("".join(f"{name} X Y {names[3]}\n" for name in names))
+    assert estimate(task) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_classes_come_by_number_or_from_a_table(task, capsys):
     assert estimate(task, "--classes", "1") == 0
     by_number = read_arpa(task / "lm.arpa")

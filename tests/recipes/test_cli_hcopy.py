@@ -20,3 +20,13 @@ def test_two_files_of_one_name_are_refused_before_anything_is_written(user):
     user.write("list", "audio/utt00.wav a/utt00.fb\naudio/utt01.wav b/utt00.fb\n")
     outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "-j", 1, "--scp", "new.scp")
     assert outcome.fault == "--scp: b/utt00.fb has the name of a/utt00.fb; expected every name once"
+
+
+def test_hcopys_own_flags_to_be_told_more(user):
+    arguments = ("-C", "hcopy.config", "audio/utt00.wav", "new/utt00.fb", "-j", 1)
+    assert user.run("hcopy", *arguments, "-T", 0).err == []
+    brief = user.run("hcopy", *arguments, "-T", 1).err
+    assert brief[0] == user.run("hcopy", *arguments, "-v").err[0]
+    shown = user.run("hcopy", "-A", "-D", "-T", 1, *arguments).err
+    assert [line for line in shown if "FeatureConfig" in line]
+    assert not [line for line in brief if "FeatureConfig" in line]

@@ -85,6 +85,23 @@ def test_oracle(place, capsys):
     assert [label.name for label in read_mlf(place / "o.mlf")["u2"]] == best["u2"][1]
 
 
+def test_oracle_of_names_with_dots(place, capsys):
+    spoken_words = {"sw.1": "abca", "sw.2": "b", "sw.3": "cc"}
+    (place / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(spoken_words, 1)))
+    labels = ((f"*/{name}.lab", [Label(None, None, w) for w in words]) for name, words in spoken_words.items())
+    write_mlf(place / "ref.mlf", labels)
+    _, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    errors = sum(oracle(one, list(words))[0] for one, words in zip(lattices(place).values(), spoken_words.values()))
+    assert f"(3 utterances, 7 words, {errors} errors)" in shown.out
+
+
+def test_without_any_reference_there_is_no_figure(place, capsys):
+    write_mlf(place / "ref.mlf", [("*/other.lab", [Label(None, None, "a")])])
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    assert code == 2
+    assert shown.out == "lattices: 0 done, 0 skipped, 3 failed\n"
+
+
 def test_lattices_with_every_word_sequence_once(place, capsys):
     code, shown = run(place, capsys, "determinise", "--prefix", place / "det")
     assert code == 0

@@ -30,7 +30,7 @@ def place(tmp_path):
     save_model(build_simple_network(options, "float"), tmp_path / "model")
     write_vocabulary(tmp_path / "words", [VocabularyWord(word, 1, k // 2) for k, word in enumerate(WORDS)])
     (tmp_path / "text").write_text("".join(" ".join(sentence) + "\n" for sentence in TEXT))
-    (tmp_path / "list").write_text("a b c d\n")
+    (tmp_path / "list").write_text("a\nb\nc\nd\n")
     arguments = ["--text", str(tmp_path / "text"), "--vocabulary", str(tmp_path / "list"), "--unk", "<unk>"]
     assert main(["lm", "estimate", *arguments, "--order", "2", "-o", str(tmp_path / "arpa")]) == 0
     return tmp_path

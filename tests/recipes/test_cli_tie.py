@@ -95,11 +95,16 @@ def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
         (("--context-free", "noise"), "states.list: no model 'noise'; expected its states"),
         (("--questions", "dict"), "dict:1: command '<s>'; expected QS, TB"),
         (("--questions", "empty.hed"), "empty.hed: no questions; expected QS lines"),
+        (("--features", "empty.scp"), "empty.scp: no entries; expected a feature file on each line"),
+        (("--state-list", "timit.list"), "timit.list: phone 'ax-h'; expected names without - and +, which part"),
     ],
 )
 def test_faults_of_the_command_line(tying, arguments, message):
     tying.write("empty.hed", "TR 0\n")
+    tying.write("empty.scp", "\n")
+    tying.write("timit.list", (tying.root / "states.list").read_text() + "ax-h_s2\nax-h_s3\n")
     assert tying.run("tie", *TIE, *arguments, "--out", "hmms").fault.startswith(message)
+    assert not (tying.root / "hmms").exists()
 
 
 def test_the_page_shows_python_that_runs(tying):

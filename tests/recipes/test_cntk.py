@@ -214,6 +214,43 @@ def test_a_misspelled_setting_of_a_command_is_said(corpus, capsys):
     assert shown[0].endswith(": Write.outputNodeName is read by nothing; did you mean outputNodeNames")
 
 
+def test_a_setting_outside_of_the_block_that_sets_it_is_said_to_do_nothing(corpus, capsys):
+    model = corpus / "other" / "net"
+    assert run(corpus, "Train=[SGD=[maxEpochs=1]]", "maxEpochs=3", "Own=5", f"modelPath={model}", "traceLevel=0") == 0
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert shown == [
+        "warning: command line argument 'maxEpochs=3': Train.SGD.maxEpochs is set in its block and stays as it is; "
+        "expected Train=[SGD=[maxEpochs=3]]"
+    ]
+    assert model.exists()
+    # Neither has a block beside the command's, nor one that is spelled otherwise, whatever is set in the file.
+    assert run(corpus, "command=Test", "Tset=[x=1]", "reader=[x=1]", "tracelevl=0", f"modelPath={model}") == 0
+    shown = [line.split("': ")[1] for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert shown == [
+        "Tset is read by nothing; did you mean Test",
+        "Test.reader is set in its block and stays as it is; expected Test=[reader=[x=1]]",
+        "tracelevl is read by nothing; did you mean traceLevel",
+    ]
+    # One that the block asks for, or that stands in the block of a command that does not run, is not meant.
+    assert run(corpus, "Train=[SGD=[maxEpochs=$MaxEpochs$]]", "maxEpochs=1", f"modelPath={model}") == 0
+    assert run(corpus, "command=Test", "maxEpochs=1", f"modelPath={model}") == 0
+    assert "warning: " not in capsys.readouterr().err
+
+
+def test_an_interrupted_training_says_how_it_goes_on(corpus, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("acoustic.actions.train.Train.run", interrupt)
+    for setting, again in (
+        ("makeMode=true", "the same command"),
+        ("makeMode=false", "the same command with makeMode=true"),
+    ):
+        assert run(corpus, setting) == 130
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last == f"interrupted: Train: the epochs that ended are kept; {again} goes on after them"
+
+
 def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
     scp = corpus / "train.scp"
     scp.write_text(scp.read_text() + f"nowhere.fb={corpus}/feat/nowhere.fb[0,99]\n")
@@ -270,6 +307,28 @@ def test_one_line_and_status_2_for_each_fault_and_no_model(corpus, capsys, argum
     assert len(lines) == 1
     assert re.search(message, lines[0])
     assert {path.name for path in corpus.glob("model/*")} <= {"net.config"}
+
+
+def test_without_a_command_a_block_is_proposed(tmp_path, capsys):
+    (tmp_path / "net.cntk").write_text("a=1\nFirst=[\naction=train\n]\nSecond=[\naction=test\n]\n")
+    assert cntk.main([f"configFile={tmp_path / 'net.cntk'}"]) == 2
+    message = "net.cntk: neither command nor a block train; expected command=BLOCK, a block being First\n"
+    assert capsys.readouterr().err.endswith(message)
+    assert cntk.main(["net"]) == 2  # a name alone is one that is true
+    assert "expected command=BLOCK, and the block, or configFile=FILE that holds them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("command={}", "net.cntk:1: command is empty; expected the name of a block"),
+        ("train=[action={}]", "net.cntk:1: train.action is empty; expected an action"),
+    ],
+)
+def test_nothing_to_do_is_a_fault(tmp_path, capsys, text, message):
+    (tmp_path / "net.cntk").write_text(text)
+    assert cntk.main([f"configFile={tmp_path / 'net.cntk'}"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(message)
 
 
 def test_faults_of_a_later_command_show_before_the_first_one_starts(corpus, capsys):

@@ -259,6 +259,16 @@ def test_a_model_cut_short(tmp_path):
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-8])
     with pytest.raises(info.FormatError, match=r"m: .*; expected a whole safetensors file"):
         info.describe(str(tmp_path / "m"))
+    (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:20])  # not even its description is there
+    with pytest.raises(info.FormatError, match=r"m: is cut short, 20 bytes; expected a safetensors file of more than"):
+        info.describe(str(tmp_path / "m"))
+
+
+def test_features_cut_short(tmp_path):
+    write_htk(tmp_path / "f", np.ones((3, 10), np.float32), parse_kind("FBANK"))
+    (tmp_path / "f").write_bytes((tmp_path / "f").read_bytes()[:50])
+    with pytest.raises(info.FormatError, match=r"f: is cut short, 50 bytes; expected 132 for 10 frames of 12 bytes"):
+        info.describe(str(tmp_path / "f"))
 
 
 @pytest.mark.parametrize(

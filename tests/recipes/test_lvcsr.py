@@ -48,7 +48,7 @@ def test_questions_come_in_pairs_of_left_and_right():
         assert mirrored == set(questions[f"R_{name[2:]}"].patterns)
 
 
-SGD = "SGD=[maxEpochs=8;epochSize=0;minibatchSize=64;learningRatesPerMB=0.5]"
+SGD = "SGD=[maxEpochs=8;epochSize=0;minibatchSize=64;learningRatesPerMB=0.2]"
 SETTINGS = (
     f"AN4_Train=[SimpleNetworkBuilder=[layerSizes=1680:24:{len(STATES)}];{SGD}]",
     *(f"AN4_Train=[{reader}=[labels=[labelDim={len(STATES)}]]]" for reader in ("reader", "cvReader")),
@@ -93,7 +93,7 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatc
     assert (
         tied == (home / "continued/model/tied.dnn.0").read_bytes() == (home / "realigned/model/tied.dnn.0").read_bytes()
     )
-    assert len({tied, continued, realigned}) == 3
+    assert tied not in (continued, realigned)  # which are the same where its own alignments are those it had
     assert main(command) == 0
     assert capsys.readouterr().out.count("done before") == 23
     assert main([*command[:5], str(out), *settings, "--to", "score", "--threshold", "30"]) == 0

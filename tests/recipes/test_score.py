@@ -58,3 +58,34 @@ def test_faults_are_one_line_and_nothing_is_written(mlf, tmp_path, capsys, optio
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"ref", "hyp"}
+
+
+FORMS = {
+    "trn": "X Y (a)\n\nZ <s> X (b)\n",
+    "ctm": ";; of channel 1\nb 1 0.5 0.2 Z 0.9\nb 1 0.9 0.3 X\na 1 0.1 0.2 X\na 1 0.4 0.2 Y 1.0\n",
+    "text": "a X Y\nb Z X\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_words_come_in_the_forms_of_other_programs_too(mlf, tmp_path, capsys, form, swapped):
+    (tmp_path / "other").write_text(FORMS[form])
+    files = [mlf("words", a="X Y", b="Z Q"), "other"]
+    options = ["--text"] if form == "text" else []
+    assert main(["score", *(reversed(files) if swapped else files), *options]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 25.0% (2 utterances, 4 words)"
+
+
+def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
+    (tmp_path / "other").write_text(FORMS["text"])
+    assert main(["score", mlf("words", a="X Y"), "other"]) == 2
+    assert capsys.readouterr().err == "error: other:1: first line 'a X Y'; expected #!MLF!#\n"
+    (tmp_path / "other").write_text("a X Y\na X\n")
+    assert main(["score", "words", "other", "--text"]) == 2
+    assert capsys.readouterr().err.startswith("error: other:2: utterance 'a' is there a second time; expected each")
+    (tmp_path / "other").write_text("\n")
+    assert main(["score", "words", "other", "--text"]) == 2
+    assert capsys.readouterr().err.startswith("error: other: no transcripts; expected lines `utterance word")
+    assert main(["score", "words", "other", "--text", "--level", "1"]) == 2  # only an MLF has levels
+    assert capsys.readouterr().err.startswith("error: words: no label has a level 1")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from readers.errors import ConfigError
+from recipes.cli.console import INTERRUPTED, run_guarded
 from recipes.stages import Stage, command, run_stages
 
 
@@ -122,6 +123,20 @@ def test_command_shows_its_line_and_gives_the_exit_status(tmp_path, capsys):
 def test_command_that_can_do_nothing_stops_the_recipe(tmp_path):
     with pytest.raises(ConfigError, match="argonaut score: exit status 2"):
         command("score", tmp_path / "missing", tmp_path / "missing")
+
+
+def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recipes.cli.score.run", interrupt)
+    stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
+    assert run_guarded(run_stages, stages, tmp_path, {}) == INTERRUPTED
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "interrupted: stage a is not done; the same command goes on with it"
+    assert not (tmp_path / "stages" / "a.done").exists()
+    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == INTERRUPTED
+    assert capsys.readouterr().err.endswith("the same command without --from goes on\n")
 
 
 def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_left(tmp_path):

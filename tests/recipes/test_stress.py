@@ -227,6 +227,7 @@ def test_the_whole_recipe_decodes_what_it_says(tmp_path, capsys):
     [
         (["--errors", "1.5"], "--errors 1.5; expected 0 to 0.98"),
         (["--utterances", "0"], "--utterances 0; expected at least 1"),
+        (["--data", "d", "--text", "t"], "--data d and --text t; expected one of them"),
         (["--text", "short"], "short: 1 sentences; expected at least 20"),
         (["--dict", "nowhere"], "nowhere: No such file"),
     ],
