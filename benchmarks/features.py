@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks import ONE_THREAD
+
 RATE = 16000
 NUM_UTTERANCES = 130
 ROUNDS = 7
 LARGEST_DIFFERENCE = 2e-3  # log filterbank or liftered cepstra, both sides in float32
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 CASES = (("FBANK", 24), ("FBANK", 40), ("MFCC_0", 24), ("MFCC_0", 40))
 
 

@@ -12,10 +12,11 @@ import os
 import sys
 from pathlib import Path
 
+from benchmarks import ONE_THREAD
+
 BEAMS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
 PEER_BEAMS = (9, 10, 11, 12, 13, 14, 15, 16, 18, 20)
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def main(argv: list[str] | None = None) -> int:

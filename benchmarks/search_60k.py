@@ -15,11 +15,12 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks import ONE_THREAD
+
 BEAMS = (12, 13, 14, 15, 16, 17, 18, 20, 22)
 VARIANT_BEAMS = (14, 16, 18, 20)
 MOST_TOKENS = 100_000  # so that only the beam prunes
 LIMITS = {"real-time factor": 0.3, "two threads": 1.8}
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -14,10 +14,11 @@ import os
 import sys
 from pathlib import Path
 
+from benchmarks import ONE_THREAD
+
 BEAMS = (6, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13)
 FRACTIONS = (0.7, 1.0)  # -word_end_beam_frac
 PEER_BEAMS = (6, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13)
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 NEEDED = (
     "model/an4.dnn", "lists/test.scp", "labels/test.words.mlf", "graph/trained/graph.dg", "graph/trained/cntkmap",
     "lm/trained.arpa", "tune/trained.json", "stages/graph.done",

@@ -18,7 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+from benchmarks import ONE_THREAD
+
 PIECE = 0.1  # seconds
 HOUR = 3600.0
 
