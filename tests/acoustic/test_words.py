@@ -246,7 +246,7 @@ def test_compiled_class_kernels(gap):
         kernels.class_hidden_gradient(labels, errors, w, 0.5, outs[0])
         kernels.class_weight_gradient(labels, errors, h, 0.5, place, outs[1])
         kernels.class_weight_gradient(labels, errors, h, 0.5, place - 5, outs[3])
-        np.testing.assert_array_equal(outs[3], outs[1][:, 5:8])
+        np.testing.assert_allclose(outs[3], outs[1][:, 5:8], rtol=1e-6)  # a library may sum by the number of columns
         kernels.class_posterior_gradient(labels, q, 0.5, outs[2])
         results.append([loss, errors, *outs])
     if not gap:
