@@ -12,6 +12,7 @@ from numba import boolean, carray, cfunc, float32, int32, int64, njit, types
 from acoustic import _group_kernels, _handover, _kernels, _loop_kernels
 from acoustic._addresses import pointer
 from acoustic._gemm import call, call_pack, call_wide
+from acoustic._panels import lay_panels
 from acoustic._playing import play_at
 from acoustic.training.natural_gradient._estimates import estimate_layer
 from acoustic.training.natural_gradient._kernels import change_layer, reduce_layer
@@ -70,6 +71,11 @@ def wide_product(p):
 def pack(p):
     """p: function, PLAIN or TRANSPOSED, m, n, k, the matrix, its columns' distance, and where to."""
     call_pack(p[0], int32(p[1]), int32(p[2]), int32(p[3]), int32(p[4]), p[5], int32(p[6]), p[7])
+
+
+def panels(p):
+    """p: whether to transpose, m, k, the matrix, its columns' distance, and where to."""
+    lay_panels(p[0], p[1], p[2], p[3], p[4], p[5])
 
 
 def meet(p):
@@ -241,7 +247,7 @@ def adagrad(p):
 
 
 FUNCTIONS = (
-    *(product, wide_product, pack, meet, play_table, loop_forward, loop_backward),
+    *(product, wide_product, pack, panels, meet, play_table, loop_forward, loop_backward),
     *(copy, copy_block, add, scale, add_column, normalise, sum_frames),
     *(sigmoid, tanh, relu, sigmoid_gradient, tanh_gradient, relu_gradient),
     *(bias_sigmoid, bias_tanh, bias_relu, bias_sigmoid_gradient, bias_tanh_gradient, bias_relu_gradient),

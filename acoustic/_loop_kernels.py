@@ -6,9 +6,10 @@ slots, or the rows of each node: then every thread has tables of its own, and as
 before them.  Of a pass:
 
     segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
-    products (2 n, 8)  where the matrix lies, whether it is packed, its columns' distance, rows and columns, the first
-                       row of the operand and of the result, and whether to add to what is there; the second half is
-                       for every second step, in the opposite order: what was read last is then still in the cache
+    products (2 n, 8)  where the matrix lies, how (AS_IT_IS, PACKED or PANELS of packing.py), its columns' distance,
+                       rows and columns, the first row of the operand and of the result, and whether to add to what is
+                       there; the second half is for every second step, in the opposite order: what was read last is
+                       then still in the cache
     operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
                        backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
     delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
@@ -27,6 +28,8 @@ from acoustic._addresses import prefetch
 from acoustic._gemm import PLAIN, call, call_packed, call_wide
 from acoustic._handover import meet
 from acoustic._kernels import ONE, TWO, exp32, inline, loop
+from acoustic._panels import multiply_panels
+from acoustic.packing import PACKED, PANELS
 
 COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
 SKIP, ADD, WRITE = range(3)
@@ -191,14 +194,16 @@ def add_delayed(gradients, delays, usable, step, slots, first, last):
 @compiled
 def multiply(functions, product, matrix, first, last):
     """One product of a step, from rows of some columns to other rows of them."""
-    address, packed, distance, m, k, row, out, keep = product
+    address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
     b, c = np.uint64(start + NUMBER_BYTES * row), np.uint64(start + NUMBER_BYTES * out)
     a, n, add = np.uint64(address), last - first, float32(keep)
     if m == 0:
         return
-    if packed:
+    if lies == PANELS:
+        multiply_panels(m, n, k, address, np.int64(b), width, keep != 0, np.int64(c), width)
+    elif lies == PACKED:
         call_packed(np.uint64(functions[2]), m, n, k, a, b, width, add, c, width)
     elif functions[1]:
         call_wide(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)

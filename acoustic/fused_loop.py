@@ -17,13 +17,12 @@ from acoustic.loop_plan import Place, Plan, plan_loop
 from acoustic.loop_sharing import Due, Sharing
 from acoustic.loop_tables import Delay
 from acoustic.node import Node, Run, Shape
-from acoustic.packing import packed_product_address
+from acoustic.packing import AS_IT_IS, best_layout
 from acoustic.sequences import Sequences
 from acoustic.team import share_of
 from acoustic.together import Together, working_together
 
 PADDING = 64
-PACKED_FROM = 8  # steps: for fewer, packing parameters costs more than it gives
 SHARINGS_KEPT = 8  # numbers of slots that parameters are laid out for
 Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
 
@@ -46,7 +45,7 @@ class FusedLoop:
         defaults = [nodes[position].settings["defaultHiddenActivity"] for position in delays]
         self._defaults = np.array(defaults, np.float32)
         self._versions: Sequence[int | None] = ()
-        self._sharings: dict[tuple[int, int, bool], Sharing] = {}
+        self._sharings: dict[tuple[int, int, int], Sharing] = {}
 
     @property
     def frame_products(self) -> tuple[int, ...]:
@@ -56,12 +55,12 @@ class FusedLoop:
 
     def _shared(self, sequences: Sequences, threads: Together) -> Sharing:
         """How threads share out minibatches of so many slots, with what is known from earlier ones."""
-        packs = sequences.num_steps >= PACKED_FROM and packed_product_address() != 0
-        key = sequences.num_slots, threads.count, packs
+        lies = best_layout(sequences.num_steps)
+        key = sequences.num_slots, threads.count, lies
         if key not in self._sharings:
             if len(self._sharings) == SHARINGS_KEPT:
                 self._sharings.clear()
-            self._sharings[key] = Sharing(self.plan, self.shapes, self.outside, self.delays, key[0], threads, packs)
+            self._sharings[key] = Sharing(self.plan, self.shapes, self.outside, self.delays, key[0], threads, lies)
         return self._sharings[key]
 
     # ---- memory
@@ -150,7 +149,7 @@ class FusedLoop:
 
     def _is_repeated(self, due: Sequence[Due]) -> bool:
         """Whether a pass with so much to lay out does what can be written down."""
-        return not self.plan.framed and all(factor.packed for mine in due for factor, _ in mine)
+        return not self.plan.framed and all(factor.lies != AS_IT_IS for mine in due for factor, _ in mine)
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What comes from outside: parameters and the like, and what has frames, by a name."""

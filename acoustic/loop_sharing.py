@@ -16,7 +16,7 @@ from acoustic.blas import general_function
 from acoustic.loop_plan import Plan
 from acoustic.loop_tables import Delay, Table, Tables
 from acoustic.node import Shape
-from acoustic.packing import Factor, packed_product_address
+from acoustic.packing import PACKED, Factor, packed_product_address
 from acoustic.playback import Repeat, current
 from acoustic.team import share_of
 from acoustic.together import Together
@@ -74,15 +74,16 @@ class Part:
         """The table of products, with where the parameters lie now."""
         for row, position in zip(table.products, table.order):
             factor = factors[position]
-            row[:3] = factor.address, factor.packed, factor.distance
+            row[:3] = factor.address, factor.lies, factor.distance
         return table.products
 
 
 class Sharing:
     """The parts of minibatches of one number of slots.
 
-    parts: of the threads; there may be more threads than parts.  sums: of the gradients of columns (n, elements);
-    nothing: zeros for the values before the first step.  ahead, back: what every thread does in a pass.
+    lies: how parameters do, see packing.py.  parts: of the threads; there may be more threads than parts.  sums: of the
+    gradients of columns (n, elements); nothing: zeros for the values before the first step.  ahead, back: what every
+    thread does in a pass.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Sharing:
         delays: Sequence[Delay],
         num_slots: int,
         threads: Together,
-        packs: bool,
+        lies: int,
     ) -> None:
         whole = Tables(plan, shapes, outside, 0, 1)
         self._inside, self._count = whole.inside, threads.count
@@ -101,13 +102,13 @@ class Sharing:
         count = threads.count if self.by_rows else max(1, min(threads.count, num_slots // MIN_SLOTS))
         self.sums = np.zeros((1 if self.by_rows else count, plan.num_constants), np.float32)
         self.parts: list[Part] = []
-        self._factors: dict[tuple[int, int], Factors] = {}  # by thread, if they differ, and by how many slots it has
+        self._factors: dict[tuple[int, int], Factors] = {}  # by thread, if they differ, and by slots where it matters
         for number in range(count):
             tables = Tables(plan, shapes, outside, number, count) if self.by_rows else whole
             slots = slice(0, num_slots) if self.by_rows else share_of(number, count, num_slots)
-            key = number if self.by_rows else 0, slots.stop - slots.start if packs else 0
+            key = number if self.by_rows else 0, slots.stop - slots.start if lies == PACKED else 0
             if key not in self._factors:
-                self._factors[key] = _factors(tables, key[1])
+                self._factors[key] = _factors(tables, lies, key[1])
             meeting = (number, count) if self.by_rows else (0, 1)
             place = np.array([*meeting, num_slots, slots.start, slots.stop], np.int64)
             sums = self.sums[0 if self.by_rows else number]
@@ -137,8 +138,8 @@ class Sharing:
         return [together[number :: self._count] for number in range(self._count)]
 
 
-def _factors(tables: Tables, width: int) -> Factors:
-    forward, backward = ([Factor(back, rows, width) for rows in tables.rows_made(back)] for back in (False, True))
+def _factors(tables: Tables, lies: int, width: int) -> Factors:
+    forward, backward = ([Factor(back, rows, lies, width) for rows in tables.rows_made(back)] for back in (False, True))
     return forward, backward
 
 

@@ -1,8 +1,10 @@
 """Matrices laid out once for the many thin products of a loop's steps.
 
-MKL packs a matrix in the order in which a product reads it, transposed if need be: thin products with matrices larger
-than the nearest caches take 2/3 of the time (512x512 by 512x16 on a Xeon, 63 us against 93), and packing costs less
-than a product of the whole minibatch.  Other libraries read matrices in Fortran order fastest, so transposes are made.
+A matrix lies in panels in the order in which a product reads it, transposed if need be: see _panels.py.  512x512 by
+512x8 takes one core of an EPYC with AVX2 43 us so; 77 where MKL packs it, 120 as it is in numpy's OpenBLAS.  Where
+registers are 64 bytes wide MKL's packed products are as fast as they can be (a Xeon with AVX-512, 512x512 by 512x16:
+63 us, as it is 93).  Laying a matrix out costs less than a product of the whole minibatch.  For few steps it stays as
+it is, but for transposes: libraries read matrices in Fortran order fastest.
 """
 
 import ctypes
@@ -15,7 +17,10 @@ from acoustic.backend import aligned_empty
 from acoustic.blas import COLUMN_MAJOR, PLAIN, TRANSPOSED, address_of, mkl_library
 from acoustic.playback import current
 
+AS_IT_IS, PACKED, PANELS = range(3)  # how a matrix lies; PACKED: by MKL
+LAID_OUT_FROM = 8  # steps: for fewer, laying parameters out costs more than it gives
 FIRST = 161  # the operand of a product that is packed
+LINE_BYTES = 64
 
 
 @cache
@@ -38,17 +43,26 @@ def packed_product_address() -> int:
     return 0 if calls is None else calls[2]
 
 
-class Factor:
-    """Rows of a parameter, or of its transpose, as the first operand of products with `width` columns.
+def best_layout(num_steps: int) -> int:
+    """How parameters should lie for so many steps: AS_IT_IS, PACKED or PANELS."""
+    if num_steps < LAID_OUT_FROM:
+        return AS_IT_IS
+    from acoustic import _panels  # numba: only a job that computes loads it
 
-    rows: which ones; width: 0: of any, not packed.  After `take(matrix)`, matrix float32 in Fortran order: address;
-    packed; distance: of columns in elements; shape: of the operand.
+    return PACKED if _panels.REGISTER_BYTES >= LINE_BYTES and _calls() is not None else PANELS
+
+
+class Factor:
+    """Rows of a parameter, or of its transpose, as the first operand of products.
+
+    rows: which ones; lies: AS_IT_IS, PACKED or PANELS; width: where it is packed, the columns of the second operand.
+    After `take(matrix)`, matrix float32 in Fortran order: address; distance: of columns in elements; shape: of the
+    operand.
     """
 
-    def __init__(self, transposed: bool, rows: slice, width: int) -> None:
-        self.transposed, self.rows, self.width = transposed, rows, width
+    def __init__(self, transposed: bool, rows: slice, lies: int, width: int = 0) -> None:
+        self.transposed, self.rows, self.lies, self.width = transposed, rows, lies, width
         self.shape = (0, 0)
-        self.packed = width > 0
         self.address = self.distance = 0
         self._memory: Any = None
         self._taken: tuple[Any, int | None] = (None, None)
@@ -63,8 +77,10 @@ class Factor:
         matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         renewed, self.shape = shape != self.shape, shape
-        if self.packed:
+        if self.lies == PACKED:
             self._pack(matrix, renewed)
+        elif self.lies == PANELS:
+            self._lay(matrix, renewed)
         elif self.transposed:
             from acoustic import _loop_kernels  # numba: only a job that computes loads it
 
@@ -74,16 +90,36 @@ class Factor:
             self.address, self.distance = self._memory.ctypes.data, shape[0]
         else:
             self._memory = matrix  # kept alive
-            self.address, self.distance = matrix.ctypes.data, matrix.strides[1] // matrix.itemsize
+            self.address, self.distance = matrix.ctypes.data, _distance(matrix)
 
     def _pack(self, matrix: np.ndarray, renewed: bool) -> None:
         size, pack, _ = _calls()
         (m, k), n = self.shape, self.width
         if renewed:
-            self._memory = aligned_empty(size(FIRST, m, n, k), np.uint8)  # the most of it is never touched
-            self.address, self.distance = self._memory.ctypes.data, m
-        how, distance = TRANSPOSED if self.transposed else PLAIN, matrix.strides[1] // matrix.itemsize
+            self._renew(size(FIRST, m, n, k))  # the most of it is never touched
+        how = TRANSPOSED if self.transposed else PLAIN
         if (recording := current()) is not None:
-            recording.pack(address_of(pack), how, (m, n, k), matrix, distance, self._memory, self.address)
+            before = address_of(pack), how, m, n, k
+            recording.lay_out("pack", before, matrix, (_distance(matrix), self.address), self._memory)
         else:
-            pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, distance, self.address)
+            pack(COLUMN_MAJOR, FIRST, how, m, n, k, 1.0, matrix.ctypes.data, _distance(matrix), self.address)
+
+    def _lay(self, matrix: np.ndarray, renewed: bool) -> None:
+        from acoustic import _panels  # numba: only a job that computes loads it
+
+        if renewed:
+            self._renew(_panels.NUMBER_BYTES * _panels.panels_size(*self.shape))
+        before = int(self.transposed), *self.shape
+        if (recording := current()) is not None:
+            recording.lay_out("panels", before, matrix, (_distance(matrix), self.address), self._memory)
+        else:
+            _panels.lay_panels(*before, matrix.ctypes.data, _distance(matrix), self.address)
+
+    def _renew(self, num_bytes: int) -> None:
+        self._memory = aligned_empty(num_bytes, np.uint8)
+        self.address, self.distance = self._memory.ctypes.data, self.shape[0]
+
+
+def _distance(matrix: np.ndarray) -> int:
+    """From column to column, in elements."""
+    return matrix.strides[1] // matrix.itemsize

@@ -83,13 +83,10 @@ class Recording:
         self._make(*found)
         return True
 
-    def pack(self, address: int, how: int, sizes: Sequence[int], matrix: Any, distance: int, out: Any, to: int) -> None:
-        """Pack a matrix, PLAIN or TRANSPOSED, for products of sizes m, n, k, into the memory of `out`.
-
-        distance: of its columns, in elements.
-        """
+    def lay_out(self, name: str, before: Sequence[int], matrix: Any, after: Sequence[int], out: Any) -> None:
+        """Call a loop that lays a matrix out in the memory of `out`; its numbers before and after the address."""
         self._keep_alive.append(out)
-        self._make("pack", [address, how, *sizes, self._place(matrix, 5), distance, to])
+        self._make(name, [*before, self._place(matrix, len(before)), *after])
 
     def work(self, name: str, table: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         """Call a loop with the addresses of a table and of arrays, and with whole numbers.

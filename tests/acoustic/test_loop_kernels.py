@@ -214,15 +214,17 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("packs", [False, True])
+@pytest.mark.parametrize(
+    "lies", [packing.AS_IT_IS, packing.PACKED, packing.PANELS], ids=["as it is", "packed", "panels"]
+)
 @pytest.mark.parametrize("keep", [0, 1])
-def test_factors_multiply(transposed, packs, keep):
+def test_factors_multiply(transposed, lies, keep):
     """Rows of a parameter laid out, and again after a change, as the first operand."""
-    if packs and not packed_product_address():
+    if lies == packing.PACKED and not packed_product_address():
         pytest.skip("no library that packs")
     rng, (rows, cols) = np.random.default_rng(8), (70, 33)
     mine = slice(10, 30)
-    factor, (address, wide) = Factor(transposed, mine, 4 if packs else 0), blas.general_function()
+    factor, (address, wide) = Factor(transposed, mine, lies, 4), blas.general_function()
     parameter = np.asfortranarray(matrix(rng, rows, cols))
     for version in (None, None, 1, 2, 2):
         values = matrix(rng, 6, rows + cols)
@@ -231,7 +233,7 @@ def test_factors_multiply(transposed, packs, keep):
             factor.take(parameter)
         a = (parameter.T if transposed else parameter)[mine]
         k = a.shape[1]
-        product = np.array([factor.address, factor.packed, factor.distance, *a.shape, 0, k, keep])
+        product = np.array([factor.address, factor.lies, factor.distance, *a.shape, 0, k, keep])
         end = k + len(a)
         expected = values[1:5, :k] @ a.T + keep * values[1:5, k:end]
         functions = np.array([address, wide, packing.packed_product_address()])

@@ -322,7 +322,7 @@ def loops():
 def test_every_loop_is_here():
     from acoustic._calls import BY_NAME
 
-    others = {"product", "wide_product", "pack", "copy", "copy_block", "add", "meet", "play_table"}
+    others = {"product", "wide_product", "pack", "panels", "copy", "copy_block", "add", "meet", "play_table"}
     others |= {"loop_forward", "loop_backward", "reduce_layer", "change_layer", "estimate_layer"}
     assert set(loops()) == set(BY_NAME) - others
 
