@@ -172,9 +172,29 @@ def serve(flags, worker, ticket, limit):
 
 
 @compiled
-def finish(flags, address, rows, count):
-    """Make the caller's calls, and wait for those that `count` - 1 others were given."""
-    play_at(address, rows)
-    for worker in range(1, count):
+def hand_out(flags, size, tables):
+    """Give each of a team's threads but the caller its table, (address, rows); which have to be woken, a bit each."""
+    begin(flags, size)
+    asleep = 0
+    for worker in range(1, tables.shape[0]):
+        if give(flags, worker, tables[worker, 0], tables[worker, 1]):
+            asleep |= 1 << worker
+    return asleep
+
+
+@compiled
+def finish(flags, tables):
+    """Make the caller's calls, and wait for those that the others were given."""
+    play_at(tables[0, 0], tables[0, 1])
+    for worker in range(1, tables.shape[0]):
         place = slot(worker)
         wait_for(flags, place + DONE, flags[place + GIVEN])
+
+
+@compiled
+def play_all(flags, size, tables):
+    """Both, if nobody has to be woken in between; else which have to be."""
+    asleep = hand_out(flags, size, tables)
+    if asleep == 0:
+        finish(flags, tables)
+    return asleep

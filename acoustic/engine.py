@@ -228,7 +228,7 @@ class Engine:
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
         words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
-        taker = Taker(on_gradient, program.lone_products, program.lone_columns, program.layer_products, words)
+        taker = self._taker(program, on_gradient, words)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:
@@ -248,6 +248,15 @@ class Engine:
             finish(step.finished)
         if on_gradient is not None:
             self._take_up_statistics(program)
+
+    def _taker(self, program: Program, on_gradient: Any, words: set[str]) -> Taker:
+        """The one of the last pass, if it still holds."""
+        if program.taker is None or not program.taker.stays(on_gradient, words):
+            products = program.lone_products, program.lone_columns, program.layer_products
+            program.taker = Taker(on_gradient, *products, words)
+        else:
+            program.taker.renew()
+        return program.taker
 
     def _take_up_statistics(self, program: Program) -> None:
         for node, work in program.statistics:

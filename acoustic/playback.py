@@ -46,6 +46,8 @@ class Recording:
         self._table: Any = None
         self._inputs = [(name, address_of(matrix), matrix.nbytes) for name, matrix in inputs.items()]
         self._moving: list[tuple[int, int, str, int]] = []  # row, column of an address in an input, and how far inside
+        self._names: list[str] = []  # of the inputs that are there, and where they were
+        self._places: list[int] = []
         self._keep_alive: list[Any] = []
         self.is_complete = True
 
@@ -56,6 +58,7 @@ class Recording:
     def __exit__(self, *exception: object) -> None:
         blas.recordings.now = None
         self._table = np.concatenate(self._rows) if self._rows else np.zeros((0, self._playing.WIDTH), np.int64)
+        self._names = sorted({name for _, _, name, _ in self._moving})
 
     def call(self, name: str, *arrays: Any) -> None:
         """Call a loop of _calls.py with arrays in C order."""
@@ -118,8 +121,11 @@ class Recording:
 
     def table(self, inputs: Mapping[str, Any]) -> np.ndarray:
         """The calls, with other matrices of the same shapes fed; valid until the next one is asked for."""
-        for row, column, name, offset in self._moving:
-            self._table[row, column] = address_of(inputs[name]) + offset
+        places = [address_of(inputs[name]) for name in self._names]
+        if places != self._places:
+            self._places, now = places, dict(zip(self._names, places))
+            for row, column, name, offset in self._moving:
+                self._table[row, column] = now[name] + offset
         return self._table
 
 

@@ -19,6 +19,7 @@ from acoustic.placement import Placement
 from acoustic.playback import Playback
 from acoustic.steps import BoundBackward, ForwardStep, LateProducts, LateSum, LayerLook, Operands, Taken
 from acoustic.team import share_of
+from acoustic.updating import Taker
 
 
 class Memory(Protocol):
@@ -67,6 +68,7 @@ class Program(Placement):
     def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):
         super().__init__(layout, memory.graph)
         self.memory, self.backend, self.columns, self.criterion = memory, memory.backend, columns, criterion
+        self.taker: Taker | None = None  # of the last backward pass
         self._views: dict[tuple, Any] = {}
         self.one = self.backend.empty(1, 1)
         self.workers = [Worker(w, share_of(w, num_workers, columns or 0)) for w in range(num_workers)]

@@ -11,6 +11,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -19,7 +20,8 @@ import numpy as np
 
 from acoustic import blas
 
-SPIN = 200_000  # looks at the flag, about 300 us, before sleeping
+SPIN = 1e-3  # seconds of looking at the flag before sleeping
+PLACES_KEPT = 256  # of tables of calls
 
 
 def default_threads() -> int:
@@ -65,6 +67,7 @@ class Team:
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
         self.known_calls: dict[Any, Any] = {}  # see playback.py
+        self._known_places: dict[tuple[int, ...], tuple[tuple, np.ndarray]] = {}
         self.flags: Any = None  # see _handover.py, from the first work on
 
     @contextlib.contextmanager
@@ -110,25 +113,34 @@ class Team:
 
         Returns when all are done; one after the other while another thread's work is under way.
         """
-        from acoustic._handover import begin, finish, give
-        from acoustic._playing import play
+        from acoustic import _handover, _playing
 
         with self._mine() if len(tables) > 1 else contextlib.nullcontext(False) as mine:
             if not mine:
                 for table in tables:
-                    play(table)
+                    _playing.play(table)
                 return
-            begin(self.flags, self.size)
-            asleep = [
-                worker
-                for worker, table in enumerate(tables)
-                if worker and give(self.flags, worker, table.ctypes.data, len(table))
-            ]
+            places = self._places(tables)
+            asleep = _handover.play_all(self.flags, self.size, places)
+            if asleep == 0:
+                return
             try:
-                for worker in asleep:
-                    self._given[worker].release()
+                for worker in range(1, len(tables)):
+                    if asleep >> worker & 1:
+                        self._given[worker].release()
             finally:  # an interrupt, too: the others may already wait
-                finish(self.flags, tables[0].ctypes.data, len(tables[0]), len(tables))
+                _handover.finish(self.flags, places)
+
+    def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Of each table its address and rows; looked up where it is the same as before."""
+        key = tuple(map(id, tables))
+        known = self._known_places.get(key)
+        if known is None:
+            if len(self._known_places) == PLACES_KEPT:
+                self._known_places.clear()
+            places = np.array([(table.ctypes.data, len(table)) for table in tables], np.int64)
+            known = self._known_places[key] = tuple(tables), places  # which keeps the tables, and so their numbers
+        return known[1]
 
     @contextlib.contextmanager
     def _mine(self) -> Iterator[bool]:
@@ -182,7 +194,7 @@ class Team:
             self._fail(error)
         for worker in range(1, count):
             place = slot(worker)
-            look(self.flags, place + DONE, self.flags[place + GIVEN], SPIN)
+            look(self.flags, place + DONE, self.flags[place + GIVEN], _looks())
             self._done[worker].acquire()
         self._work = None
         if self._errors:
@@ -202,6 +214,7 @@ class Team:
         self.flags[_handover.YIELD] = _yield_address()
         _handover.begin(self.flags, self.size)
         _compile(self.flags)  # here, not while others wait
+        _looks()
         self._process = os.getpid()
         for worker in range(1, self.size):
             for locks in (self._given, self._done):
@@ -215,7 +228,7 @@ class Team:
 
         mine, ticket = slot(worker) + DONE, 0
         while True:
-            ticket, sleeps = serve(flags, worker, ticket, SPIN)
+            ticket, sleeps = serve(flags, worker, ticket, _looks())
             if sleeps:
                 given[worker].acquire()
                 continue
@@ -234,6 +247,23 @@ def _compile(flags: np.ndarray) -> None:
     calls.look(flags, 0, 0, 1)
     calls.meet(flags, 0, 1)
     calls.begin(flags, 1)
+    calls.play_all(flags, 1, np.zeros((1, 2), np.int64))
+    calls.finish(flags, np.zeros((1, 2), np.int64))
+
+
+@cache
+def _looks() -> int:
+    """How often a thread looks at a flag in SPIN seconds."""
+    from acoustic._handover import look
+
+    flags, count = np.zeros(1, np.int64), 50_000
+    look(flags, 0, 1, 1)
+    times = []
+    for _ in range(5):  # the best: others may have had the processor
+        start = time.perf_counter()
+        look(flags, 0, 1, count)
+        times.append(time.perf_counter() - start)
+    return int(count * SPIN / min(times))
 
 
 @cache

@@ -74,7 +74,7 @@ class Taker:
         layer_products: "Iterable[tuple[Node, int, list[BoundBackward], Sequence[LayerLook]]]" = (),
         words: Collection[str] = (),
     ) -> None:
-        self._on_gradient = on_gradient
+        self._on_gradient, self._words = on_gradient, words
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
         self._elsewhere: set[str] = set()  # parameters whose gradient is in no matrix of its own
         offer: Callable[[Node], Accumulation | None] | None = getattr(on_gradient, "accumulation", None)
@@ -98,22 +98,31 @@ class Taker:
             if place is not None:
                 self._elsewhere.add(node.name)
             into = steps[0]
-            into.taken = ()
             into.on_columns.pop(k, None)
             if self.takes_parts(node):
                 into.on_columns[k] = partial(self.columns, node, into.targets[k])
             self._products[node.name] = k, into
-        key = self.key
+        self._known_key = key = self.key
         for _, into in self._products.values():
             into.key = key
         for steps in self._factors.values():
             for bound, _ in steps:
                 bound.into.key = key
         self._touched: Callable[..., None] | None = getattr(on_gradient, "touched", None)
-        self._by_columns: dict[str, tuple[int, Into]] = {}
-        for node, k, into in lone_columns:
+        self._by_columns = {node.name: (k, into) for node, k, into in lone_columns}
+        self.renew()
+
+    def stays(self, on_gradient: Any, words: Collection[str]) -> bool:
+        """Whether another one, made of these, would do as this one does.  Layers are asked for anew each time."""
+        same = on_gradient is self._on_gradient and words == self._words and not hasattr(on_gradient, "layer")
+        return same and self._known_key is not None and self.key == self._known_key
+
+    def renew(self) -> None:
+        """Another pass begins."""
+        for _, into in self._products.values():
+            into.taken = ()
+        for k, into in self._by_columns.values():
             into.touched = {} if self._touched is None else {k: None}
-            self._by_columns[node.name] = k, into
 
     def _offer(
         self, node: Node, k: int, bound: "list[BoundBackward]", looks: "Sequence[LayerLook]", layer: Layer | None

@@ -91,3 +91,33 @@ def test_a_pass_without_updates_after_one_with_them_gives_gradients():
         one.backward()
     np.testing.assert_array_equal(engine.gradient("W1"), fresh.gradient("W1"))
     np.testing.assert_array_equal(updater.tensors()["velocity:W1"], velocity)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_takes_gradients_may_change_from_pass_to_pass(threads):
+    """Rates, other updaters, functions in turn over one engine: as with an engine of its own each time."""
+
+    def taking_turns(engines):
+        net = network("double", threads)
+        net.backend.__dict__["team"] = type(net.backend.team)(threads)
+        options = TrainingOptions(max_epochs=1, learning_rates_per_sample=0.01)
+        first, second = Updater(net, options), Updater(net, options)
+        engine, rng, seen = Engine(net, ["J"]), np.random.default_rng(0), []
+        turns = [(first, 0.9), (first, 0.9), (first, 0.5), (second, 0.5), (second, 0.5), (first, 0.5), (None, 0.0)]
+        for updater, momentum in turns * 2:
+            labels = np.zeros((6, FRAMES), order="F")
+            labels[rng.integers(0, 6, FRAMES), np.arange(FRAMES)] = 1
+            engine = engine if engines == 1 else Engine(net, ["J"])
+            engine.forward({"x": np.asfortranarray(rng.standard_normal((5, FRAMES))), "labels": labels}, training=True)
+            for one in (first, second):
+                one.begin(0.01, momentum, FRAMES)
+            if updater is None:
+                engine.backward(on_gradient=lambda node, gradient: seen.append(gradient.copy()))
+            else:
+                engine.backward(on_gradient=updater)
+        return {n.name: n.value for n in net.parameters()}, first.tensors(), second.tensors(), dict(enumerate(seen))
+
+    for shared, own in zip(taking_turns(1), taking_turns(2), strict=True):
+        assert shared.keys() == own.keys()
+        for name, matrix in own.items():
+            np.testing.assert_array_equal(shared[name], matrix, err_msg=str(name))
