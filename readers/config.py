@@ -194,12 +194,10 @@ class Config(Scope):
 
     def block(self, name: str, default: Any = REQUIRED) -> Config:
         """The block of that name, this one's or one further out; the default (None, say) when there is none."""
-        found = self.find(name)
+        found = self._found(name)
         if found is None:
             return self._missing(name, default)
         scope, entry = found
-        if scope.parent is None:
-            self.found_outside.add(name.lower())
         pieces = scope.pieces(entry)
         if not pieces:
             value = scope.resolve(entry)
@@ -244,11 +242,16 @@ class Config(Scope):
 
     def _value(self, name: str) -> Span | None:
         """The resolved value with its quotes, None when it is not set."""
+        found = self._found(name)
+        value = found[0].resolve(found[1]) if found else None
+        return None if value is None or value.text == "default" else value
+
+    def _found(self, name: str):
+        """What `find` gives; noted where it is in the outermost block."""
         found = self.find(name)
         if found and found[0].parent is None:
             self.found_outside.add(name.lower())
-        value = found[0].resolve(found[1]) if found else None
-        return None if value is None or value.text == "default" else value
+        return found
 
     def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
         value = self._value(name)

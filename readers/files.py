@@ -20,25 +20,35 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     path = Path(path)
     _refuse_misplaced(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "errors": "surrogateescape"}
-    special = _is_special(path)
-    place = path if special else Path(os.path.realpath(path))
+    if _is_special(path):
+        with _naming(path, path), path.open(mode, **text) as file:
+            yield file
+        return
+    place = Path(os.path.realpath(path))
     place.parent.mkdir(parents=True, exist_ok=True)
     # The process id keeps two runs that write the same path from sharing a temporary file.
-    temporary = path if special else place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open(mode, **text) as file:
-            yield file
-            file.flush()
-            if not special:
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    with _naming(path, temporary):
+        try:
+            with temporary.open(mode, **text) as file:
+                yield file
+                file.flush()
                 os.fsync(file.fileno())
-        if not special:
             temporary.replace(place)
-    except BaseException as fault:
-        # What cannot be removed (a place where nothing could be made) was not there.
-        with contextlib.suppress(OSError):
-            if not special:
+        except BaseException:
+            # What cannot be removed (a place where nothing could be made) was not there.
+            with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        if isinstance(fault, OSError) and fault.errno and fault.filename in (None, os.fspath(temporary)):
+            raise
+
+
+@contextlib.contextmanager
+def _naming(path: Path, opened: Path) -> Iterator[None]:
+    """OSErrors of the file that was opened, or of none, name `path`."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno and fault.filename in (None, os.fspath(opened)):
             raise OSError(fault.errno, f"cannot be written ({fault.strerror})", os.fspath(path)) from fault
         raise
 

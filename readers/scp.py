@@ -14,6 +14,7 @@ from typing import NamedTuple
 from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.findings import OnFault
+from readers.mlf import HEADER
 from readers.names import key_of
 from readers.text import quote_name, read_lines, split_fields
 
@@ -90,7 +91,7 @@ def read_scp(
 
 def _other_kind(line: str) -> str | None:
     """What a file is that begins so, if it is one that is easily taken for an SCP."""
-    if line == "#!MLF!#":
+    if line == HEADER:
         return "a master label file"
     if re.fullmatch(r"\S+\s+\S+:\d+(\[[\d:,]*\])?", line):
         return f"{line!r}, a line of Kaldi's lists of archives, which KaldiReader reads"

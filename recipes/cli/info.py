@@ -108,13 +108,14 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 
 def _text_kind(path: str) -> Kind:
+    from readers.mlf import HEADER
     from readers.text import read_lines
 
     lines = [line.strip() for line in read_lines(path)]
     filled = [line for line in lines if line]
     first = filled[0] if filled else ""
     fields = first.split()
-    if first == "#!MLF!#":
+    if first == HEADER:
         return "master label file", labels.mlf
     kind = runs.run_kind(first)
     if kind:

@@ -190,9 +190,11 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
 
 def check_text(path: str, lines: list[list[str]]) -> None:
     """Raises FormatError for what is no text; warns of what Kaldi calls text: a name before every sentence."""
+    from readers.mlf import HEADER
+
     if not lines:
         raise FormatError(f"{path}: no sentences; expected one a line")
-    if lines[0] == ["#!MLF!#"]:
+    if lines[0] == [HEADER]:
         raise FormatError(f"{path}:1: a master label file; expected sentences, one a line, or --mlf {path}")
     if lines[0] == ["\\data\\"]:
         raise FormatError(f"{path}: an ARPA language model; expected sentences, one a line")

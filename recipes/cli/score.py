@@ -147,15 +147,14 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
     lines `utterance words`.
     Raises ConfigError for a level below 0, FormatError for one that no label has.
     """
-    from readers.mlf import read_mlf
+    from readers.mlf import HEADER, read_mlf
     from readers.text import read_lines
     from readers.timed_words import is_ctm, read_ctm
     from readers.trn import is_trn, read_named_lines, read_trn
 
     if level < 0:
         raise ConfigError(f"command line: --level {level}; expected 0 or more")
-    lines = read_lines(path)
-    if lines[:1] != ["#!MLF!#"] and level == 0:
+    if level == 0 and (lines := read_lines(path))[:1] != [HEADER]:
         if is_trn(lines):
             return read_trn(path)
         if is_ctm(lines):

