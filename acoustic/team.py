@@ -20,7 +20,7 @@ import numpy as np
 
 from acoustic import blas
 
-SPIN = 1e-3  # seconds of looking at the flag before sleeping
+SPIN = 5e-4  # seconds of looking at the flag before sleeping
 PLACES_KEPT = 256  # of tables of calls
 
 
