@@ -165,7 +165,7 @@ def test_branches_run_at_the_same_time(monkeypatch):
     for name in ("a", "b"):
         network.add("Sigmoid", name, "x")
     network.add("Plus", "sum", "a", "b")
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=120)
     for name in ("a", "b"):
         right = network[name].forward
 

@@ -1,6 +1,5 @@
 """Master label files and state lists; `frame_labels` has a file of its own."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -37,7 +37,7 @@ SHOW_HEAVY = (
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["recipe", "an4"], ["recipe", "timit"]])
 def test_help_shows_an_example_and_imports_nothing_heavy(command):
     done = subprocess.run(
-        [sys.executable, "-c", SHOW_HEAVY, *command, "--help"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SHOW_HEAVY, *command, "--help"], capture_output=True, text=True, check=True, timeout=300
     )
     assert "HEAVY [] STATUS 0" in done.stdout + done.stderr, done.stdout + done.stderr
     assert "example" in done.stdout
@@ -197,7 +197,7 @@ def test_names_that_the_terminal_cannot_show_are_shown_by_their_codes(tmp_path, 
         cwd=tmp_path,
         env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.stderr == b""
     assert done.stdout.startswith(b"caf\\udce9.txt: ")

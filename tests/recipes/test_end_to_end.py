@@ -159,13 +159,13 @@ def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.C
     )
     with running:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while not ready():
                 assert running.poll() is None, running.stderr.read()
                 assert time.monotonic() < deadline
                 time.sleep(0.005)
             os.killpg(running.pid, signal.SIGINT)
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate(timeout=300)
         except BaseException:
             os.killpg(running.pid, signal.SIGKILL)
             raise

@@ -24,7 +24,7 @@ def test_the_commands_run(user):
     user.write("fbank.config", (user.root / "hcopy.config").read_text())
     root = Path(__file__).resolve().parents[2]
     program = f'argonaut() {{ PYTHONPATH="{root}" "{sys.executable}" -m recipes.cli.main "$@"; }}\nset -e\n'
-    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, cwd=user.root, timeout=120)
+    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, cwd=user.root, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "WER 33.3% (2 utterances, 3 words)"
     assert "files: 2 done, 0 skipped, 0 failed" in done.stdout
