@@ -39,6 +39,15 @@ def test_training_on_changes_the_rates_alone():
         assert texts[0] == texts[1]
 
 
+def test_natural_gradient_takes_half_the_epochs():
+    files = [CONFIG / "tied.cntk", CONFIG / "natural.cntk"]
+    configs = [load_config([f"configFile={'+'.join(map(str, files[:n]))}", "ExpDir=exp"]) for n in (1, 2)]
+    momentum, natural = (config.block("LVCSR_Train").block("SGD") for config in configs)
+    assert 2 * natural.int("maxEpochs") == momentum.int("maxEpochs")
+    assert natural.text("gradUpdateType") == "NaturalGradient"
+    assert natural.text("minibatchSize") == momentum.text("minibatchSize")
+
+
 def test_questions_come_in_pairs_of_left_and_right():
     questions = read_edit_script(QUESTIONS).questions
     left = [name for name in questions if name.startswith("L_")]
@@ -74,13 +83,14 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatc
     systems = [
         f"single phones, {len(STATES)} states",
         f"tied triphones, {len(senones)} states",
+        "the same by natural gradient, half the epochs",
         "trained on with the same alignments",
         "trained on with its own alignments",
     ]
-    for line, system in zip(shown[-4:], systems, strict=True):
+    for line, system in zip(shown[-5:], systems, strict=True):
         match = re.fullmatch(rf"WER ([\d.]+)%  ([\d.]+)%  {re.escape(both)}: {system}", line)
         assert match, line
-        assert max(map(float, match.groups())) <= 30, shown[-4:]  # of 20 words; some hang on rounding
+        assert max(map(float, match.groups())) <= 30, shown[-5:]  # of 20 words; some hang on rounding
     assert set(read_mmf(home / "tied/hmms/hmmdefs").macros["s"]) == set(senones)
     within = next(line for line in shown if line.startswith("boundaries within"))
     assert float(within.split()[7].rstrip("%,")) > 90  # 20 ms
@@ -95,6 +105,6 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatc
     )
     assert tied not in (continued, realigned)  # which are the same where its own alignments are those it had
     assert main(command) == 0
-    assert capsys.readouterr().out.count("done before") == 23
+    assert capsys.readouterr().out.count("done before") == 27
     assert main([*command[:5], str(out), *settings, "--to", "score", "--threshold", "30"]) == 0
     assert capsys.readouterr().out.count("done before") == 8
