@@ -97,11 +97,12 @@ recordings = threading.local()  # its `now`: what the thread's products are writ
 def products_by(team: Any) -> Iterator[None]:
     """While the calling thread is inside, the threads of a team (acoustic.team) share its large products.
 
-    None: nobody does.
+    Then each uses one thread of the library's, whose own would be in the team's way.  None: nobody does.
     """
     before, _sharing.team = getattr(_sharing, "team", None), team
     try:
-        yield
+        with one_thread if team is not None and team.size > 1 else contextlib.nullcontext():
+            yield
     finally:
         _sharing.team = before
 
