@@ -1,7 +1,7 @@
 """Matrices laid out once for the many thin products of a loop's steps.
 
-A matrix lies in panels in the order in which a product reads it, transposed if need be: see _panels.py.  512x512 by
-512x8 takes one core of an EPYC with AVX2 43 us so; 77 where MKL packs it, 120 as it is in numpy's OpenBLAS.  Where
+A matrix lies in panels in the order in which a product reads it, transposed if need be: see _panels.py.  1024x256 by
+256x8 takes one core of an EPYC with AVX2 44 us so; 79 where MKL packs it, 100 to 125 as it is by OpenBLAS.  Where
 registers are 64 bytes wide MKL's packed products are as fast as they can be (a Xeon with AVX-512, 512x512 by 512x16:
 63 us, as it is 93).  Laying a matrix out costs less than a product of the whole minibatch.  For few steps it stays as
 it is, but for transposes: libraries read matrices in Fortran order fastest.

@@ -113,18 +113,3 @@ def test_matrices_that_the_compiled_call_does_not_take():
     out = np.empty((3, 5), np.float32, order="F")
     matmul_into(np, a, unaligned, out)
     np.testing.assert_array_equal(out, 4)
-
-
-@pytest.mark.skipif(not blas.controllable(), reason="numpy's BLAS has threads of its own")
-def test_the_library_has_no_threads_of_its_own_beside_a_team():
-    get, put = blas._thread_calls()
-    before = get()
-    put(2)
-    try:
-        with blas.products_by(Team(2)):
-            assert get() == 1
-        with blas.products_by(None):
-            assert get() == 2
-        assert get() == 2
-    finally:
-        put(before)

@@ -109,20 +109,33 @@ def test_default_number_of_threads(monkeypatch):
     assert default_threads() >= 1
 
 
-@pytest.mark.skipif(not blas.controllable(), reason="numpy's BLAS is one whose threads cannot be set")
-def test_blas_uses_one_thread_while_somebody_is_inside():
+@pytest.fixture
+def threads_of_blas():
+    """How many threads numpy's BLAS uses; two at first."""
+    if not blas.controllable():
+        pytest.skip("numpy's BLAS is one whose threads cannot be set")
     get, put = blas._thread_calls()
     before = get()
     put(2)
-    try:
+    yield get
+    put(before)
+
+
+def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
+    with blas.one_thread:
+        assert threads_of_blas() == 1
         with blas.one_thread:
-            assert get() == 1
-            with blas.one_thread:
-                assert get() == 1
-            assert get() == 1
-        assert get() == 2
-    finally:
-        put(before)
+            assert threads_of_blas() == 1
+        assert threads_of_blas() == 1
+    assert threads_of_blas() == 2
+
+
+def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
+    with blas.products_by(Team(2)):
+        assert threads_of_blas() == 1
+    with blas.products_by(None):
+        assert threads_of_blas() == 2
+    assert threads_of_blas() == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
