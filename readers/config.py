@@ -61,12 +61,14 @@ class Config(Scope):
 
     warnings: what a user may want to know about how the text was read (includes left out).
     found_outside: names (lower case), shared by all blocks, that were looked for and found in the outermost one.
+    files: what `path` gave, here and in blocks that were opened from this one.
     """
 
     def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
         self.warnings: list[str] = []
         self.found_outside: set[str] = parent.found_outside if parent else set()
+        self.files: list[Path] = []
         self._texts: list[tuple[int, int]] = []  # where its text stands: source and offset of each piece
 
     @classmethod
@@ -161,7 +163,11 @@ class Config(Scope):
 
     def path(self, name: str, default: Any = REQUIRED) -> Path:
         """A file name; backslashes separate directories, as they do in the book's examples."""
-        return self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
+        path = self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
+        if isinstance(path, Path):
+            for scope in self._around():
+                scope.files.append(path)
+        return path
 
     def int(self, name: str, default: Any = REQUIRED) -> int:
         return self._convert(name, default, parse_int)

@@ -71,7 +71,7 @@ class ExampleReader(Reader):
         return self._set.total
 
     def input_files(self) -> list[str]:
-        return [str(archive.path) for archive in self._set.archives]
+        return [*super().input_files(), *(str(archive.path) for archive in self._set.archives)]
 
     def assemble(self, position: int, size: int) -> Minibatch:
         parts: dict[str, list[np.ndarray]] = {stream.name: [] for _, stream, _ in self._chosen}

@@ -144,8 +144,8 @@ class FrameReader(Reader):
         return places | {stream.name: stream.dim_where for stream in self.labels}
 
     def input_files(self) -> list[str]:
-        """Lists and files of features."""
-        return [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
+        listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
+        return [*super().input_files(), *listed, *(path for stream in self.labels for path in stream.mlf_paths)]
 
     @property
     def num_frames(self) -> int:

@@ -10,8 +10,9 @@ Source: CNTK book, section 5.1 (IDataReader, IDataWriter); there a name is that 
 import importlib
 import importlib.metadata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -88,7 +89,7 @@ class Reader(ABC):
     whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of them; parallel: for
     each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow;
     cuts: it gives pieces of sequences, one minibatch going on where another ended; ahead: the frames that follow each
-    piece as context.
+    piece as context; named_files: those that its block names.
     """
 
     unit: ClassVar[str] = "records"
@@ -99,6 +100,7 @@ class Reader(ABC):
     parallel: Schedule = Schedule((1,))
     cuts: bool = False
     ahead: int = 0
+    named_files: Sequence[Path] = ()
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -135,7 +137,7 @@ class Reader(ABC):
 
     def input_files(self) -> list[str]:
         """The files that it reads, as far as it can tell, so that no writer takes their place."""
-        return []
+        return [str(path) for path in self.named_files]
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
         """The minibatches of an epoch, counted from 0.
@@ -219,7 +221,9 @@ def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress
     rng_seed: the order of the frames follows from it; write: for action write, which needs no labels; progress(done,
     total): called while the data are checked.
     """
-    return reader_class(config)(config, rng_seed, write, progress)
+    reader = reader_class(config)(config, rng_seed, write, progress)
+    reader.named_files = config.files
+    return reader
 
 
 def open_writer(config: Config) -> Writer:

@@ -10,6 +10,7 @@ LMSequenceWriter as the vocabulary that the reader's wordclass names.
 Source: CNTK book 7.4.2.
 """
 
+import os
 from abc import abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -70,8 +71,13 @@ class SequenceWriter(NodeFilesWriter):
                     f"{block.where('file')}: {path} is also that of {taken[path.absolute()]}; expected a file for each"
                 )
             taken[path.absolute()] = name
+            tokens = block.path("token")
+            if os.path.realpath(tokens) == os.path.realpath(path):
+                raise ConfigError(
+                    f"{block.where('file')}: {path} is its token file, too, and would be written over; expected another"
+                )
             with naming(block, "token"):
-                names = self.read_names(block.path("token"))
+                names = self.read_names(tokens)
             self.outputs[name] = TokenOutput(name, path, names, block.where())
 
     @staticmethod

@@ -136,6 +136,12 @@ class TextWriter(NodeFilesWriter):
     def nodes(self) -> list[str]:
         return list(self._num_sequences)
 
+    def output_files(self) -> list[str]:
+        return [] if self._to_stdout else [str(self._path_of(node)) for node in self._num_sequences]
+
+    def _path_of(self, node: str) -> Path:
+        return Path(f"{self._path}.{node}")
+
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
         """Opens the files.  Raises ShapeError for a node with more rows than there are labels."""
         labels = self._format.labels
@@ -150,8 +156,8 @@ class TextWriter(NodeFilesWriter):
     def open_file(self, node: str) -> Iterator[TextIO]:
         """The file between the format's prologue and epilogue."""
         prologue, epilogue = self._format.around(node)
-        path = Path(f"{self._path}.{node}")
-        with contextlib.nullcontext(self._stdout) if self._to_stdout else atomic_write(path, "w") as file:
+        to_stdout = contextlib.nullcontext(self._stdout)
+        with to_stdout if self._to_stdout else atomic_write(self._path_of(node), "w") as file:
             file.write(prologue)
             yield file
             file.write(epilogue)

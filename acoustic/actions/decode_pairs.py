@@ -83,13 +83,16 @@ class TestEncoderDecoder(Action):
             self._evaluate(network, pairs, log)
         else:
             encoder = self.open_reader("encoderReader", log, progress, "None")
-            decoder = LMSequenceWords(self.config.block("decoderReader"))
+            block = self.config.block("decoderReader")
+            decoder = LMSequenceWords(block)
+            decoder.named_files = block.files
             numbers = np.arange(len(encoder.keys))
         search = self._search(network, output, decoder)
         check_inputs(search.encoder, _Renamed(encoder), "encoderReader")
         report = RunReport("utterances")
         said = self._decode(search, encoder, numbers, progress)
-        self._write(output, encoder, numbers, said, len(decoder.output_words), log)
+        read = [*encoder.input_files(), *decoder.input_files()]
+        self._write(output, encoder.keys, numbers, said, len(decoder.output_words), read, log)
         if pairs is not None:
             self._compare(pairs, numbers, said, decoder, log)
         unfinished = sum(not one.finished for one in said)
@@ -140,24 +143,28 @@ class TestEncoderDecoder(Action):
     def _write(
         self,
         output: str,
-        encoder: SentenceReader,
+        keys: Sequence[str],
         numbers: np.ndarray,
         said: Sequence[Hypothesis],
         num_words: int,
+        read: Sequence[str],
         log: Log,
     ) -> None:
-        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of."""
+        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of.
+
+        read: the files of the readers, which are not written over.
+        """
         if not self.has_writer:
             return
         with open_writer(self.config.block("writer")) as writer:
             for warning in writer.warnings:
                 log(f"warning: {warning}")
             writer.check({output: num_words}, len(said))
-            refuse_inputs(encoder, writer)
+            refuse_inputs([*read, self.model_path], writer)
             for line, (number, found) in enumerate(zip(numbers, said)):
                 matrix = np.zeros((num_words, len(found.words)), np.float32, order="F")
                 matrix[list(found.words), np.arange(len(found.words))] = 1
-                writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
+                writer.write(Utterance(keys[number], {}, line), {output: matrix})
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
         """Criteria and errors on the targets, each word given those before it."""

@@ -1,5 +1,6 @@
 """Action writeWordAndClass: the vocabulary of a text, with word classes, for language models (CNTK book 3.5.9)."""
 
+import os
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
@@ -15,7 +16,7 @@ from readers.vocabulary import all_words, classed_words, count_words, first_word
 class WriteWordAndClass(Action):
     """inputFile, outputVocabFile, vocabSize; nbrClass (0), with it outputWord2Cls and outputCls2Index; cutoff (2), unk
     (<unk>), beginSequence and endSequence (</s>), outputMappingFile, makeMode (true: do nothing when all is there and
-    newer than the text)."""
+    newer than the text, and as many words and classes as asked for)."""
 
     blocks = ()
     keeps_report = False
@@ -30,16 +31,17 @@ class WriteWordAndClass(Action):
         self.begin = _word(config, "beginSequence", config.text("beginSequence", "</s>"))
         self.end = _word(config, "endSequence", config.text("endSequence", "</s>"))
         self.make_mode = config.bool("makeMode", True)
-        self.mapping_file = config.path("outputMappingFile") if config.text("outputMappingFile", "") else None
-        self.class_files = ()
+        self.outputs = {"outputVocabFile": self.model_path}
         if self.num_classes:
-            self.class_files = (config.path("outputWord2Cls"), config.path("outputCls2Index"))
-        for path in self._outputs:
+            self.outputs |= {name: config.path(name) for name in ("outputWord2Cls", "outputCls2Index")}
+        if config.text("outputMappingFile", ""):
+            self.outputs["outputMappingFile"] = config.path("outputMappingFile")
+        taken = {os.path.realpath(self.input_file): "inputFile"}
+        for name, path in self.outputs.items():
+            other = taken.setdefault(os.path.realpath(path), name)
+            if other != name and (path.is_file() or not path.exists()):  # else something like /dev/null
+                raise ConfigError(f"{config.where(name)}: {name} is {path}, as {other} is; expected a file of its own")
             require_writable(path)
-
-    @property
-    def _outputs(self) -> list[Path]:
-        return [self.model_path, *self.class_files, *([self.mapping_file] if self.mapping_file else [])]
 
     def network(self) -> None:
         """There is none."""
@@ -70,23 +72,28 @@ class WriteWordAndClass(Action):
             words = all_words(counts)
         write_vocabulary(self.model_path, words)
         if self.num_classes:
-            _write_lines(self.class_files[0], (word.word_class for word in words))
-            _write_lines(self.class_files[1], first_words(words, self.num_classes))
+            _write_lines(self.outputs["outputWord2Cls"], (word.word_class for word in words))
+            _write_lines(self.outputs["outputCls2Index"], first_words(words, self.num_classes))
             empty = self.num_classes - len({word.word_class for word in words})
             if empty:
                 log(f"warning: {empty} of {self.num_classes} classes are empty; fewer classes, or more words, fill all")
-        if self.mapping_file:
-            _write_lines(self.mapping_file, (word.word for word in words))
-        for path in self._outputs:
+        if "outputMappingFile" in self.outputs:
+            _write_lines(self.outputs["outputMappingFile"], (word.word for word in words))
+        for path in self.outputs.values():
             log(f"Written: {path}")
         return RunReport("words", len(words))
 
     def _up_to_date(self) -> bool:
-        """Whether every output is there, and none is older than the text."""
-        if not all(path.exists() for path in self._outputs):
+        """Whether every output is there, newer than the text, with as many words and classes as asked for."""
+        if not all(path.exists() for path in self.outputs.values()):
             return False
         newest = self.input_file.stat().st_mtime_ns if self.input_file.exists() else 0
-        return all(path.stat().st_mtime_ns >= newest for path in self._outputs)
+        if any(path.stat().st_mtime_ns < newest for path in self.outputs.values()):
+            return False
+        if not self.num_classes:  # all words, whatever vocabSize is
+            return True
+        num_classes = len(read_lines(self.outputs["outputCls2Index"]))
+        return (len(read_lines(self.model_path)), num_classes) == (self.size, self.num_classes)
 
 
 def _write_lines(path: Path, lines) -> None:

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
@@ -62,7 +64,7 @@ class Write(Action):
             writer.check({name: network.shapes[name].rows for name in names}, reader.num_utterances)
             for name in (one for one in names if one not in getattr(writer, "nodes", names)):
                 log(f"warning: {name} has no block in the writer; it is not written")
-            refuse_inputs(reader, writer)
+            refuse_inputs([*getattr(reader, "input_files", list)(), self.model_path], writer)
             report = self._write(engine, reader, writer, names, log, progress)
         if self.output_path:
             log(f"Written to {self.output_path}*")
@@ -116,9 +118,9 @@ class Write(Action):
         return report
 
 
-def refuse_inputs(reader: Reader, writer: Writer) -> None:
+def refuse_inputs(read: Iterable[str | Path], writer: Writer) -> None:
     """Raise ConfigError if the writer would write over what is read: an SCP of features given to both, say."""
-    read = {os.path.realpath(path) for path in getattr(reader, "input_files", list)()}
+    read = {os.path.realpath(path) for path in read}
     for path in getattr(writer, "output_files", list)():
         if os.path.realpath(path) in read:
             raise ConfigError(f"{path}: is read and would be written over; expected other files in the writer")
