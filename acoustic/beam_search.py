@@ -35,6 +35,9 @@ class BeamSearch:
     output: the decoder's node with a value for each word, logarithms of probabilities but for a constant, or the
     Softmax or LogSoftmax of those.  begin: number of the input before the first word; end: number of the output behind
     the last; next_input (V,): the number of the input that stands for each output.
+    classes (V,): of each output, words of a class side by side, for a decoder that was trained by
+    ClassBasedCrossEntropyWithSoftmax; then ln p(class) + ln p(word | class) counts, for which the output has the words'
+    part.
     beam: hypotheses that are by more below the best are dropped; width: as many are kept of each sequence; max_length:
     words of a sequence at most, 0: twice the source's frames and 10.
     Raises ModelError for a network that is no such pair.
@@ -48,14 +51,18 @@ class BeamSearch:
         end: int,
         next_input: Sequence[int],
         *,
+        classes: np.ndarray | None = None,
         beam: float = 1.0,
         width: int = 8,
         max_length: int = 0,
     ) -> None:
         self.network, self.backend, self.output = network, network.backend, network[output].name
+        self.class_scores, self.classes = _class_scores(network), classes
+        if self.class_scores is not None:
+            self._check_classes(network[self.class_scores].where, network.shapes[self.class_scores].rows)
         self.begin, self.end, self.next_input = begin, end, np.asarray(next_input)
         self.beam, self.width, self.max_length = beam, width, max_length
-        self.decoder = Engine(network, [output])
+        self.decoder = Engine(network, [output] if self.class_scores is None else [output, self.class_scores])
         self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
         if not self.sockets:
             raise ModelError(f"{network[output].where}: takes nothing from an encoder; expected a PairNetwork below it")
@@ -73,6 +80,13 @@ class BeamSearch:
         self.sources = list(dict.fromkeys(socket.source for socket in self.sockets))
         part, _ = encoder_of(network, self.sources, learns=False)
         self.encoder = Engine(part, [source.name for source in self.sources])
+
+    def _check_classes(self, where: str, num_classes: int) -> None:
+        if self.classes is None:
+            raise ModelError(f"{where}: words are in classes; expected a vocabulary that says in which")
+        if self.classes.max() >= num_classes:
+            most = self.classes.max() + 1
+            raise ModelError(f"{where}: has {num_classes} word classes; expected at least {most}, the vocabulary's")
 
     def __call__(self, matrices: Mapping[str, Any], layout: SequenceLayout) -> list[list[Hypothesis]]:
         """Of every sequence of a minibatch of the encoder's, slot after slot, the hypotheses, the best first."""
@@ -110,13 +124,33 @@ class BeamSearch:
         given[words, here] = 1
         no = np.zeros((1, count), bool)
         self.decoder.forward({self.input: given}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
-        value = np.asarray(self.backend.to_host(self.decoder.value(self.output)), np.float64)
+        value = self._value(self.output)
         kind = self.network[self.output].type_name
         with np.errstate(divide="ignore"):
             logs = np.log(value) if kind == "Softmax" else value
         if not np.isfinite(logs.max(axis=0)).all():
             raise ModelError(f"{self.network[self.output].where}: not a finite number; expected a sound model")
+        if self.class_scores is not None:
+            scores = self._value(self.class_scores)
+            return _within_classes(logs, self.classes) + (scores - _log_sum(scores))[self.classes]
         return logs if kind in ("Softmax", "LogSoftmax") else logs - _log_sum(logs)
+
+    def _value(self, name: str) -> np.ndarray:
+        return np.asarray(self.backend.to_host(self.decoder.value(name)), np.float64)
+
+
+def _class_scores(network: Network) -> str | None:
+    """The node with a value for each class of words, if the network was trained with such."""
+    kinds = {network[name].type_name: network[name] for name in network.criteria}
+    criterion = kinds.get("ClassBasedCrossEntropyWithSoftmax")
+    return None if criterion is None else criterion.operands[3].name
+
+
+def _within_classes(logs: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """(V, S) ln softmax over the words of each class; words of a class stand side by side."""
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    sums = np.logaddexp.reduceat(logs, starts, axis=0)
+    return logs - np.repeat(sums, np.diff(starts, append=len(classes)), axis=0)
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:

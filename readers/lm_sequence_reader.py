@@ -70,6 +70,8 @@ class LMSequenceReader(SentenceReader):
         inner, outer, features = self._find_blocks(config)
         words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
         self.input_words = self.output_words = [word.word for word in words]
+        if mode == "class":
+            self.word_classes = np.array([word.word_class for word in words])
         self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
         output = "labels" if outer is inner else outer.name
         if not self.needs_text:
@@ -77,8 +79,6 @@ class LMSequenceReader(SentenceReader):
         ids, lengths, keys = self._read(config, inner, words)
         names = input_names(inner.name, "features" if features is None else features.name, output)
         table = class_table(words) if mode == "class" else None
-        if table is not None:
-            self.num_words_and_classes = len(words), words[-1].word_class + 1
         streams = [
             WordStream(names, ids[:1], len(words), inner.where()),
             WordStream((output,), ids[1:], len(words), outer.where(), table),

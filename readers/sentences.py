@@ -130,7 +130,12 @@ class SentenceReader(Reader):
     input_words: Sequence[str] = ()
     output_words: Sequence[str] = ()
     begin = end = ""
-    num_words_and_classes: tuple[int, int] | None = None  # of a vocabulary in classes, where labels say so
+    word_classes: np.ndarray | None = None  # (V,): of each word of the vocabulary, where labels are of classes
+
+    @property
+    def num_words_and_classes(self) -> tuple[int, int] | None:
+        """Of a vocabulary in classes."""
+        return None if self.word_classes is None else (len(self.word_classes), int(self.word_classes[-1]) + 1)
 
     def take(
         self,

@@ -123,6 +123,7 @@ class TestEncoderDecoder(Action):
             inputs[decoder.begin],
             list(decoder.output_words).index(decoder.end),
             follow,
+            classes=decoder.word_classes,
             beam=self.beam,
             width=self.width,
             max_length=self.max_length,

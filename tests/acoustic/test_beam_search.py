@@ -10,7 +10,7 @@ from acoustic.engine import Engine
 from acoustic.pair_engine import PairEngine
 from readers.errors import ModelError
 from readers.sequence_pairs import PairLayout
-from tests.acoustic.test_pair_engine import SOURCES, TARGETS, build, layout_of, pack
+from tests.acoustic.test_pair_engine import SIZE, SOURCES, TARGETS, build, layout_of, pack
 
 BEGIN, END = 0, 1
 INPUTS = np.arange(TARGETS)
@@ -96,6 +96,49 @@ def test_probabilities_serve_as_well():
     for other in found[1:]:
         assert [one.words for one in other] == [one.words for one in found[0]]
         np.testing.assert_allclose([one.score for one in other], [one.score for one in found[0]], atol=1e-9)
+
+
+CLASSES = np.array([0, 0, 1, 1, 2])
+
+
+def in_classes(spare=1):
+    """A decoder that is trained on words in classes, of which the last are empty."""
+    network = build()
+    network.criteria.clear()
+    top = network["z"].operands[1].name
+    network.add("Input", "table", rows=4)
+    network.add("Parameter", "W", rows=SIZE, cols=TARGETS)
+    network.add("Times", "scores", network.add("Parameter", "Q", rows=3 + spare, cols=SIZE).name, top)
+    network.criteria.append(network.add("ClassBasedCrossEntropyWithSoftmax", "C", "table", top, "W", "scores").name)
+    network.add("TransposeTimes", "words in classes", "W", top)
+    rng = np.random.default_rng(0)
+    for name in "WQ":
+        network.set_value(name, 2 * rng.standard_normal(network[name].value.shape))
+    return network
+
+
+def test_words_in_classes_have_the_probabilities_that_they_are_trained_with():
+    network = in_classes()
+    firsts = np.searchsorted(CLASSES, CLASSES)
+    table = np.stack([np.arange(TARGETS), CLASSES, firsts, firsts + np.bincount(CLASSES)[CLASSES]])
+    (source,) = sources([3])
+    search = BeamSearch(network, "words in classes", BEGIN, END, INPUTS, classes=CLASSES, beam=9, width=6, max_length=4)
+    found = search({"source": source}, layout_of([[3]]))[0]
+    assert len(found) > 2
+    for one in found:
+        said = [*one.words, END] if one.finished else list(one.words)
+        layout = PairLayout(layout_of([[3]]), layout_of([[len(said)]]))
+        engine = PairEngine(network, ["C"])
+        given = np.eye(TARGETS)[:, [BEGIN, *one.words][: len(said)]]
+        engine.forward({"source": source, "words": given, "table": table[:, said]}, layout=layout)
+        assert one.score == pytest.approx(-engine.value("C").item(), abs=1e-9)
+
+
+def test_words_in_classes_need_a_vocabulary_that_fits():
+    with pytest.raises(ModelError, match="words are in classes; expected a vocabulary that says in which"):
+        BeamSearch(in_classes(), "words in classes", BEGIN, END, INPUTS)
+    with pytest.raises(ModelError, match="has 2 word classes; expected at least 3, the vocabulary's"):
+        BeamSearch(in_classes(-1), "words in classes", BEGIN, END, INPUTS, classes=CLASSES)
 
 
 def test_what_is_no_pair_is_refused():

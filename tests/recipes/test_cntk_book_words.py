@@ -183,7 +183,7 @@ def test_language_model(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("labels", [LABELS, LABELS_OF_3_4_4], ids=["7.4", "3.4.4"])
-def test_tagger(tmp_path, labels):
+def test_tagger(tmp_path, capsys, labels):
     words = ["<unk>", *SENTENCE, *(f"w{number}" for number in range(935))]
     tags = [*dict.fromkeys(TAGS), *(f"B-{number}" for number in range(123))]
     assert (len(words), len(tags)) == (944, 127)
@@ -198,3 +198,10 @@ def test_tagger(tmp_path, labels):
     lines = [line.split() for line in (tmp_path / "output" / "output.rec.txt").read_text().splitlines()]
     assert [len(line) for line in lines] == [8, 8]
     assert set(lines[0]) <= set(tags)
+    for read in ("atis.test", "input.txt", "output.txt", "cntkdebug.dnn"):
+        before = (tmp_path / read).read_bytes()
+        over = TAGGER.replace("@labels@", labels).replace("output\\output.rec.txt", read)
+        assert run(tmp_path, over + "\ncommand=write\n") == 2
+        assert f"{read}" in (shown := capsys.readouterr().err)
+        assert "would be written over" in shown
+        assert (tmp_path / read).read_bytes() == before

@@ -102,10 +102,12 @@ def test_write_word_and_class(tmp_path, capsys):
     assert (out / "cls2idx").read_text() == "0\n1\n"
     assert (out / "words").read_text() == "</s>\n<unk>\nthe\ncat\n"
     assert "Vocabulary size 6." in capsys.readouterr().err
-    (out / "vocab").write_text("kept")
+    (out / "vocab").write_text("kept\n" * 4)
     assert run(tmp_path, WORDS) == 0
     assert "All output files up to date." in capsys.readouterr().err
-    assert (out / "vocab").read_text() == "kept"
+    assert (out / "vocab").read_text() == "kept\n" * 4
+    assert run(tmp_path, WORDS, "Words=[vocabSize=3]") == 0
+    assert len((out / "words").read_text().splitlines()) == 3
     os.utime(tmp_path / "text", ns=(2**62, 2**62))
     assert run(tmp_path, WORDS, "Words=[nbrClass=0;vocabSize=99;cutoff=1]") == 0
     assert "warning: vocabSize is 99; 3 of 6 words are there more than 1 times; it is 3 now" in capsys.readouterr().err
@@ -123,6 +125,8 @@ def test_write_word_and_class(tmp_path, capsys):
         (["Words=[vocabSize=0]"], "Words.vocabSize is 0; expected at least 1"),
         (["Words=[outputWord2Cls=default]"], "outputWord2Cls is set to default"),
         (['Words=[unk="a b"]'], "Words.unk is 'a b'; expected one word"),
+        (["Words=[outputWord2Cls=$Exp$/text]"], "text, as inputFile is; expected a file of its own"),
+        (["Words=[outputCls2Index=$Exp$/out/vocab]"], "vocab, as outputVocabFile is; expected a file of its own"),
     ],
 )
 def test_faults_of_write_word_and_class(tmp_path, capsys, arguments, message):
@@ -131,6 +135,7 @@ def test_faults_of_write_word_and_class(tmp_path, capsys, arguments, message):
     shown = capsys.readouterr().err
     assert message in shown
     assert "Traceback" not in shown
+    assert (tmp_path / "text").read_text() == "a b\n"
 
 
 CONVERT = """
