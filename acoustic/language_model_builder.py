@@ -37,7 +37,7 @@ from readers.config import Config
 
 CLASS_CRITERION = "ClassBasedCrossEntropyWithSoftmax"
 CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "classCrossEntropyWithSoftmax")}
-CLASS_KEYS = ("vocabSize", "nbrClass", "word2cls", "cls2index", "nodeType")
+CLASS_KEYS = ("vocabSize", "nbrClass", "nodeType")
 CLASS_LM_KEYS = (*RECURRENT_KEYS, *CLASS_KEYS)
 CLASS_LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, *CLASS_KEYS)
 LOG_BILINEAR_KEYS = (*RECURRENT_KEYS, "maOrder")
@@ -131,12 +131,7 @@ def log_bilinear_options(builder: Config) -> LogBilinearOptions:
 
 
 def _class_settings(builder: Config) -> dict[str, Any]:
-    """The options that CLASS_KEYS stand for, and other defaults of the common ones.
-
-    word2cls and cls2index name tables of the classes that the tool read; the labels of the reader say the same.
-    """
-    for unused in ("word2cls", "cls2index"):
-        builder.text(unused, "")
+    """The options that CLASS_KEYS stand for, and other defaults of the common ones."""
     criterion = builder.text("trainingCriterion", CLASS_CRITERION)
     vocabulary = builder.int("vocabSize", -1)
     return {

@@ -57,11 +57,9 @@ class RecurrentOptions(BuilderOptions):
                 continue
             if not self.first_layer < layer <= self.num_hidden:
                 table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
-                raise OptionFault(
-                    "recurrentLayer",
-                    f"{layer}, layerSizes {self.sizes}{table}; expected a hidden layer, {self.first_layer + 1} to "
-                    f"{self.num_hidden}",
-                )
+                first, last = self.first_layer + 1, self.num_hidden
+                some = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
+                raise OptionFault("recurrentLayer", f"{layer}, layerSizes {self.sizes}{table}; expected {some}")
         if not abs(self.default_activity) < float("inf"):
             raise OptionFault("defaultHiddenActivity", f"{self.default_activity}; expected a finite number")
 

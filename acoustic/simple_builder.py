@@ -59,7 +59,11 @@ KEYS_NOT_BUILT = {
     "directConnect": "connections past hidden layers",
     "noise_number": "noise-contrastive estimation",
 }
-WITHOUT_EFFECT = {"addPrior": "the tool looks at needPrior alone"}  # of its own examples
+WITHOUT_EFFECT = {
+    "addPrior": "the tool looks at needPrior alone",  # of its own examples
+    "word2cls": "the labels of the reader say the classes of words",
+    "cls2index": "the labels of the reader say the classes of words",
+}
 
 
 def simple_network_options(builder: Config) -> BuilderOptions:

@@ -247,6 +247,9 @@ class _HTKMLFCheck:
         place = stream.mlf.where(entry.logical)
         if place in stream.mlf.faulty:
             return False
+        if not labels:
+            self.findings.add(f"{place}: no labels; expected at least one")
+            return False
         unknown = {label.name for label in labels} - set(stream.state_ids) if stream.state_ids is not None else set()
         for name in sorted(unknown):
             first, count = self._unknown.get((stream.name, name), (place, 0))

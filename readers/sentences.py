@@ -196,7 +196,10 @@ class SentenceReader(Reader):
         raise RuntimeError("the reader gives sentences; their minibatches cannot be cut anywhere")
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """An epoch has the sentences that begin within its frames; minibatch_size: the most steps of a minibatch."""
+        """An epoch has the sentences that begin within its frames; minibatch_size: the most steps of a minibatch.
+
+        epoch_size: the most words of an epoch (book 7.2.1): beyond those of the text it is the text, once.
+        """
         check_epoch(epoch, minibatch_size, epoch_size)
         for packed, sentences in self._pack(epoch, minibatch_size, epoch_size):
             yield self.fill(packed, sentences)
@@ -214,7 +217,7 @@ class SentenceReader(Reader):
     def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[Packed, np.ndarray]]:
         """(minibatch, the sentences that its pieces speak of)."""
         options = self._options
-        utterances = self._order.epoch(epoch, epoch_size).utterances
+        utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).utterances
         lengths = self._lengths[utterances].tolist()
         parallel = options.parallel[epoch]
         for group in group_sentences(lengths, parallel, minibatch_size, options.same_length, options.block):

@@ -267,13 +267,13 @@ class LabelStream:
         return ", ".join(self.mlf_paths)
 
     def classes(self, entry: ScpEntry, period: int) -> np.ndarray | None:
-        """The class of every frame of an utterance, (T,) int32; None when the MLF has no labels for it.
+        """The class of every frame of an utterance, (T,) int32; None when the MLF has no entry, or an empty one.
 
         period: 100 ns ticks per frame.  Raises FormatError for labels with gaps, of unknown names, or with classes
         beyond labelDim: that is no fault of one utterance but of the state list.
         """
         labels = self.mlf.lookup(entry.logical)
-        if labels is None:
+        if not labels:
             return None
         where = self.mlf.where(entry.logical)
         classes = frame_labels(labels, self.state_ids, where, period)

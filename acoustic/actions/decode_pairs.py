@@ -169,7 +169,7 @@ class TestEncoderDecoder(Action):
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
         """Criteria and errors on the targets, each word given those before it."""
-        names = [*network.evaluations, *network.criteria]
+        names = list(dict.fromkeys((*network.evaluations, *network.criteria)))
         if names:
             engine = make_engine(network, names)
             check_inputs(engine, pairs, "encoderReader and decoderReader")

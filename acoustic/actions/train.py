@@ -6,11 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.feed_forward_builder import SimpleNetworkOptions
 from acoustic.key_check import OptionFault
 from acoustic.ndl import build_ndl_network, ndl_options
 from acoustic.network import Network
+from acoustic.recurrent_builder import RecurrentOptions
 from acoustic.simple_builder import build_simple_network, simple_network_options
 from acoustic.training.adaptation import Reference
 from acoustic.training.checkpoint import TrainingFiles
@@ -72,9 +75,12 @@ class Train(Action):
         for warning in idle_keys(self.config.block("SGD")):
             log(f"warning: {warning}")
         network = self.network()
+        if isinstance(getattr(self, "network_options", None), RecurrentOptions) and not network.delays():
+            log("warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder")
         reference = self.reference()
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
+            self._check_word_classes(*readers)
             learn = partial(
                 train,
                 make_mode=self.make_mode,
@@ -125,6 +131,16 @@ class Train(Action):
     def _open(self, name: str, log: Log, progress: Progress) -> Reader:
         """The reader of one of those."""
         return self.open_reader(name, log, progress)
+
+    def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
+        """Raise ConfigError where other data have words in other classes than the training data."""
+        mine = getattr(reader, "word_classes", None)
+        for name, other in zip(self.readers[1:], others):
+            if not np.array_equal(mine, getattr(other, "word_classes", None)):
+                raise ConfigError(
+                    f"{self.config.block(name).where()}: {name} has words in other classes than reader; expected the "
+                    "same wordclass and mode"
+                )
 
     def _read_layerwise(self, sgd: Config) -> LayerwiseOptions:
         """Raises ConfigError."""

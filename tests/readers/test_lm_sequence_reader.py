@@ -118,6 +118,13 @@ def test_sentences_of_one_length_stand_side_by_side(make):
     assert walk(minibatches) == [SENTENCES[k] for k in (0, 2, 5, 1, 3, 4)]
 
 
+@pytest.mark.parametrize("size", [FRAMES, FRAMES + 1, 3 * FRAMES])
+def test_an_epoch_larger_than_the_text_is_the_text(make, size):
+    reader = make()
+    assert sum(one.num_frames for one in reader.minibatches(1, 5, size)) == FRAMES
+    assert walk(reader.minibatches(2, 5, size)) == walk(reader.minibatches(2, 5))
+
+
 def test_order_depends_on_seed_and_epoch_only(make):
     first = make()
     epochs = [walk(first.minibatches(epoch, 3, 12)) for epoch in range(5)]

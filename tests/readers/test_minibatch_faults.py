@@ -39,6 +39,11 @@ def remove_labels(corpus):
     corpus.edit("labels.mlf", '"*/set/u1.lab"', '"*/set/other.lab"')
 
 
+def empty_labels(corpus):
+    remove_labels(corpus)
+    corpus.edit("labels.mlf", "#!MLF!#\n", '#!MLF!#\n"*/u1.lab"\n.\n')
+
+
 def shorten_features(corpus):
     corpus.edit("features.scp", "u1.htk[0,3]", "u1.htk[0,2]")
 
@@ -52,6 +57,7 @@ def shorten_features(corpus):
         (extend_range, r"features.scp:2: frames \[0,4\] of .*u1.htk, which has 4; expected a last frame of at most 3"),
         (make_one_frame, r"features.scp:2: 1 frame; expected at least 2"),
         (remove_labels, r"features.scp:2: no labels in .*labels.mlf; expected an entry 'set/u1'"),
+        (empty_labels, r"features.scp:2: no labels in .*labels.mlf; expected an entry 'set/u1'"),
         (shorten_features, r"features.scp:2: 4 frames of labels in labels; expected 3, as the features have"),
     ],
 )

@@ -120,6 +120,18 @@ def test_language_models_of_the_book(experiment, capsys, network, sgd):
     assert 1 < float(perplexity[1]) < 1.1 * SIZE
 
 
+def test_layers_and_classes_that_cannot_be_meant(experiment, capsys):
+    config = experiment / "lm.cntk"
+    text = CONFIG.replace("@network@", RNN.replace("recurrentLayer=1", "")).replace("@sgd@", PLAIN_SGD)
+    vocabulary = (experiment / "vocab.txt").read_text().replace("\t49\n", "\t48\n")
+    (experiment / "other.txt").write_text(vocabulary)
+    config.write_text(text.replace("vocab.txt\n    file=$ExpDir$/ptb.valid", "other.txt\n    file=$ExpDir$/ptb.valid"))
+    assert cntk.main([f"configFile={config}", f"Exp={experiment}"]) == 2
+    shown = capsys.readouterr().err
+    assert "warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder" in shown
+    assert re.search(r"^error: \S+lm.cntk:\d+: cvReader has words in other classes than reader; expected", shown, re.M)
+
+
 def test_fewer_classes_than_the_vocabulary_has_are_refused_before_anything_is_removed(experiment, capsys):
     config = experiment / "lm.cntk"
     text = (
