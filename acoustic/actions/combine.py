@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.engine import Engine
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
-from acoustic.training.combination import average, combine
+from acoustic.training.checkpoint import TrainingFiles
+from acoustic.training.combination import average, combine, criterion_of
+from acoustic.training.evaluation import check_inputs
 from acoustic.training.log import read_history
 from acoustic.training.parallel.files import IterationFiles
 from readers.config import Config
@@ -22,8 +25,8 @@ AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 class Combine(Action):
     """modelPath of a training, outputModelPath, and the block reader with its data.
 
-    modelsOf: epochs, or iterations, the outer ones of a training by several jobs; auto (default): these where there
-    were any.  numModels (20): how many of the last are combined, or as many as there are; where an epoch has more
+    modelsOf: epochs, or iterations, the outer ones of a training by several jobs; auto (default): these where the last
+    epoch had any.  numModels (20): how many of the last are combined, or as many as there are; where an epoch has more
     iterations than that, so many averages of them.  numSamples (50000): frames, those that come first in the reader's
     order, that they are combined on; minibatchSize (512); maxEvaluations (50) of the criterion and its gradient on
     these; criterionNodeName.
@@ -57,6 +60,7 @@ class Combine(Action):
         log(f"combining {', '.join('+'.join(map(str, group)) for group in groups)}")
         models = [average([self._load(path) for path in group]) for group in groups]
         with self.open_reader("reader", log, progress) as reader:
+            check_inputs(Engine(models[0], [criterion_of(models[0], self.criterion)]), reader)
             minibatches, frames = [], 0
             for minibatch in reader.minibatches(epoch=0, minibatch_size=self.minibatch_size, epoch_size=0):
                 minibatches.append(minibatch)
@@ -79,9 +83,11 @@ class Combine(Action):
             raise ModelError(
                 f"{directory}: no models of outer iterations; expected model.1, model.2, ... of several jobs"
             )
-        if self.models_of == EPOCHS or not iterations:
+        rows, epochs = read_history(files.history), read_history(TrainingFiles(self.model_path, 1).history)
+        # A training may go on without jobs.
+        goes_on = bool(rows and epochs) and rows[-1]["epoch"] < epochs[-1]["epoch"]
+        if self.models_of == EPOCHS or not iterations or (self.models_of == AUTO and goes_on):
             return [[path] for path in epoch_models(self.model_path)[-self.num_models :]]
-        rows = read_history(files.history)
         last = [row for row in rows if row["epoch"] == rows[-1]["epoch"]]
         if len(last) <= self.num_models:
             return [[path] for path in iterations[-self.num_models :]]

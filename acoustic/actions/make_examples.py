@@ -1,5 +1,6 @@
 """Action makeExamples: the frames of a reader, in random order, as archives that an ExampleReader reads in order."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, 
 from acoustic.actions.evaluate import at_least
 from readers.config import Config
 from readers.errors import ConfigError
+from readers.example_archive import ExampleArchive
 from readers.example_reader import ExampleSet
 from readers.example_writer import archive_path, write_examples
 from readers.files import require_writable
@@ -38,7 +40,7 @@ class MakeExamples(Action):
         return [archive_path(self.model_path, 1)]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        if self.make_mode and archive_path(self.model_path, 1).exists():
+        if self.make_mode and _is_whole(self.model_path):
             there = ExampleSet(self.model_path)
             there.close()
             log(f"{self.model_path}: {there.total} examples are there: nothing to do; makeMode=false makes them anew.")
@@ -62,6 +64,15 @@ class MakeExamples(Action):
             size = sum(path.stat().st_size for path in written)
             log(f"{self.model_path}: {reader.num_frames} examples in {len(written)} archives, {size} bytes")
             return losses(reader)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether all archives of a set are there: a run that is killed leaves the first ones."""
+    first = archive_path(path, 1)
+    if not first.exists():
+        return False
+    with contextlib.closing(ExampleArchive(first)) as archive:
+        return all(archive_path(path, number).exists() for number in range(1, archive.described.archives + 1))
 
 
 def _sweep(reader: Reader) -> Iterator[Minibatch]:

@@ -79,9 +79,9 @@ def combine(
 
     minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
     The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
-    models and their average; progress(evaluations, at most, loss=objective) is told of each.  What is stored and not
-    learned is that of the last model, running statistics of batch normalisation their average.  Raises ModelError for
-    models of different shapes.
+    models and their average; progress(evaluations, at most, loss=objective) is told of each.  Where it finds nothing
+    better that is what it gives back.  What is stored and not learned is that of the last model; running statistics of
+    batch normalisation are taken anew from the minibatches.  Raises ModelError for models of different shapes.
     """
     if not models:
         raise ModelError("no models; expected at least one to combine")
@@ -107,10 +107,12 @@ def combine(
         return value, _solve(factor, gradient.ravel())
 
     found = minimise(in_space, factor.T @ start.ravel(), max_evaluations)
-    weights = _solve(factor.T, found.point).reshape(start.shape)
-    space.put(weights)
+    weights, best = _solve(factor.T, found.point).reshape(start.shape), float(finite.min())
     objective = space.objective(weights)
-    log(f"combination: {found.evaluations} evaluations: {objective:.6f}, from {min(objectives):.6f}")
+    log(f"combination: {found.evaluations} evaluations: {objective:.6f}, from {best:.6f}")
+    if not objective <= best:  # where statistics of minibatches, which the search sees, say otherwise
+        log("combination: no better than what it began with, which stays")
+        weights, objective = start, space.objective(start)
     return Combined(space.network, weights, space.layers, objectives, objective, found.evaluations)
 
 
@@ -125,6 +127,15 @@ def average(models: Sequence[Network]) -> Network:
             node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
             node.touch()
     return network
+
+
+def criterion_of(network: Network, name: str = "") -> str:
+    """The criterion of that name, or the first one, to combine models by.  Raises ModelError where there is none."""
+    if name:
+        return network[name].name
+    if not network.criteria:
+        raise ModelError("the network has no training criterion; expected one to combine models by")
+    return network.criteria[0]
 
 
 def _solve(triangle: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -158,10 +169,9 @@ class _WeightSpace:
         self.num_frames = sum(minibatch.num_frames for minibatch in minibatches)
         if not self.num_frames:
             raise ModelError("no frames; expected some of the training data to combine models on")
-        self.criterion = criterion or next(iter(self.network.criteria), "")
-        if not self.criterion:
-            raise ModelError("the network has no training criterion; expected one to combine models by")
+        self.criterion = criterion_of(self.network, criterion)
         self.layers = layers_of(self.network)
+        self.running = _running_statistics(self.network)
         self.engine = Engine(self.network, [self.criterion])
         xp = self.network.backend.xp
         # Per parameter the models' values, (size, models), so that both ways are one product.
@@ -182,10 +192,28 @@ class _WeightSpace:
                 node.touch()
 
     def objective(self, weights: np.ndarray) -> float:
-        """Per frame."""
+        """Per frame, of the network with its running statistics; it keeps both."""
         self.put(weights)
+        self._measure()
         total = sum(self._forward(minibatch, training=False) for minibatch in self.minibatches)
         return total / self.num_frames + REGULARISATION * float((weights**2).sum())
+
+    def _measure(self) -> None:
+        """Give the network the mean over the minibatches of what each makes its running statistics."""
+        if not self.running:
+            return
+        sums = dict.fromkeys(self.running, 0.0)
+        for minibatch in self.minibatches:
+            for name in self.running:
+                self.network[name].value[...] = 0  # nothing known: all of it is the minibatch's
+                self.network[name].touch()
+            self._forward(minibatch, training=True)
+            self.engine.backward(self.criterion, on_gradient=lambda node, gradient: None)
+            for name in sums:
+                sums[name] = sums[name] + minibatch.num_frames * self.network[name].value.astype("float64")
+        for name, total in sums.items():
+            self.network[name].value[...] = total / self.num_frames
+            self.network[name].touch()
 
     def objective_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         self.put(weights)
@@ -261,13 +289,7 @@ def _own_copy(models: Sequence[Network]) -> Network:
     """The last model with values of its own, running statistics averaged over all."""
     network = clone(models[-1])
     xp = network.backend.xp
-    running = {
-        operand.name
-        for node in network.nodes.values()
-        if node.keeps_statistics
-        for operand in node.operands
-        if operand.is_stored and not operand.needs_gradient
-    }
+    running = _running_statistics(network)
     for node in network.stored():
         if node.value is not None:
             own = (
@@ -277,3 +299,14 @@ def _own_copy(models: Sequence[Network]) -> Network:
             )
             node.value = xp.array(node.value if own is None else own, order="F", dtype=network.backend.dtype)
     return network
+
+
+def _running_statistics(network: Network) -> set[str]:
+    """The names of what follows the minibatches."""
+    return {
+        operand.name
+        for node in network.nodes.values()
+        if node.keeps_statistics
+        for operand in node.operands
+        if operand.is_stored and not operand.needs_gradient
+    }

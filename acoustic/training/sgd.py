@@ -21,6 +21,7 @@ from acoustic.training.learner import Learner
 from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
+from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
 from readers.minibatch import Reader
@@ -87,16 +88,17 @@ def train(
         log("No further training is necessary.")
         return TrainingResult(network, read_history(files.history), start)
     make_learner: Callable[..., Learner] = learner_for(options)
+    directory = Path(f"{model_path}.parallel")
     if parallel is not None:
-        make_learner = partial(
-            ParallelLearner, parallel=parallel, source=source, directory=Path(f"{model_path}.parallel"), log=log
-        )
+        make_learner = partial(ParallelLearner, parallel=parallel, source=source, directory=directory, log=log)
     trainer = Trainer(
         network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
     )
     trainer.description = begun_with
     with contextlib.closing(trainer.learner):
         trainer.prepare(start, make_mode, description)
+        if parallel is None and start is None and files is not None:
+            IterationFiles(directory, 1).remove()  # of an earlier training, by several jobs
         trainer.run(start or 0)
     if files is not None:
         log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")

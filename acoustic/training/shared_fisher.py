@@ -44,6 +44,7 @@ class ThreadFisher:
         self.updater, self.shared, self.version = updater, shared, -1
         self._own, self._all = factors_of(updater), shared.factors()
         self._settings = [own.settings for own in self._own]
+        self._counts = [own.count for own in self._own]  # when the minibatch began
         self._as_it_is = [_AsItIs(one.alpha, one.history, one.period) for one in self._settings]
 
     @contextlib.contextmanager
@@ -77,13 +78,14 @@ class ThreadFisher:
                     own.w[...], own.scales[...] = one.w, one.scales
                 else:
                     own.scales[0, -1] = one.scales[0, -1]
+            self._counts = [own.count for own in self._own]
 
     def _give(self, holds: bool) -> None:
         self.updater.tensors()  # brings in order what is left to do
         with self.shared.memory:
-            for own, one in zip(self._own, self._all):
-                seen = one.scales[0, -1] + 1
-                if holds:
+            for own, one, before in zip(self._own, self._all, self._counts):
+                seen = one.count + own.count - before  # none where the learning rate is 0
+                if holds and own.count:
                     one.w[...], one.scales[...] = own.w, own.scales
                 one.scales[0, -1] = seen
             if holds:

@@ -64,6 +64,14 @@ def test_what_is_there_stays_until_it_is_to_be_made_anew(data):
         run(data)
 
 
+def test_a_set_that_a_killed_run_has_left_incomplete_is_made_anew(data):
+    run(data, "numArchives=3")
+    before = features(data)
+    (data / "e.3").unlink()
+    assert "40 examples in 3 archives" in run(data, "numArchives=3")[0]
+    np.testing.assert_array_equal(features(data), before)
+
+
 @pytest.mark.parametrize("setting", ["numArchives=0", "shuffleMemory=0"])
 def test_numbers_out_of_range_are_named(data, setting):
     key = setting.partition("=")[0]

@@ -12,7 +12,7 @@ from acoustic.engine import Engine
 from acoustic.model_file import load_model, save_model
 from acoustic.network import Network
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from acoustic.training.combination import SMOOTHING, _WeightSpace, combine, layers_of
+from acoustic.training.combination import SMOOTHING, _WeightSpace, average, combine, layers_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config import Config
@@ -156,7 +156,7 @@ def test_the_preconditioner_makes_the_fisher_matrix_the_unit_matrix():
     np.testing.assert_allclose(factor @ factor.T, smoothed, rtol=1e-8, atol=1e-10)
 
 
-def test_running_statistics_are_averaged_and_frozen_parameters_stay():
+def test_running_statistics_are_those_of_the_minibatches():
     def build(seed):
         network = Network("double", seed=seed, threads=1)
         network.add("Input", "x", rows=3)
@@ -174,8 +174,41 @@ def test_running_statistics_are_averaged_and_frozen_parameters_stay():
     part = minibatches(classes=3, count=1)[0]
     data = Minibatch({"x": part.matrices["features"], "labels": part.matrices["labels"]}, part.num_frames)
     found = combine(models, [data])
-    expected = (models[0]["mean"].value + models[1]["mean"].value) / 2
-    np.testing.assert_allclose(found.network["mean"].value, expected)
+    np.testing.assert_allclose(found.network["mean"].value, data.matrices["x"].mean(axis=1, keepdims=True))
+    averaged = (models[0]["mean"].value + models[1]["mean"].value) / 2
+    np.testing.assert_allclose(average(models)["mean"].value, averaged)
+
+
+def test_normalised_layers_are_combined_by_what_they_will_say():
+    """Statistics of hidden layers change with the weights below."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (2, 600))
+    labels = np.eye(2)[((x**2).sum(axis=0) < 0.6).astype(int)].T
+    parts = [Minibatch({"x": x[:, k : k + 200], "labels": labels[:, k : k + 200]}, 200) for k in (0, 200, 400)]
+
+    def build(seed):
+        network = Network("double", seed=seed, threads=1)
+        network.add("Input", "x", rows=2)
+        network.labels.append(network.add("Input", "labels", rows=2).name)
+        network.add("Parameter", "W", rows=16, cols=2, init="gaussian", initValueScale=5)
+        for name, value in (("scale", 1), ("bias", 0), ("mean", 3), ("invStd", 1)):
+            network.add(
+                "Parameter", name, rows=16, init="fixedValue", value=value, needGradient=name in ("scale", "bias")
+            )
+        network.add("Times", "Wx", "W", "x")
+        network.add("BatchNormalization", "n", "Wx", "scale", "bias", "mean", "invStd")
+        network.add("Parameter", "V", rows=2, cols=16, init="gaussian", initValueScale=3)
+        network.add("Times", "z", "V", network.add("Tanh", "h", "n").name)
+        network.criteria.append(network.add("CrossEntropyWithSoftmax", "c", "labels", "z").name)
+        return network
+
+    found = combine([build(seed) for seed in range(4)], parts, max_evaluations=30)
+    assert found.objective < min(found.objectives)
+    engine = Engine(found.network, ["c"])
+    engine.forward({"x": np.asfortranarray(x), "labels": np.asfortranarray(labels)})
+    assert engine.value("c").item() / 600 == pytest.approx(found.objective, abs=1e-6)
+    hidden = found.network["W"].value @ x
+    np.testing.assert_allclose(found.network["mean"].value, hidden.mean(axis=1, keepdims=True), atol=1e-10)
 
 
 def test_faults_are_named():
@@ -245,6 +278,7 @@ def iterations(count, per_epoch):
         (directory / f"model.{k}.ckp").write_text("no model")
     rows = [{"iteration": k, "epoch": 1 + (k - 1) // per_epoch} for k in range(1, count + 1)]
     (directory / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("net.history.jsonl").write_text(json.dumps({"epoch": rows[-1]["epoch"]}) + "\n")
 
 
 def test_outer_iterations_are_combined_where_there_were_any(trained):
@@ -255,6 +289,31 @@ def test_outer_iterations_are_combined_where_there_were_any(trained):
     assert lines[0] == "combining net.4, net"
     run("modelPath=net\noutputModelPath=best", lines := [])
     assert lines[0].count("model.") == 6
+
+
+def test_iterations_before_epochs_without_jobs_are_left_alone(trained):
+    iterations(6, 2)
+    with Path("net.history.jsonl").open("a") as file:
+        file.write(json.dumps({"epoch": 4}) + "\n")
+    run("modelPath=net\noutputModelPath=best\nnumModels=2", lines := [])
+    assert lines[0] == "combining net.4, net"
+    run("modelPath=net\noutputModelPath=best\nnumModels=2\nmodelsOf=Iterations", lines := [])
+    assert lines[0] == "combining net.parallel/model.5, net.parallel/model.6"
+
+
+def test_a_training_without_jobs_that_begins_anew_leaves_no_iterations(trained, ring_reader):
+    iterations(6, 2)
+    network = build_simple_network(SimpleNetworkOptions((2, 8, 2), ("Tanh",)))
+    options = TrainingOptions(1, learning_rates_per_sample=0.01)
+    train(network, ring_reader(40), options, model_path="net", make_mode=False)
+    assert not list(Path("net.parallel").iterdir())
+
+
+def test_a_reader_that_does_not_fit_is_named(trained):
+    features = READER[: READER.index("labels=")] + "]"
+    action = make_action("combine", Config.from_text(f"modelPath=net\noutputModelPath=best\n{features}"), Machine())
+    with pytest.raises(ArgonautError, match=r"reader: gives features \(2\); expected labels \(2\), an input of"):
+        action.run(print, lambda *done, **figures: None)
 
 
 def test_averages_of_iterations_are_combined_where_an_epoch_has_more_than_are_asked_for(trained):

@@ -229,6 +229,14 @@ def test_who_finds_it_taken_applies_it_as_it_is_and_does_not_wait(precision):
         assert (factor.scales[0, :-1] != scales[0, :-1]).any()
 
 
+def test_minibatches_that_nobody_learns_from_begin_no_estimate(ring_reader):
+    network = ring_network("float")
+    rates = {"learning_rates_per_sample": (0.0, 0.02), "minibatch_size": 16}
+    options = TrainingOptions(2, rule=RULES["natural"], hogwild_threads=2, **rates)
+    train(network, ring_reader(200), options)
+    assert all(np.isfinite(node.value).all() for node in network.parameters())
+
+
 def test_a_thread_that_fails_lets_go_of_it():
     one, shared, (first, second) = fishers("double")
     with pytest.raises(ZeroDivisionError), first.minibatch():
