@@ -33,7 +33,8 @@ class WriteWordAndClass(Action):
         self.make_mode = config.bool("makeMode", True)
         self.outputs = {"outputVocabFile": self.model_path}
         if self.num_classes:
-            self.outputs |= {name: config.path(name) for name in ("outputWord2Cls", "outputCls2Index")}
+            self.outputs["outputWord2Cls"] = config.path("outputWord2Cls")
+            self.outputs["outputCls2Index"] = config.path("outputCls2Index")
         if config.text("outputMappingFile", ""):
             self.outputs["outputMappingFile"] = config.path("outputMappingFile")
         taken = {os.path.realpath(self.input_file): "inputFile"}
