@@ -167,7 +167,7 @@ class DaskCluster:
         try:
             self.client = QuietClient(**where, timeout=CONNECTION_SECONDS, set_as_default=False)
         except Exception as fault:  # an address of any kind may be wrong in a way of its own
-            text = " ".join(str(fault).split())
+            text = " ".join(str(fault).split()) or f"not reached ({type(fault).__name__})"
             raise ConfigError(
                 f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
                 "that its --scheduler-file has written"
