@@ -1,6 +1,7 @@
 """Fixtures shared by every room: where the real data is, and a repository-relative guess for it."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)  # tests never measure time, of a busy machine least of all
 settings.load_profile("untimed")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what a shell's `&` hands down, to commands that tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
