@@ -4,8 +4,6 @@ import contextlib
 import itertools
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -15,6 +13,7 @@ from features.extraction import check_source_rate, extract, frame_period, make_p
 from readers.audio import read_audio
 from readers.errors import ArgonautError
 from readers.htk import parse_kind, write_htk
+from readers.processes import end_with_parent, interrupts_held_back
 from readers.report import RunReport
 
 FILES_PER_TASK = 8  # a file costs milliseconds, handing over a task about one
@@ -152,33 +151,6 @@ def one_blas_thread_per_process() -> Iterator[None]:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
-
-
-def end_with_parent() -> None:
-    """Make this process, a worker, end when the one that started it is gone, killed say; it would wait forever."""
-
-    def watch() -> None:
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextlib.contextmanager
-def interrupts_held_back() -> Iterator[None]:
-    """While this holds, processes that are started never see Ctrl-C, and in this thread it waits until the end.
-
-    A terminal sends it to all processes at once.  The one that started the others ends their work in order; a worker
-    that dies of it would only add its traceback.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def available_cores() -> int:

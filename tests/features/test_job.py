@@ -1,17 +1,13 @@
 """The HCopy job and its command: files in parallel, losses named, nothing half-written."""
 
 import os
-import subprocess
-import sys
-import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from features import FeatureConfig, extract, hcopy
-from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK, end_with_parent, interrupts_held_back
+from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
 from features.settings import SETTINGS
 from readers.audio import read_audio, write_sphere, write_wav
 from readers.errors import ConfigError
@@ -200,52 +196,3 @@ def test_help_lists_every_configuration_name(capsys):
         main(["hcopy", "--help"])
     printed = capsys.readouterr().out.replace("\n", " ").split("configuration names:")[1]
     assert {name.strip(" ,") for name in printed.split()} == set(SETTINGS)
-
-
-ASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals that can be held back are POSIX's")
-def test_processes_started_while_interrupts_are_held_back_never_see_one():
-    def asked() -> str:
-        return subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout.strip()
-
-    with interrupts_held_back():
-        assert asked() == "True"
-    assert asked() == "False"
-
-
-PARENT = """
-import multiprocessing, time
-from features.job import end_with_parent
-from tests.features.test_job import wait_long
-if __name__ == "__main__":
-    worker = multiprocessing.get_context("spawn").Process(target=wait_long)
-    worker.start()
-    time.sleep(60)
-"""
-
-
-def wait_long():
-    end_with_parent()
-    print("watching", flush=True)
-    time.sleep(60)
-
-
-def test_a_worker_ends_when_its_parent_is_killed(tmp_path):
-    (tmp_path / "parent.py").write_text(PARENT)
-    root = Path(__file__).parents[2]
-    parent = subprocess.Popen(
-        [sys.executable, tmp_path / "parent.py"],
-        env=os.environ | {"PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with parent:
-        try:
-            assert parent.stdout.readline() == "watching\n"
-        finally:
-            parent.kill()
-        killed = time.monotonic()
-        assert parent.stdout.read() == ""  # comes to an end when the worker, which has the other end open, does
-        assert time.monotonic() - killed < 30  # by itself it would stay for 60

@@ -7,8 +7,6 @@ gone is submitted again.  Dask does that by itself when a worker dies; of local 
 import contextlib
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -18,6 +16,7 @@ from acoustic.team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
 from readers.errors import ArgonautError, ConfigError, ModelError
+from readers.processes import end_with_parent, interrupts_held_back
 
 CONNECTION_SECONDS = 30
 Log = Callable[[str], None]
@@ -68,11 +67,12 @@ class Jobs:
             cluster = self.options.scheduler
             self._place = DaskCluster(cluster, self.log) if cluster else LocalProcesses(self.options)
         waiting: dict[Future, Job] = {}
-        for job in jobs:
-            try:
-                waiting[self._place.executor.submit(attempt, job)] = job
-            except RuntimeError as fault:  # a worker died while we were submitting
-                lost[job.number] = fault
+        with interrupts_held_back():  # a process that has just been started would die of one, and say so
+            for job in jobs:
+                try:
+                    waiting[self._place.executor.submit(attempt, job)] = job
+                except RuntimeError as fault:  # a worker died while we were submitting
+                    lost[job.number] = fault
         return waiting
 
     def _say_lost(self, jobs: Sequence[Job], lost: dict[int, BaseException], attempts_left: int) -> None:
@@ -116,7 +116,7 @@ class LocalProcesses:
     def __init__(self, options: ParallelOptions):
         processes = min(options.num_jobs, options.processes or _processors())
         context = multiprocessing.get_context("spawn")
-        self.executor: Executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
+        self.executor: Executor = ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
 
     def close(self) -> None:
         working = list((getattr(self.executor, "_processes", None) or {}).values())
@@ -129,21 +129,6 @@ class LocalProcesses:
 
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or default_threads()
-
-
-def _end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone, however that ended, and not before: an interrupt
-    from the keyboard reaches all, and that one ends the others.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    if parent is not None:
-        threading.Thread(target=follow, daemon=True).start()
 
 
 class DaskCluster:

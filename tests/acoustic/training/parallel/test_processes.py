@@ -1,5 +1,6 @@
 """Jobs in other processes, here and on a Dask cluster: the same model wherever they run and whatever dies."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,6 +77,18 @@ def test_jobs_end_when_the_training_is_killed(task):
     training.send_signal(signal.SIGKILL)
     training.wait()
     wait_for(lambda: not is_running(worker))
+
+
+def is_deaf(job) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals that can be held back are POSIX's")
+def test_a_process_that_has_just_been_started_hears_no_interrupt(monkeypatch):
+    monkeypatch.setattr(executors, "attempt", is_deaf)
+    with contextlib.closing(executors.Jobs(ParallelOptions(1), print)) as jobs:
+        (found,) = jobs._submit([SimpleNamespace(number=0)], {})
+        assert found.result() is True
 
 
 def test_a_cluster_gives_the_same_model(task, cluster):
