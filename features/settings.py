@@ -3,6 +3,7 @@
 Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18; defaults stand in `features.config` alone.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +26,12 @@ def parse_bool(text: str) -> bool:
 
 def parse_float(text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
+        if math.isfinite(number):
+            return number
     except ValueError:
-        raise ValueError("expected a number") from None
+        pass
+    raise ValueError("expected a number")
 
 
 def parse_int(text: str) -> int:
