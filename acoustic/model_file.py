@@ -11,6 +11,7 @@ several in no fixed order and equal models are to be equal files.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ def model_bytes(network: Network) -> bytes:
         }
         for node in forward_order(network.nodes.values(), children=lambda node: node.operands)
     ]
+    for node in nodes:
+        for name, value in node["options"].items():
+            if isinstance(value, float) and not math.isfinite(value):  # 1e999, say
+                raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
     tensors = {node.name: network.backend.to_host(node.value) for node in network.stored() if node.value is not None}

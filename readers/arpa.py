@@ -6,6 +6,7 @@ All values here stay log10.  Source: the ARPA format as the CMU and SRI toolkits
 """
 
 import gzip
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -209,6 +210,8 @@ def _blame(rows, numbers, order, ids, path) -> None:
         for field in (row[0], *row[order + 1 :]):
             if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
                 raise FormatError(f"{where}: {field!r} in {text!r}; expected a number")
+        if math.isinf(backoff := float(row[order + 1]) if len(row) > order + 1 else 0.0) and backoff > 0:
+            raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected a number that is not too large")
         if float(row[0]) > MAX_LOG10_PROBABILITY:
             raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")
         if order == 1:

@@ -22,6 +22,7 @@ from readers.text import is_count, is_number, read_lines
 
 # Tables are written with four to six digits, so that the two probabilities of a state may miss 1 by a little.
 PROBABILITY_TOLERANCE = 0.01
+MOST_OUTPUTS = 2**31 - 1
 
 
 def bracket(state: str) -> str:
@@ -96,6 +97,8 @@ def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
         name = strip_brackets(fields[0])
         _refuse_second(indices, name, path, number)
         indices[name] = int(fields[1])
+        if indices[name] > MOST_OUTPUTS:
+            raise FormatError(f"{path}:{number}: index {fields[1]}; expected at most {MOST_OUTPUTS}")
     return _not_empty(indices, path, "[state] index")
 
 

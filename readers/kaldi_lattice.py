@@ -6,6 +6,7 @@ natural logs: acoustic without its scale, graph with all scales, so that Kaldi's
 with --acoustic-scale equal to the lattice's acscale.
 """
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 
@@ -17,6 +18,7 @@ from readers.slf import NULL_WORD, Lattice
 from readers.text import is_count, read_lines
 
 EPSILON = "<eps>"
+MOST_WORDS = 2**31 - 1  # a label of OpenFst has 32 bits
 
 
 def write_kaldi_lattices(
@@ -26,7 +28,7 @@ def write_kaldi_lattices(
 
     words: number of every word; segments of links are not written: their states are no transitions of Kaldi's, and it
     takes links of any length without.  Raises GraphError for a word without a number and for a lattice with more than
-    one node to start in.
+    one node to start in, with a score that is not finite, or whose name has blanks.
     """
     with atomic_write(path, "w") as file:
         for name, lattice in lattices:
@@ -37,6 +39,8 @@ def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[st
     first = np.flatnonzero(np.bincount(lattice.end, minlength=lattice.num_nodes) == 0)
     if len(first) != 1:
         raise GraphError(f"lattice {name}: {len(first)} nodes to start in; expected one")
+    if name.split() != [name]:
+        raise GraphError(f"lattice {name!r}: has blanks in its name; expected none, for Kaldi ends names there")
     numbers = np.arange(lattice.num_nodes)  # Kaldi starts in node 0
     numbers[[0, first[0]]] = numbers[[first[0], 0]]
     penalty = lattice.scale("wdpenalty", 0.0)
@@ -45,6 +49,8 @@ def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[st
         if word != NULL_WORD and word not in words:
             raise GraphError(f"lattice {name}: {word} has no number; expected one in the table of words")
         graph = -lattice.scale("lmscale", 1.0) * float(lattice.lm[link]) - penalty * (word != NULL_WORD)
+        if not math.isfinite(graph - float(lattice.acoustic[link])):
+            raise GraphError(f"lattice {name}: link {link} has a score that is not finite; expected a number")
         start, end = numbers[lattice.start[link]], numbers[lattice.end[link]]
         yield f"{start}\t{end}\t{words.get(word, 0)}\t{graph:.9g},{-float(lattice.acoustic[link]):.9g},\n"
     for node in np.flatnonzero(np.bincount(lattice.start, minlength=lattice.num_nodes) == 0).tolist():
@@ -65,9 +71,13 @@ def write_word_table(path: str | os.PathLike, words: Mapping[str, int]) -> None:
 def read_word_table(path: str | os.PathLike) -> dict[str, int]:
     """Read a words.txt.  Raises FormatError, with file and line."""
     words: dict[str, int] = {}
+    taken: set[int] = set()
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
-        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words:
-            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `word number`, each word once")
+        if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in taken:
+            raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `word number`, each word and number once")
         words[fields[0]] = int(fields[1])
+        if words[fields[0]] > MOST_WORDS:
+            raise FormatError(f"{path}:{number}: number {fields[1]}; expected at most {MOST_WORDS}")
+        taken.add(words[fields[0]])
     return words

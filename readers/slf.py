@@ -17,6 +17,7 @@ from readers.files import atomic_write
 from readers.text import is_count, quote_name, read_lines, unescape
 
 NULL_WORD = "!NULL"
+MOST_VARIANTS = 2**31 - 1
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
 _SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
 _SHORT_NODE = {"time": "t", "WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
@@ -215,7 +216,10 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
         # Word, variant, likelihood and segments stand on the link or on the node it ends in.
         fields = {k: v for k, v in nodes.get(int(end[i]), {}).items() if k in "Wvad"} | fields
         words.append(fields.get("W", NULL_WORD))
-        variant[i] = int(_real(fields, "v", 0, where))
+        number = _integer(fields.get("v", "0"), where)
+        if number > MOST_VARIANTS:
+            raise FormatError(f"{where}: variant {number} of {words[-1]}; expected at most {MOST_VARIANTS}")
+        variant[i] = number
         div.append(_parse_div(fields["d"], where) if "d" in fields else None)
         if "a" in fields:
             acoustic[i] = to_log(_real(fields, "a", 0, where))

@@ -101,7 +101,7 @@ def read_history(path: str | Path) -> list[dict]:
         try:
             row = json.loads(line)
             row["epoch"] = int(row["epoch"])
-        except (ValueError, TypeError, KeyError) as fault:
+        except (ValueError, TypeError, KeyError, OverflowError) as fault:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected a JSON object with an epoch") from fault
         rows.append(row)
     return rows

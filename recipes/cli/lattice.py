@@ -1,22 +1,22 @@
 """What lattices say besides their best path: words with confidences, consensus networks, the fewest errors possible.
 
 worked example:
-  argonaut lattice words --lattices exp/an4/decode/lattices/test.index -o words.ctm
-  argonaut lattice words --lattices exp/an4/decode/lattices/test.index --by consensus --mlf consensus.mlf
-  argonaut lattice consensus --lattices exp/an4/decode/lattices/test.index -o slots.txt
-  argonaut lattice oracle --lattices exp/an4/decode/lattices/test.index --reference exp/an4/data/test.mlf
+  argonaut lattice words --lattices exp/an4/decode/flat/lattices/test.index -o words.ctm
+  argonaut lattice words --lattices exp/an4/decode/flat/lattices/test.index --by consensus --mlf consensus.mlf
+  argonaut lattice consensus --lattices exp/an4/decode/flat/lattices/test.index -o slots.txt
+  argonaut lattice oracle --lattices exp/an4/decode/flat/lattices/test.index --reference exp/an4/labels/test.words.mlf
 The first writes every word of the best paths with its time and how sure it is; the second chooses the words with the
 fewest expected errors instead (minimum Bayes risk).  slots.txt has a line per utterance, `utterance [ word probability
 ... ] [ ... ]`, as Kaldi's sausages, <eps> for no word.  The last one ends with the error rate of the best path of each
 lattice that a reference allows.
 
-  argonaut lattice determinise --lattices exp/an4/decode/lattices/test.index --prefix det
+  argonaut lattice determinise --lattices exp/an4/decode/flat/lattices/test.index --prefix det
   argonaut lattice kaldi --lattices det.index -o lattices.txt --words words.txt
   argonaut lattice openfst --lattices det.index --prefix fst/test --words words.txt
 writes lattices that have every word sequence once, lattices in the text form of Kaldi's programs, and acceptors of
 words for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary fst/test1.fst.
 
-  argonaut lattice rescore --lattices exp/an4/decode/lattices/test.index --lm large.arpa --lm-scale 12 --prefix new
+  argonaut lattice rescore --lattices exp/an4/decode/flat/lattices/test.index --lm large.arpa --lm-scale 12 --prefix new
 writes new1.lat, ... and new.index: the same paths with the scores of another n-gram model, exactly.
 
 Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.

@@ -12,7 +12,7 @@ Where text is scarce, a class n-gram mixed in helps: with --order 5 --classes 24
 
   argonaut lm perplexity --model lstm.dnn --words vocabulary --lm lm.arpa --text heldout.txt
 mixes a network that was trained as language model with the n-gram, half and half;
-  argonaut lm nbest --lattices exp/an4/decode/lattices/test.index -o test.nbest
+  argonaut lm nbest --lattices exp/an4/decode/flat/lattices/test.index -o test.nbest
   argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 12 --mlf test.mlf
 takes the best hypotheses out of lattices that argon wrote, and chooses anew among them with the network.
 

@@ -189,3 +189,11 @@ def test_faults_inside(tmp_path, change, message):
     edit(path, change)
     with pytest.raises(ModelError, match=f"^{path}: .*({message})"):
         load_model(path)
+
+
+def test_settings_that_are_not_finite_are_named(tmp_path):
+    network = make()
+    network["W0"].settings["learningRateMultiplier"] = float("inf")
+    with pytest.raises(ModelError, match=r"^node 'W0': learningRateMultiplier is inf; expected a finite number"):
+        save_model(network, tmp_path / "model")
+    assert not list(tmp_path.iterdir())

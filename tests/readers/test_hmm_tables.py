@@ -74,6 +74,7 @@ def test_silence(tmp_path):
         ("transitions", "[aa] 900 -1\n", r"f:1: probabilities of \[aa\] sum to .*; expected 1"),
         ("transitions", "[aa] -inf 0\n[aa] -inf 0\n", r"f:2: 'aa' is there a second time"),
         ("transitions", "", r"f: no entries; expected lines of the form: \[state\] ln_self ln_forward"),
+        ("cntkmap", "[aa] 2147483648\n", r"f:1: index 2147483648; expected at most 2147483647"),
         ("cntkmap", "[aa] x\n", r"f:1: '\[aa\] x'; expected \[state\] index, counted from 0"),
         ("cntkmap", "[aa] -1\n", r"f:1: '\[aa\] -1'; expected \[state\] index"),
         ("cntkmap", "aa 1\n", r"f:1: 'aa 1'; expected \[state\] index"),

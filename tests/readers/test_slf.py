@@ -138,6 +138,8 @@ def change(old, new):
         (change("I=1 t=1", "K=1"), r"l:4: 'K=1'; expected a node \(I=\) or a link \(J=\)"),
         (change("t=1", "t=x"), r"l: node 1: t=x; expected a number"),
         (change("W=A", "a=x"), r"l:5: a=x; expected a number"),
+        (change("W=A", "v=nan"), r"l:5: 'nan'; expected a whole number"),
+        (change("W=A", "v=2147483648"), r"l:5: variant 2147483648 of .*; expected at most 2147483647"),
         (change("W=A", "d=:a,b:"), r"l:5: segments ':a,b:'; expected :label,duration,likelihood: and so on"),
         (change("W=A", "d=:a,1,2,3:"), r"l:5: segments ':a,1,2,3:'; expected :label"),
         (change("J=1 S=0 ", "J=1 "), r"l:6: link 1 has no S=; expected its start and end node"),

@@ -121,6 +121,22 @@ def test_lattices_are_not_written_over(place, capsys):
     assert "is that of --lattices; expected another one" in shown.err
 
 
+def test_faults_of_kaldis_text_form(place, capsys):
+    for table, message in (("a 1\nb 1\n", "words.txt:2: 'b 1'; expected `word number`, each word and number once"),
+                           ("a 2147483648\n", "words.txt:1: number 2147483648; expected at most 2147483647")):  # fmt: skip
+        (place / "words.txt").write_text(table)
+        code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+        assert code == 2
+        assert message in shown.err
+    (place / "words.txt").unlink()
+    path = next(place.glob("*.lat*"))
+    path.write_text(re.sub(r" a=\S+", " a=nan", path.read_text(), count=1))
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 2
+    assert "has a score that is not finite; expected a number" in shown.err
+    assert not (place / "lats").exists()
+
+
 def test_kaldis_text_form(place, capsys):
     code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
     assert code == 0

@@ -64,7 +64,7 @@ def test_history_replaces_rows_that_an_earlier_run_left(tmp_path):
     assert read_history(path) == [row(1, 3.0), row(2, 1.9)]
 
 
-@pytest.mark.parametrize("text", ["no json", "[1]", '{"loss": 1}', '{"epoch": "two"}'])
+@pytest.mark.parametrize("text", ["no json", "[1]", '{"loss": 1}', '{"epoch": "two"}', '{"epoch": 1e999}'])
 def test_a_damaged_history_names_file_and_line(tmp_path, text):
     path = tmp_path / "m.history.jsonl"
     path.write_text('{"epoch": 1}\n' + text + "\n")
