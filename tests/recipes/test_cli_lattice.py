@@ -122,8 +122,11 @@ def test_lattices_are_not_written_over(place, capsys):
 
 
 def test_faults_of_kaldis_text_form(place, capsys):
-    for table, message in (("a 1\nb 1\n", "words.txt:2: 'b 1'; expected `word number`, each word and number once"),
-                           ("a 2147483648\n", "words.txt:1: number 2147483648; expected at most 2147483647")):  # fmt: skip
+    tables = {
+        "a 1\nb 1\n": "words.txt:2: 'b 1'; expected `word number`, each word and number once",
+        "a 2147483648\n": "words.txt:1: number 2147483648; expected at most 2147483647",
+    }
+    for table, message in tables.items():
         (place / "words.txt").write_text(table)
         code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
         assert code == 2
