@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -69,12 +69,17 @@ def _is_special(path: str | Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def require_writable(path: str | Path) -> None:
+def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -> None:
     """Raise OSError unless it looks as if a file could be written at `path`; touches nothing.
 
-    For commands to ask before long work, rather than fail after it.
+    For commands to ask before long work, rather than fail after it.  read: files that are inputs of the same command,
+    whose place it may not take.
     """
     path = Path(path)
+    if path.is_file() and any(one and os.path.realpath(one) == os.path.realpath(path) for one in read):
+        raise FileExistsError(
+            errno.EEXIST, "is read, too, and would be written over; expected another place", os.fspath(path)
+        )
     directory = _refuse_misplaced(path)
     if _is_special(path):
         if not os.access(path, os.W_OK):

@@ -33,6 +33,7 @@ from recipes.cli.argon_scores import naming, open_source
 from recipes.cli.console import one_line, progress_display, run_guarded, show_losses
 
 TICKS_PER_SECOND = 10_000_000
+INPUT_FILES = ("infiles", "am", "cntkmap", "graph", "lm", "dict", "scores", "alignmlf")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,7 +73,7 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
 
     if not arguments.infsm:
         raise ConfigError("command line: -precompile without -infsm; expected the acceptor to compile")
-    require_writable(arguments.graph)
+    require_writable(arguments.graph, [arguments.infsm, arguments.dict])
     outputs = {}
     if arguments.dict:
         entries = read_dictionary(arguments.dict)
@@ -190,9 +191,10 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         raise ConfigError("command line: neither -outmlf nor -lattice-prefix; expected somewhere to write")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
+    read = [getattr(arguments, name, None) for name in INPUT_FILES]
     for path in (arguments.outmlf, index_path(arguments), report_path(arguments)):
         if path:
-            require_writable(path)
+            require_writable(path, read)
     pipeline = make_pipeline(arguments)
     entries = pipeline.source.entries()
     if not entries:

@@ -100,7 +100,9 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     from readers.arpa import write_arpa
     from readers.files import require_writable
 
-    require_writable(arguments.output)
+    require_writable(
+        arguments.output, [*arguments.text, *arguments.transcription, *arguments.mlf, arguments.vocabulary]
+    )
     if arguments.order < 1:
         raise ConfigError(f"command line: --order {arguments.order}; expected at least 1")
     sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)

@@ -94,7 +94,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     if not arguments.output and not arguments.mlf:
         raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
     for path in filter(None, (arguments.output, arguments.mlf)):
-        require_writable(path)
+        require_writable(path, [arguments.nbest])
     options = RescoringOptions(arguments.weight, arguments.lm_scale, arguments.word_penalty)
     scorer = open_scorer(arguments)
     lists = read_nbest(arguments.nbest)

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
-            require_writable(path)
+            require_writable(path, [arguments.reference, arguments.hypothesis])
     if arguments.boundaries:
         return compare(arguments)
     references = read_words(arguments.reference, arguments.level, arguments.text)

@@ -62,6 +62,16 @@ def test_atomic_write_leaves_faults_of_other_files_as_they_are(tmp_path):
     assert caught.value.filename == os.fspath(tmp_path / "other")
 
 
+def test_require_writable_refuses_the_place_of_what_is_read(tmp_path):
+    (tmp_path / "list").write_text("a\n")
+    (tmp_path / "link").symlink_to(tmp_path / "list")
+    for path in ("list", "link"):
+        with pytest.raises(OSError, match="is read, too, and would be written over; expected another place"):
+            require_writable(tmp_path / path, [None, "", tmp_path / "list"])
+    require_writable(tmp_path / "new", [tmp_path / "list"])
+    require_writable("/dev/null", ["/dev/null"])
+
+
 def test_require_writable_refuses_what_atomic_write_would_and_makes_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("old")
     for path in (tmp_path / "file", tmp_path / "new", tmp_path / "a" / "b" / "new"):
