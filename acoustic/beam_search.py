@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.engine import Engine
+from acoustic.language_model_builder import CLASS_CRITERION
 from acoustic.network import Network
 from acoustic.pair_engine import encoder_of
 from acoustic.sockets import Socket
@@ -142,7 +143,7 @@ class BeamSearch:
 def _class_scores(network: Network) -> str | None:
     """The node with a value for each class of words, if the network was trained with such."""
     kinds = {network[name].type_name: network[name] for name in network.criteria}
-    criterion = kinds.get("ClassBasedCrossEntropyWithSoftmax")
+    criterion = kinds.get(CLASS_CRITERION)
     return None if criterion is None else criterion.operands[3].name
 
 

@@ -27,11 +27,11 @@ def parse_bool(text: str) -> bool:
 def parse_float(text: str) -> float:
     try:
         number = float(text)
-        if math.isfinite(number):
-            return number
     except ValueError:
-        pass
-    raise ValueError("expected a number")
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("expected a number")
+    return number
 
 
 def parse_int(text: str) -> int:

@@ -210,7 +210,7 @@ def _blame(rows, numbers, order, ids, path) -> None:
         for field in (row[0], *row[order + 1 :]):
             if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
                 raise FormatError(f"{where}: {field!r} in {text!r}; expected a number")
-        if math.isinf(backoff := float(row[order + 1]) if len(row) > order + 1 else 0.0) and backoff > 0:
+        if len(row) > order + 1 and float(row[order + 1]) == math.inf:
             raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected a number that is not too large")
         if float(row[0]) > MAX_LOG10_PROBABILITY:
             raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")

@@ -76,8 +76,8 @@ def read_word_table(path: str | os.PathLike) -> dict[str, int]:
         fields = line.split()
         if len(fields) != 2 or not is_count(fields[1]) or fields[0] in words or int(fields[1]) in taken:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `word number`, each word and number once")
-        words[fields[0]] = int(fields[1])
-        if words[fields[0]] > MOST_WORDS:
-            raise FormatError(f"{path}:{number}: number {fields[1]}; expected at most {MOST_WORDS}")
-        taken.add(words[fields[0]])
+        words[fields[0]] = label = int(fields[1])
+        if label > MOST_WORDS:
+            raise FormatError(f"{path}:{number}: number {label}; expected at most {MOST_WORDS}")
+        taken.add(label)
     return words

@@ -91,8 +91,7 @@ class TestEncoderDecoder(Action):
         check_inputs(search.encoder, _Renamed(encoder), "encoderReader")
         report = RunReport("utterances")
         said = self._decode(search, encoder, numbers, progress)
-        read = [*encoder.input_files(), *decoder.input_files()]
-        self._write(output, encoder.keys, numbers, said, len(decoder.output_words), read, log)
+        self._write(output, encoder, decoder, numbers, said, log)
         if pairs is not None:
             self._compare(pairs, numbers, said, decoder, log)
         unfinished = sum(not one.finished for one in said)
@@ -144,28 +143,25 @@ class TestEncoderDecoder(Action):
     def _write(
         self,
         output: str,
-        keys: Sequence[str],
+        encoder: SentenceReader,
+        decoder: SentenceReader,
         numbers: np.ndarray,
         said: Sequence[Hypothesis],
-        num_words: int,
-        read: Sequence[str],
         log: Log,
     ) -> None:
-        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of.
-
-        read: the files of the readers, which are not written over.
-        """
+        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of."""
         if not self.has_writer:
             return
+        num_words = len(decoder.output_words)
         with open_writer(self.config.block("writer")) as writer:
             for warning in writer.warnings:
                 log(f"warning: {warning}")
             writer.check({output: num_words}, len(said))
-            refuse_inputs([*read, self.model_path], writer)
+            refuse_inputs([*encoder.input_files(), *decoder.input_files(), self.model_path], writer)
             for line, (number, found) in enumerate(zip(numbers, said)):
                 matrix = np.zeros((num_words, len(found.words)), np.float32, order="F")
                 matrix[list(found.words), np.arange(len(found.words))] = 1
-                writer.write(Utterance(keys[number], {}, line), {output: matrix})
+                writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
         """Criteria and errors on the targets, each word given those before it."""

@@ -100,9 +100,8 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     from readers.arpa import write_arpa
     from readers.files import require_writable
 
-    require_writable(
-        arguments.output, [*arguments.text, *arguments.transcription, *arguments.mlf, arguments.vocabulary]
-    )
+    texts = [*arguments.text, *arguments.transcription, *arguments.mlf]
+    require_writable(arguments.output, [*texts, arguments.vocabulary, arguments.dict])
     if arguments.order < 1:
         raise ConfigError(f"command line: --order {arguments.order}; expected at least 1")
     sentences, vocabulary = read_sentences(arguments), read_vocabulary(arguments)

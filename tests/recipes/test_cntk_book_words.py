@@ -202,6 +202,6 @@ def test_tagger(tmp_path, capsys, labels):
         before = (tmp_path / read).read_bytes()
         over = TAGGER.replace("@labels@", labels).replace("output\\output.rec.txt", read)
         assert run(tmp_path, over + "\ncommand=write\n") == 2
-        assert f"{read}" in (shown := capsys.readouterr().err)
+        assert read in (shown := capsys.readouterr().err)
         assert "would be written over" in shown
         assert (tmp_path / read).read_bytes() == before
