@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from readers.errors import FormatError
-from readers.frame_labels import TICKS_PER_FRAME
+from readers.frame_labels import TICKS_PER_FRAME, frame_bounds
 from readers.mlf import MLF, Label
 
 
@@ -38,24 +38,19 @@ def estimate_transitions(
 
     alignments: utterance -> state labels with times in 100 ns (an MLF); states: all states of the model set;
     frame_period: 100 ns; floor: least probability of either transition.
-    Times are rounded to frames, as for training.  Raises FormatError for an unknown state, missing times and an end
-    before the start; it names the utterance, or its line in an MLF, and the label.
+    The labels of an utterance tile it, as for training.  Raises FormatError for an unknown state and as
+    `frame_bounds` does; it names the utterance, or its line in an MLF, and the label.
     """
     if not 0 <= floor < 0.5:
         raise FormatError(f"transition floor {floor}; expected at least 0 and below 0.5")
     runs, frames = dict.fromkeys(states, 0), dict.fromkeys(states, 0)
     for key, labels in alignments.items() if isinstance(alignments, Mapping) else alignments:
         where = alignments.where(key) if isinstance(alignments, MLF) else key
-        for number, label in enumerate(labels, start=1):
+        bounds = frame_bounds(labels, where, frame_period).tolist()
+        for number, (label, (start, end)) in enumerate(zip(labels, bounds), start=1):
             if label.name not in runs:
                 raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the model set")
-            if label.start is None or label.end is None:
-                raise FormatError(f"{where}, label {number}: '{label.name}' has no start and end; expected both")
-            duration = _frame(label.end, frame_period) - _frame(label.start, frame_period)
-            if duration < 0:
-                raise FormatError(
-                    f"{where}, label {number}: '{label.name}' from {label.start} to {label.end}; expected start <= end"
-                )
+            duration = end - start
             if duration:  # a label of no frames is no visit
                 runs[label.name] += 1
                 frames[label.name] += duration
@@ -66,7 +61,3 @@ def estimate_transitions(
         transitions[state] = (math.log1p(-forward), math.log(forward))
     return TransitionEstimate(transitions, runs, frames)
 
-
-def _frame(time: int, period: int) -> int:
-    """The frame a time falls on; some aligners write times that are a tick off."""
-    return (2 * time + period) // (2 * period)

@@ -4,6 +4,7 @@ Source: CNTK book 3.4.2.
 """
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,23 +23,35 @@ def frame_labels(
     """The class of every frame, (T,) int32, from labels that tile the utterance from its first frame.
 
     state_ids: name -> class; None takes the class from the score column (CNTK's four-column form).
-    frame_period: 100 ns ticks per frame.  Times are 100 ns when the last end exceeds half of it, else frame numbers;
-    a time t falls on frame int(t / frame_period + 0.5).  Labels of no frames are allowed.
+    frame_period: 100 ns ticks per frame, as `frame_bounds` uses it.  Labels of no frames are allowed.
     Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps and no frames at all.
     """
     if not labels:
         raise FormatError(f"{where}: no labels; expected at least one")
+    bounds = frame_bounds(labels, where, frame_period)
+    classes = _classes(labels, state_ids, where)
+    if bounds[-1, 1] == 0:
+        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
+    return np.repeat(classes, bounds[:, 1] - bounds[:, 0])
+
+
+def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> np.ndarray:
+    """Where each of the labels that tile an utterance from its first frame begins and ends, (n, 2) int64 frames.
+
+    The end is exclusive.  Times are 100 ns when the last end exceeds half of frame_period, else frame numbers; a time t
+    falls on frame int(t / frame_period + 0.5): some aligners write times that are a tick off.
+    Raises FormatError, beginning with `where`, for missing times, gaps, overlaps and more than MAX_FRAMES.
+    """
+    if not labels:
+        return np.zeros((0, 2), np.int64)
     try:
         times = np.array([(label.start, label.end) for label in labels], np.int64)
     except TypeError:
         bad = next(label for label in labels if label.start is None or label.end is None)
         raise FormatError(f"{where}: label {bad.name!r} lacks a time; expected start and end of every label") from None
-    if 2 * int(times.max()) > frame_period:
-        frames = (2 * times + frame_period) // (2 * frame_period)
-    else:
-        frames = times
-    starts, ends = frames[:, 0], frames[:, 1]
-    classes = _classes(labels, state_ids, where)
+    in_ticks = 2 * int(times.max()) > frame_period
+    bounds = (2 * times + frame_period) // (2 * frame_period) if in_ticks else times
+    starts, ends = bounds.T
     expected = np.concatenate(([0], ends[:-1]))
     wrong = np.flatnonzero(starts != expected)
     if wrong.size:
@@ -52,11 +65,9 @@ def frame_labels(
         raise FormatError(
             f"{where}: label {labels[i].name!r} is frames {starts[i]} to {ends[i]}; expected start <= end"
         )
-    if ends[-1] == 0:
-        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
     if ends[-1] > MAX_FRAMES:
         raise FormatError(f"{where}: the labels cover {ends[-1]} frames; expected at most {MAX_FRAMES}")
-    return np.repeat(classes, ends - starts)
+    return bounds
 
 
 def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from readers.errors import FormatError, GraphError
-from readers.frame_labels import TICKS_PER_FRAME
+from readers.frame_labels import TICKS_PER_FRAME, frame_bounds
 from readers.htk_hmm_set import Transitions
 from readers.htk_trees import DecisionTrees
 from readers.mlf import Label
@@ -58,26 +58,20 @@ def state_runs(
 ) -> list[StateRun]:
     """The stays of an utterance in order, each with the triphone that it belongs to.
 
-    labels: states with times in 100 ns; context_free: phones without neighbours in their names; silence: the neighbour
+    labels: states that tile the utterance, see readers/frame_labels.py; context_free: phones without neighbours in their names; silence: the neighbour
     beyond both ends; pause: a phone that is no neighbour to others, which see each other across it.
     A phone begins where the phone changes, and where one that has context does not go on from left to right.
-    Raises FormatError, beginning with `where`, for an unknown state, missing times and an end before the start.
+    Raises FormatError, beginning with `where`, for an unknown state and as `frame_bounds` does.
     """
     visits: list[str] = []
     stays: list[tuple[int, int, int]] = []  # state, start, end
     visit_of: list[int] = []
     last = ("", 0)
-    for number, label in enumerate(labels, start=1):
+    bounds = frame_bounds(labels, where, frame_period).tolist()
+    for number, (label, (start, end)) in enumerate(zip(labels, bounds), start=1):
         place = places.get(label.name)
         if place is None:
             raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the state map")
-        if label.start is None or label.end is None:
-            raise FormatError(f"{where}, label {number}: '{label.name}' has no start and end; expected both")
-        start, end = ((2 * time + frame_period) // (2 * frame_period) for time in (label.start, label.end))
-        if end < start:
-            raise FormatError(
-                f"{where}, label {number}: '{label.name}' from {label.start} to {label.end}; expected start <= end"
-            )
         if end == start:  # a label of no frames is no visit
             continue
         phone, state = place

@@ -37,7 +37,7 @@ def test_times_round_to_frames_and_labels_of_none_are_no_runs():
 
 
 def test_floor_bounds_both_probabilities():
-    alignments = {"u": [label(0, 100000, "a"), *[label(i, i + 1, "b") for i in range(5000)]]}
+    alignments = {"u": [label(0, 100000, "a"), *[label(100_000 + i, 100_001 + i, "b") for i in range(5000)]]}
     estimate = estimate_transitions(alignments, ["a", "b"], floor=0.01)
     assert math.exp(estimate.transitions["a"][1]) == pytest.approx(0.01)
     assert math.exp(estimate.transitions["b"][0]) == pytest.approx(0.01)
@@ -47,13 +47,19 @@ def test_floor_bounds_both_probabilities():
     ("bad", "message"),
     [
         (label(0, 1, "zz"), "u, label 1: state 'zz'; expected a state of the model set"),
-        (Label(None, None, "a"), "u, label 1: 'a' has no start and end"),
-        (Label(400000, 100000, "a"), "u, label 1: 'a' from 400000 to 100000; expected start <= end"),
+        (Label(None, None, "a"), "u: label 'a' lacks a time"),
+        (label(1, 2, "a"), "u: label 'a' begins at frame 1; expected frame 0, the first"),
+        (Label(0, 1 << 45, "a"), "u: the labels cover 351843721 frames; expected at most"),
     ],
 )
 def test_labels_that_cannot_be_counted_are_named(bad, message):
     with pytest.raises(FormatError, match=message):
         estimate_transitions({"u": [bad]}, ["a"])
+
+
+def test_labels_that_overlap_are_refused_as_in_training():
+    with pytest.raises(FormatError, match="u: label 'b' begins at frame 2; expected frame 3, where the label before"):
+        estimate_transitions({"u": [Label(0, 300_000, "a"), Label(200_000, 500_000, "b")]}, ["a", "b"])
 
 
 def test_a_label_of_an_mlf_that_cannot_be_counted_is_named_by_the_line_of_its_entry(tmp_path):

@@ -61,13 +61,18 @@ def test_labels_of_no_frames_are_no_visits_and_times_are_rounded():
     ("label", "message"),
     [
         (Label(0, 100_000, "x2"), r"u1, label 1: state 'x2'; expected a state of the state map"),
-        (Label(None, None, "a2"), r"u1, label 1: 'a2' has no start and end; expected both"),
-        (Label(200_000, 0, "a2"), r"u1, label 1: 'a2' from 200000 to 0; expected start <= end"),
+        (Label(None, None, "a2"), "u1: label 'a2' lacks a time"),
+        (Label(0, 1 << 45, "a2"), "u1: the labels cover 351843721 frames; expected at most"),
     ],
 )
 def test_bad_labels_are_named(label, message):
     with pytest.raises(FormatError, match=message):
         state_runs([label], places_of(STATES), FREE, where="u1")
+
+
+def test_labels_that_overlap_are_refused_as_in_training():
+    with pytest.raises(FormatError, match="u1: label 'a3' begins at frame 1; expected frame 2, where the label before"):
+        state_runs([Label(0, 200_000, "a2"), Label(100_000, 300_000, "a3")], places_of(STATES), FREE, where="u1")
 
 
 def test_places_of_tied_states_come_from_the_trees():
