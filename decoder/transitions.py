@@ -60,4 +60,3 @@ def estimate_transitions(
         forward = min(max(forward, floor), 1 - floor)
         transitions[state] = (math.log1p(-forward), math.log(forward))
     return TransitionEstimate(transitions, runs, frames)
-

@@ -14,6 +14,7 @@ QUALIFIERS = "E0NDATZCK"  # HTK's letters that a target may carry; V (vector qua
 SOURCE_FORMATS = ("WAV", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
 TICKS_PER_SECOND = 1e7  # HTK's unit of time is 100 ns
+MAX_DELTA_WINDOW = 1000  # frames on either side; a slip of the pen must not ask for all memory
 
 
 class SettingError(ConfigError):
@@ -179,7 +180,9 @@ def check_numbers(config: FeatureConfig) -> None:
     expect(config.compression > 0, "COMPRESSFACT", "a power above 0")
     expect(config.silence_floor >= 0, "SILFLOOR", "0 dB or more")
     for setting in ("DELTAWINDOW", "ACCWINDOW", "THIRDWINDOW"):
-        expect(getattr(config, SETTINGS[setting][0]) >= 1, setting, "at least 1 frame")
+        expect(
+            1 <= getattr(config, SETTINGS[setting][0]) <= MAX_DELTA_WINDOW, setting, f"1 to {MAX_DELTA_WINDOW} frames"
+        )
     if config.base_kind in CEPSTRAL_KINDS:
         expect(config.num_cepstra >= 1, "NUMCEPS", "at least 1")
     if config.base_kind == "MFCC":

@@ -70,6 +70,11 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     output would be the constant floor.
     """
     resolution = sample_rate / fft_length
+    if config.num_channels > fft_length // 2:
+        raise ConfigError(
+            f"NUMCHANS = {config.num_channels}; expected at most {fft_length // 2}, the bins of a spectrum of "
+            f"{fft_length} samples"
+        )
     first_bin, last_bin = 1, fft_length // 2 - 1
     # HTK counts bins from 1 and rounds the limits to them; ours count from 0.
     if config.low_frequency >= 0:
@@ -79,23 +84,24 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     centres = filter_centres(config, sample_rate)
     bins = np.arange(first_bin, last_bin + 1)
     positions = mel(bins * resolution)
+    check_every_filter_has_a_bin(positions, centres, resolution)
     # lower: the number of centres 1..num_channels + 1 strictly below the bin, at most num_channels.
     lower = np.minimum(np.searchsorted(centres[1:], positions, side="left"), config.num_channels)
     falling = (centres[lower + 1] - positions) / (centres[lower + 1] - centres[lower])
     padded = np.zeros((fft_length // 2 + 1, config.num_channels + 2))  # columns 0 and num_channels + 1 are no filters
     padded[bins, lower] = falling
     padded[bins, lower + 1] = 1.0 - falling
-    weights = padded[:, 1:-1]
-    check_every_filter_has_a_bin(weights, centres, resolution)
-    return weights
+    return padded[:, 1:-1]
 
 
-def check_every_filter_has_a_bin(weights: np.ndarray, centres: np.ndarray, resolution: float) -> None:
-    empty = np.flatnonzero(weights.sum(axis=0) <= 0)
+def check_every_filter_has_a_bin(positions: np.ndarray, centres: np.ndarray, resolution: float) -> None:
+    """positions: of the bins in mel, rising; a filter's weights are above 0 strictly between two of the centres."""
+    first = np.searchsorted(positions, centres[:-2], side="right")
+    empty = np.flatnonzero(np.searchsorted(positions, centres[2:], side="left") <= first)
     if empty.size:
         channel = int(empty[0])
         low, high = hertz(centres[[channel, channel + 2]])
         raise ConfigError(
-            f"NUMCHANS = {weights.shape[1]}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) holds no bin of the "
+            f"NUMCHANS = {len(centres) - 2}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) holds no bin of the "
             f"spectrum, which has one every {resolution:.2f} Hz; expected fewer channels or a longer WINDOWSIZE"
         )

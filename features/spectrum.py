@@ -12,6 +12,7 @@ from readers.errors import ConfigError
 # Frames per pass: the windowed frames and spectra of one pass (512 KB) stay in the second-level cache.  64, 128 and 256
 # measure alike within the noise of 10 %.
 FRAMES_PER_PASS = 128
+MAX_WINDOW = 1 << 16  # samples, more than a second of any audio: a damaged sample rate must not ask for all memory
 
 
 @dataclass(frozen=True)
@@ -133,4 +134,9 @@ def window_samples(config: FeatureConfig, sample_rate: float) -> tuple[int, int]
                 f"{setting} = {ticks:g}: {samples} samples at {sample_rate:g} Hz; expected at least {least} "
                 "(the unit is 100 ns)"
             )
+    if length > MAX_WINDOW:
+        raise ConfigError(
+            f"WINDOWSIZE = {config.window_size:g}: {length} samples at {sample_rate:g} Hz; expected at most "
+            f"{MAX_WINDOW}"
+        )
     return length, hop

@@ -6,7 +6,7 @@ Costs are negative natural logs, 0 where none is given.  Source: CNTK book 6.1.1
 
 import gzip
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from readers.rows import chunks
 from readers.text import is_count, read_lines
 
 EPSILON = "<eps>"
+SPARSE_FROM = 1 << 16  # states; with more, and more than two to an arc, most numbers are no states
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,7 @@ def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> 
     """Read an acceptor, plain or gzip-compressed.
 
     symbols: the labels that may occur, by id, epsilon first; None numbers them in order of appearance, epsilon 0.
+    States keep their numbers, unless these are large and most of them not there.
     Raises FormatError, with file and line, for an empty file, a malformed line, a label that is not in symbols and a
     state that is final twice.
     """
@@ -83,12 +85,29 @@ def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> 
     if start is None:
         raise FormatError(f"{path}: no arcs and no final state; expected lines `source target label [cost]`")
     columns = [np.concatenate(column) for column in zip(*arcs)]
-    return Acceptor(
+    acceptor = Acceptor(
         *columns,
         np.array(list(finals), np.int32),
         np.array(list(finals.values()), np.float32),
         start,
         list(ids),
+    )
+    return acceptor if acceptor.num_states <= SPARSE_FROM + 2 * acceptor.num_arcs else _numbered_densely(acceptor)
+
+
+def _numbered_densely(acceptor: Acceptor) -> Acceptor:
+    """The same with the numbers that are states alone, in their order, as `fstcompile` does: memory goes by numbers."""
+    states = np.unique(np.concatenate([[acceptor.start], acceptor.source, acceptor.target, acceptor.final]))
+
+    def renumber(old: np.ndarray) -> np.ndarray:
+        return np.searchsorted(states, old).astype(np.int32)
+
+    return replace(
+        acceptor,
+        source=renumber(acceptor.source),
+        target=renumber(acceptor.target),
+        final=renumber(acceptor.final),
+        start=int(renumber(acceptor.start)),
     )
 
 

@@ -58,8 +58,9 @@ def state_runs(
 ) -> list[StateRun]:
     """The stays of an utterance in order, each with the triphone that it belongs to.
 
-    labels: states that tile the utterance, see readers/frame_labels.py; context_free: phones without neighbours in their names; silence: the neighbour
-    beyond both ends; pause: a phone that is no neighbour to others, which see each other across it.
+    labels: states that tile the utterance, see readers/frame_labels.py; context_free: phones without neighbours in
+    their names; silence: the neighbour beyond both ends; pause: a phone that is no neighbour to others, which see each
+    other across it.
     A phone begins where the phone changes, and where one that has context does not go on from left to right.
     Raises FormatError, beginning with `where`, for an unknown state and as `frame_bounds` does.
     """

@@ -107,7 +107,8 @@ def test_no_name_is_both_known_and_refused():
         ("CEPLIFTER", "-1", "expected 0"),
         ("COMPRESSFACT", "0", "expected a power above 0"),
         ("SILFLOOR", "-3", "expected 0 dB or more"),
-        ("DELTAWINDOW", "0", "expected at least 1 frame"),
+        ("DELTAWINDOW", "0", "expected 1 to 1000 frames"),
+        ("ACCWINDOW", "2000000000", "expected 1 to 1000 frames"),
         ("WARPFREQ", "0", "expected a factor above 0"),
     ],
 )

@@ -54,6 +54,15 @@ def test_a_graph_of_one_final_state(tmp_path):
     assert (graph.final.tolist(), graph.final_cost.tolist()) == ([2], [1.5])
 
 
+def test_large_numbers_of_few_states_do_not_ask_for_memory(tmp_path):
+    path = tmp_path / "graph.txt"
+    path.write_text("2000000000 7 a 0.5\n7 2147483647 b\n2147483647 1\n")
+    graph = read_acceptor(path)
+    assert (graph.num_states, graph.start) == (3, 1)
+    assert (graph.source.tolist(), graph.target.tolist(), graph.final.tolist()) == ([1, 0], [0, 2], [2])
+    assert graph.source.dtype == graph.target.dtype == graph.final.dtype == np.int32
+
+
 def test_infinite_costs_as_openfst_prints_them(tmp_path):
     assert read_acceptor(put(tmp_path / "g", "0 1 a Infinity\n1\n")).cost.tolist() == [np.inf]
 
