@@ -7,6 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
@@ -51,6 +56,44 @@ def _naming(path: Path, opened: Path) -> Iterator[None]:
         if fault.errno and fault.filename in (None, os.fspath(opened)):
             raise OSError(fault.errno, f"cannot be written ({fault.strerror})", os.fspath(path)) from fault
         raise
+
+
+@contextlib.contextmanager
+def held(path: str | Path) -> Iterator[bool]:
+    """Hold `path`, an empty file of its own, while the body runs; False: somebody else holds it.
+
+    The system lets go of it when the process ends, however it ends.  Missing directories are made, the file is removed
+    at the end.  Where the system or the file system knows no locks nobody is kept out.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _locked(path)
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor of the file, which is made if need be, with a lock on it; None: there is another's."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError:  # a file system without locks
+            pass
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        os.close(descriptor)  # who held it has removed it meanwhile
 
 
 class _Abandoned(BaseException):

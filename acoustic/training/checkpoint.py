@@ -6,8 +6,10 @@ written before its model, and removed only after the next model stands, so that 
 model has its checkpoint.
 """
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from acoustic.model_file import load_model, load_tensors, save_model, save_tensors
 from acoustic.network import Network
 from readers.errors import ModelError
-from readers.files import atomic_write
+from readers.files import atomic_write, held
 
 FORMAT = "argonaut-checkpoint"
 VERSION = 2
@@ -63,6 +65,14 @@ class TrainingFiles:
             if model.exists() and not stale:
                 return epoch
         return None
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[None]:
+        """While the body runs no other training writes these files.  Raises ModelError if one does already."""
+        with held(self.model_path.with_name(f".{self.model_path.name}.lock")) as is_mine:
+            if not is_mine:
+                raise ModelError(f"{self.model_path}: another training is under way there; expected one at a time")
+            yield
 
     def remove(self) -> int:
         """Remove every model and checkpoint, of any number of epochs, so that nobody continues from them; how many."""

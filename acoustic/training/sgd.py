@@ -73,36 +73,37 @@ def train(
     parallel: train by several jobs, whose averaged models go to the directory model_path.parallel; source: opens the
     training reader in each; it is sent to other processes, as functools.partial(open_reader, block, seed) can be.
     log takes the lines of the training log; progress(frames done, frames in the epoch, **figures) is for a display.
-    Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay), ShapeError
-    when reader and network do not fit.
+    Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay) and when
+    another training of model_path is under way, ShapeError when reader and network do not fit.
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
-    start = _start_epoch(files, make_mode)
-    begun_with = fingerprint(network)
-    if start is not None:
-        log(f"Starting from {files.model(start)}; the network description is not read.")
-        for change in changed_description(files, start, network):
-            log(f"warning: {change}")
-        network = files.load(start, network.backend.precision, network.backend.device)
-    if start == options.max_epochs:
-        log("No further training is necessary.")
-        return TrainingResult(network, read_history(files.history), start)
-    make_learner: Callable[..., Learner] = learner_for(options)
-    directory = Path(f"{model_path}.parallel")
-    if parallel is not None:
-        make_learner = partial(ParallelLearner, parallel=parallel, source=source, directory=directory, log=log)
-    trainer = Trainer(
-        network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
-    )
-    trainer.description = begun_with
-    with contextlib.closing(trainer.learner):
-        trainer.prepare(start, make_mode, description)
-        if parallel is None and start is None and files is not None:
-            IterationFiles(directory, 1).remove()  # of an earlier training, by several jobs
-        trainer.run(start or 0)
-    if files is not None:
-        log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
-    return TrainingResult(network, trainer.history, start or 0)
+    with files.reserved() if files is not None else contextlib.nullcontext():
+        start = _start_epoch(files, make_mode)
+        begun_with = fingerprint(network)
+        if start is not None:
+            log(f"Starting from {files.model(start)}; the network description is not read.")
+            for change in changed_description(files, start, network):
+                log(f"warning: {change}")
+            network = files.load(start, network.backend.precision, network.backend.device)
+        if start == options.max_epochs:
+            log("No further training is necessary.")
+            return TrainingResult(network, read_history(files.history), start)
+        make_learner: Callable[..., Learner] = learner_for(options)
+        directory = Path(f"{model_path}.parallel")
+        if parallel is not None:
+            make_learner = partial(ParallelLearner, parallel=parallel, source=source, directory=directory, log=log)
+        trainer = Trainer(
+            network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
+        )
+        trainer.description = begun_with
+        with contextlib.closing(trainer.learner):
+            trainer.prepare(start, make_mode, description)
+            if parallel is None and start is None and files is not None:
+                IterationFiles(directory, 1).remove()  # of an earlier training, by several jobs
+            trainer.run(start or 0)
+        if files is not None:
+            log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
+        return TrainingResult(network, trainer.history, start or 0)
 
 
 def changed_description(files: TrainingFiles, epoch: int, described: Network) -> list[str]:

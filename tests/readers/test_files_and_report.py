@@ -2,11 +2,13 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from readers.files import atomic_write, require_writable
+from readers.files import atomic_write, held, require_writable
 from readers.report import RunReport
 
 
@@ -27,6 +29,31 @@ def test_atomic_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         raise RuntimeError
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "lock"
+    with held(path) as first, held(path) as second:
+        assert (first, second) == (True, False)
+    assert list(path.parent.iterdir()) == []
+    with held(path) as again:
+        assert again
+
+
+def test_a_place_is_held_no_longer_than_the_process_lives(tmp_path):
+    path = tmp_path / "lock"
+    holder = "import sys\nfrom readers.files import held\nwith held(sys.argv[1]):\n    print(flush=True)\n    input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        with held(path) as mine:
+            assert not mine
+        process.kill()
+        process.wait()
+    assert path.exists()
+    with held(path) as mine:
+        assert mine
 
 
 def raised_by_writing(path) -> str:

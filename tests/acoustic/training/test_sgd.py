@@ -135,6 +135,17 @@ def test_files_and_log_of_a_run(ring_reader, tmp_path):
     assert set(figures) == {"epoch", "frames/s", "loss", "error"}
 
 
+def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):
+    def train_too(row):
+        with pytest.raises(ModelError, match="m: another training is under way there; expected one at a time"):
+            train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "m")
+        train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "other")
+
+    result = train(ring_network(), ring_reader(100), ring_options(2), model_path=tmp_path / "m", on_epoch=train_too)
+    assert [row["epoch"] for row in result.history] == [1, 2]
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_the_first_minibatches_can_be_shown_one_by_one(ring_reader):
     lines = []
     train(
