@@ -27,7 +27,8 @@ from readers.config import Config
 from readers.config_render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.files import require_writable
-from readers.minibatch import Reader, open_reader
+from readers.frame_reader import FrameReader
+from readers.minibatch import Reader, open_reader, reader_class
 from readers.report import RunReport
 
 # Per block: what reads its options, what makes the network from them.
@@ -64,6 +65,7 @@ class Train(Action):
         self.layerwise = self._read_layerwise(sgd)
         self._refuse_parallel(sgd)
         self.readers = self._reader_blocks(config)
+        self._check_truncated(sgd)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         files = TrainingFiles(self.model_path, self.options.max_epochs)
@@ -172,6 +174,20 @@ class Train(Action):
             raise ConfigError(f"{where}: numJobs beside gradientcheck=true; expected one of them")
         if not self.one_reader:
             raise ConfigError(f"{where}: numJobs in training a pair of networks, which is not built")
+
+    def _check_truncated(self, sgd: Config) -> None:
+        """Raise ConfigError where SGD itself says `truncated`, which it must see in CNTK, and says another thing than
+        a reader of features; texts are always cut.
+        """
+        if not sgd.has_own("truncated"):
+            return
+        told = sgd.bool("truncated")
+        for block in map(self.config.block, self.readers):
+            if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False) != told:
+                raise ConfigError(
+                    f"{sgd.where('truncated')}: {sgd.full_name('truncated')} is {str(told).lower()}, "
+                    f"{block.full_name('truncated')} is not; expected the same of both"
+                )
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
         """An epoch's row of the history is there."""

@@ -52,6 +52,7 @@ OTHER = (
     "learningRatePerSample",  # as section 7.4.1 of the book writes learningRatesPerSample
     "parallelTrain",  # a block, which parallel/options.py reads
     *("layerwiseEpochs", "layerwiseEpochSize"),  # layerwise.py reads them
+    "truncated",  # the readers', and actions/train.py compares it
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {

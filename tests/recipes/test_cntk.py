@@ -174,6 +174,11 @@ def test_a_finished_training_of_another_length_is_said_and_goes_on_when_renamed(
     assert "it has learned for 6 epochs, and maxEpochs is 5; makeMode=false starts" in capsys.readouterr().err
 
 
+def test_truncated_may_stand_in_sgd_too_as_cntk_asks(corpus):
+    both = ["Train=[SGD=[maxEpochs=1;truncated=true]]", "Train=[reader=[frameMode=false;truncated=true]]"]
+    assert run(corpus, "command=Train", *both) == 0
+
+
 def test_the_models_path_may_stand_in_the_sgd_block(corpus):
     path = corpus / "elsewhere" / "net"
     assert run(corpus, "modelPath=default", f"Train=[SGD=[modelPath={path};maxEpochs=1]]") == 0
@@ -286,6 +291,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[SimpleNetworkBuilder=[layerSizes=13:16:3]]"], "reader: features has dimension 12; expected 13"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=12:16:4]]"], "reader: labels has dimension 3; expected 4"),
         (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not built yet; expec"),
+        (["Train=[SGD=[truncated=true]]"], r"SGD\.truncated is true, Train\.reader\.truncated is not; expected the same"),
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
         (["precision=half"], r"precision is 'half'; expected float or double"),
         (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
