@@ -187,6 +187,10 @@ class SentenceReader(Reader):
     def num_utterances(self) -> int:
         return len(self._lengths)
 
+    def num_cut(self, minibatch_size: int) -> int:
+        """Sentences that do not fit in minibatches of so many steps, and come in pieces."""
+        return int(np.count_nonzero(self._lengths > minibatch_size))
+
     def outputs(self, sentence: int) -> list[str]:
         """The words of a sentence's labels."""
         numbers = self._streams[-1].ids[0, self._first[sentence] : self._first[sentence + 1]]

@@ -6,6 +6,7 @@ from typing import Any
 
 from acoustic.engine import Engine
 from acoustic.network import Network
+from acoustic.nodes.crf import PathNode
 from readers.errors import ModelError, ShapeError
 
 
@@ -86,15 +87,29 @@ def _check_classes(engine: Engine, reader: Any, title: str) -> None:
                     )
 
 
-def future_warnings(network: Network, reader: Any, title: str = "reader") -> list[str]:
-    """What to tell the user of a network that looks ahead where the reader cuts sequences."""
+def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
+    """What to tell the user of networks that look ahead, or at paths through sequences, where the reader cuts them."""
+    found = []
+    cuts = getattr(reader, "cuts", False)
     future = [node for node in network.delays() if node.delay < 0]
-    if not future or not getattr(reader, "cuts", False) or reader.ahead:
-        return []
-    return [
-        f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames shows "
-        "it what follows, truncated=false whole utterances"
-    ]
+    if future and cuts and not reader.ahead:
+        found.append(
+            f"{future[0].where}: {title} has truncated=true, so it sees nothing beyond a minibatch; lookAheadFrames "
+            "shows it what follows, truncated=false whole utterances"
+        )
+    paths = [node for node in network.nodes.values() if isinstance(node, PathNode)]
+    if paths and cuts:
+        found.append(
+            f"{paths[0].where}: {title} has truncated=true, and each piece of an utterance counts as a sequence of its "
+            "own; expected truncated=false"
+        )
+    count = reader.num_cut(minibatch_size) if paths and hasattr(reader, "num_cut") else 0
+    if count:
+        found.append(
+            f"{paths[0].where}: {count} of {reader.num_utterances} sentences of {title} are longer than minibatchSize "
+            f"{minibatch_size}, and each piece of them counts as one; expected minibatches of the longest sentence"
+        )
+    return found
 
 
 def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:

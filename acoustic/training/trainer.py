@@ -14,7 +14,7 @@ from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Contr
 from acoustic.training.control.options import AFTER, BEFORE, NONE
 from acoustic.training.control.search import trial_frames
 from acoustic.training.display import Display, Log, Progress, silent
-from acoustic.training.evaluation import check_inputs, evaluate, future_warnings
+from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate
 from acoustic.training.gradient_test import GradientCheck
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.log import (
@@ -68,7 +68,7 @@ class Trainer:
         check_inputs(self.engine, reader, "reader")
         if cv_reader is not None:
             check_inputs(self.engine, cv_reader, "cvReader")
-        for warning in future_warnings(network, reader):
+        for warning in cut_warnings(network, reader, min(options.minibatch_size)):
             log(f"warning: {warning}")
         self.control = CONTROLS[options.auto_adjust.mode](options)
         self.sizes = AdaptiveMinibatch(options, reader.num_frames)

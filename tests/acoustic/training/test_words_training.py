@@ -1,5 +1,7 @@
 """Class-based models and conditional random fields, from reader to trained network; runs that stop and go on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,8 +107,12 @@ def test_pairs_of_labels_are_learnt(tmp_path):
     net.add("ErrorPrediction", "err", "labels", net.add("SequenceDecoder", "best", "scores", "pairs"))
     net.criteria, net.evaluations = ["ce"], ["err"]
     options = TrainingOptions(30, learning_rates_per_sample=0.05, minibatch_size=10, momentum_per_sample=0.9)
+    lines = []
     with open_reader(Config.from_text(text, "lu.cntk").block("reader"), 1) as reader:
-        result = train(net, reader, options)
+        result = train(net, reader, options, log=lines.append)
+        assert not any("ce: " in line and "warning" in line for line in lines)
+        train(net, reader, replace(options, max_epochs=1, minibatch_size=2), log=lines.append)
+        assert "longer than minibatchSize 2, and each piece of them counts as one" in "".join(lines)
     assert result.history[0]["training"]["err"] > 0.2
     assert result.history[-1]["training"]["err"] == 0
     pairs = net["pairs"].value
