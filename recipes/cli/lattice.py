@@ -32,6 +32,7 @@ from readers.errors import ArgonautError, ConfigError, GraphError
 from readers.report import RunReport
 
 NO_WORD = "<eps>"
+NOTHING = "nothing"  # was written
 TICKS = 10_000_000  # 100 ns in a second
 
 
@@ -113,13 +114,21 @@ def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any])
     return found, report
 
 
-def check_outputs(*paths: str | None) -> None:
+def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
+    """Raise an error unless all of the paths, None aside, and the report can be written without harm to an input."""
     from readers.files import require_writable
+    from recipes.cli.lm_network import read_index
 
-    if not any(paths):
+    read = [arguments.lattices, *(path for _, path in read_index(arguments.lattices))]
+    read += [getattr(arguments, name, None) for name in ("reference", "lm")]
+    for path in filter(None, (*paths, arguments.report)):
+        require_writable(path, read)
+
+
+def check_somewhere(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError where neither of the two files that could take the words is named."""
+    if not arguments.output and not arguments.mlf:
         raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
-    for path in filter(None, paths):
-        require_writable(path)
 
 
 def run_words(arguments: argparse.Namespace) -> int:
@@ -127,7 +136,8 @@ def run_words(arguments: argparse.Namespace) -> int:
     from decoder.posteriors import confident_words
     from readers.timed_words import check_form, write_words
 
-    check_outputs(arguments.output, arguments.mlf, arguments.report)
+    check_somewhere(arguments)
+    check_outputs(arguments, arguments.output, arguments.mlf)
     check_scale(arguments)
     if arguments.output:
         check_form(arguments.output)
@@ -146,7 +156,7 @@ def run_words(arguments: argparse.Namespace) -> int:
         written.append(Path(arguments.mlf))
     words = [word for one in found.values() for word in one]
     sure = sum(word.confidence for word in words) / len(words) if words else 0.0
-    files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else "nothing"
+    files = f"{written[0]}" + (f" and {len(written) - 1} more" if len(written) > 1 else "") if written else NOTHING
     print(f"{files}: {len(words)} words, mean confidence {sure:.3f}; {report.summary()}")
     return report.exit_status
 
@@ -169,7 +179,9 @@ def run_consensus(arguments: argparse.Namespace) -> int:
     from decoder.consensus import consensus
     from readers.files import atomic_write
 
-    check_outputs(arguments.output)
+    if not arguments.output:
+        raise ConfigError("command line: no -o; expected a file to write")
+    check_outputs(arguments, arguments.output)
     check_scale(arguments)
     found, report = each_lattice(arguments, lambda name, lattice: consensus(lattice, arguments.scale))
     if found:
@@ -179,7 +191,7 @@ def run_consensus(arguments: argparse.Namespace) -> int:
                 file.write(" ".join([name, *(f"[ {slot} ]" for slot in slots)]) + "\n")
     errors = sum(network.expected_errors for network in found.values())
     words = sum(len(network.words) for network in found.values())
-    print(f"{arguments.output}: {words} words, {errors:.1f} errors expected; {report.summary()}")
+    print(f"{arguments.output if found else NOTHING}: {words} words, {errors:.1f} errors expected; {report.summary()}")
     return report.exit_status
 
 
@@ -189,8 +201,7 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     from readers.mlf import Label, write_mlf
     from recipes.cli.score import read_words
 
-    if arguments.mlf or arguments.report:
-        check_outputs(arguments.mlf, arguments.report)
+    check_outputs(arguments, arguments.mlf)
     references = read_words(arguments.reference, arguments.level)
     references = {Path(name).name: words for name, words in references.items()}
     totals = [0, 0]
@@ -229,7 +240,7 @@ def run_determinise(arguments: argparse.Namespace) -> int:
     from readers.slf import write_slf
 
     index = other_index(arguments)
-    check_outputs(index, arguments.report)
+    check_outputs(arguments, index)
     sizes, written = [0, 0], []
 
     def smaller(name: str, lattice) -> None:
@@ -244,7 +255,7 @@ def run_determinise(arguments: argparse.Namespace) -> int:
     if written:
         with atomic_write(index, "w") as file:
             file.writelines(written)
-    print(f"{index}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
+    print(f"{index if written else NOTHING}: {sizes[0]} links became {sizes[1]}; {report.summary()}")
     return report.exit_status
 
 
@@ -261,7 +272,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     if scale is not None and not 0 <= scale < float("inf"):
         raise ConfigError(f"command line: --lm-scale {scale:g}; expected a number from 0 on")
     index = other_index(arguments)
-    check_outputs(index, arguments.mlf, arguments.report)
+    check_outputs(arguments, index, arguments.mlf)
     model = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
     sizes, others, written = [0, 0], 0, []
 
@@ -292,8 +303,13 @@ def run_rescore(arguments: argparse.Namespace) -> int:
         if arguments.mlf:
             write_labels(arguments.mlf, found)
     links = f"{sizes[0]} links became {sizes[1]}"
-    print(f"{index}: {links}, {others} best paths have other words; {report.summary()}")
+    print(f"{index if written else NOTHING}: {links}, {others} best paths have other words; {report.summary()}")
     return report.exit_status
+
+
+def new_table(arguments: argparse.Namespace) -> str | None:
+    """The table of words, unless it is there and will be read."""
+    return None if Path(arguments.words).exists() else arguments.words
 
 
 def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
@@ -310,12 +326,14 @@ def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
 def run_kaldi(arguments: argparse.Namespace) -> int:
     from readers.kaldi_lattice import write_kaldi_lattices
 
-    check_outputs(arguments.output, arguments.report)
+    check_outputs(arguments, arguments.output, new_table(arguments))
     found, report = each_lattice(arguments, lambda name, lattice: lattice)
+    if not found:
+        print(f"{NOTHING}; {report.summary()}")
+        return report.exit_status
     scales = sorted({lattice.scale("acscale", 1.0) for lattice in found.values()})
     words = numbered_words(arguments.words, (word for lattice in found.values() for word in lattice.word))
-    if found:
-        write_kaldi_lattices(arguments.output, found.items(), words)
+    write_kaldi_lattices(arguments.output, found.items(), words)
     scale = ", ".join(f"{scale:g}" for scale in scales)
     print(f"{arguments.output}: acoustic scale {scale}; {report.summary()}")
     return report.exit_status
@@ -327,8 +345,11 @@ def run_openfst(arguments: argparse.Namespace) -> int:
     from readers.files import atomic_write
 
     index = other_index(arguments)
-    check_outputs(index, arguments.words, arguments.report)
+    check_outputs(arguments, index, new_table(arguments))
     found, report = each_lattice(arguments, lambda name, lattice: lattice_acceptor(lattice))
+    if not found:
+        print(f"{NOTHING}; {report.summary()}")
+        return report.exit_status
     words = numbered_words(arguments.words, (word for acceptor in found.values() for word in acceptor.symbols))
     for name, acceptor in found.items():
         check_words(acceptor, words, f"{arguments.words}: lattice {name}")
@@ -337,9 +358,8 @@ def run_openfst(arguments: argparse.Namespace) -> int:
             write_binary(f"{arguments.prefix}{number}.fst", acceptor, words)
         else:
             write_acceptor(f"{arguments.prefix}{number}.txt", acceptor)
-    if found:
-        with atomic_write(index, "w") as file:
-            file.writelines(f"{number}\t{name}\n" for number, name in enumerate(found, 1))
+    with atomic_write(index, "w") as file:
+        file.writelines(f"{number}\t{name}\n" for number, name in enumerate(found, 1))
     arcs = sum(acceptor.num_arcs for acceptor in found.values())
     print(f"{index}: {arcs} arcs of {len(words)} words; {report.summary()}")
     return report.exit_status

@@ -21,7 +21,7 @@ COMMANDS = {
     "argon": "decode features or audio to an MLF and lattices",
     "lattice": "confidences, consensus networks and oracle error rates of lattices",
     "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
-    "recipe": "run a whole recipe: an4, lvcsr, timit, stress, simple2d, language_model, understanding, reversal",
+    "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
     "validate": "every fault of a configuration and of the data it names, before any work is done",
     "info": "what is inside a feature file, model, graph, language model or MLF",
 }

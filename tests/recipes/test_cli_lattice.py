@@ -121,6 +121,47 @@ def test_lattices_are_not_written_over(place, capsys):
     assert "is that of --lattices; expected another one" in shown.err
 
 
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ("words", ["-o", "test2.lat"]),
+        ("words", ["--mlf", "test.index"]),
+        ("consensus", ["-o", "test.index"]),
+        ("oracle", ["--reference", "ref.mlf", "--mlf", "ref.mlf"]),
+        ("oracle", ["--reference", "ref.mlf", "--report", "test3.lat"]),
+        ("rescore", ["--lm", "ref.mlf", "--prefix", "new", "--mlf", "ref.mlf"]),
+        ("kaldi", ["--words", "words.txt", "-o", "test1.lat"]),
+    ],
+)
+def test_outputs_do_not_take_the_place_of_inputs(place, capsys, monkeypatch, action, arguments):
+    monkeypatch.chdir(place)
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    code, shown = run(place, capsys, action, *arguments)
+    assert code == 2
+    assert shown.err.count("\n") == 1
+    assert "is read, too, and would be written over" in shown.err
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ("kaldi", ["--words", "words.txt", "-o", "new"]),
+        ("openfst", ["--words", "words.txt", "--prefix", "new"]),
+        ("determinise", ["--prefix", "new"]),
+    ],
+)
+def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys, monkeypatch, action, arguments):
+    monkeypatch.chdir(place)
+    for path in place.glob("*.lat"):
+        path.write_text("no lattice")
+    before = set(place.iterdir())
+    code, shown = run(place, capsys, action, *arguments)
+    assert code == 2
+    assert shown.out.startswith("nothing")
+    assert set(place.iterdir()) == before
+
+
 def test_faults_of_kaldis_text_form(place, capsys):
     tables = {
         "a 1\nb 1\n": "words.txt:2: 'b 1'; expected `word number`, each word and number once",
