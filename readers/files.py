@@ -62,10 +62,11 @@ def _naming(path: Path, opened: Path) -> Iterator[None]:
 def held(path: str | Path) -> Iterator[bool]:
     """Hold `path`, an empty file of its own, while the body runs; False: somebody else holds it.
 
-    The system lets go of it when the process ends, however it ends.  Missing directories are made, the file is removed
-    at the end.  Where the system or the file system knows no locks nobody is kept out.
+    The system lets go of it when the process ends, however it ends.  Where the system or the file system knows no locks
+    nobody is kept out.  Missing directories are made; in the end the file goes, and those of them that are empty.
     """
     path = Path(path)
+    missing = [directory for directory in path.parents if not directory.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _locked(path)
     if descriptor is None:
@@ -76,6 +77,9 @@ def held(path: str | Path) -> Iterator[bool]:
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
+        with contextlib.suppress(OSError):  # not empty
+            for directory in missing:
+                directory.rmdir()
 
 
 def _locked(path: Path) -> int | None:

@@ -27,8 +27,8 @@ class ConvertDbn(Action):
 
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("modelPath"))
-        require_writable(self.model_path)
         self.dbn_path = config.path("dbnModelPath")
+        require_writable(self.model_path, [self.dbn_path])
         training = config.text("trainingCriterion", "CrossEntropyWithSoftmax")
         self.layer_types = tuple(config.array("layerTypes", ["Sigmoid"])) or ("",)
         self.output_size = config.int("outputLayerSize", -1)

@@ -28,7 +28,7 @@ class DumpNode(Action):
             raise ConfigError(f"{config.where('printValues')}: neither printValues nor printMetadata; expected one")
         what = re.sub(r"[/\\]", "_", self.node) if self.node and self.regex is None else "__AllNodes__"
         self.output = config.path("outputFile", Path(f"{self.model_path}.{what}.txt"))
-        require_writable(self.output)
+        require_writable(self.output, [self.model_path])
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = load_model(self.model_path)

@@ -23,7 +23,7 @@ class Export(Action):
         key = "outputPath" if config.has("outputPath") else "outputFile"
         self.output_path = config.path(key, self.model_path.with_name(f"{self.model_path.name}.onnx"))
         require_onnx(config.where("action"))
-        require_writable(self.output_path)
+        require_writable(self.output_path, [self.model_path])
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network()

@@ -38,7 +38,7 @@ class Plot(Action):
         if self.command and self.picture is None:
             raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
         for path in (self.dot_file, *([self.picture] if self.picture else [])):
-            require_writable(path)
+            require_writable(path, [self.model_path])
         if self.picture is not None:
             self._check_format(config)
 

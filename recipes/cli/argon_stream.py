@@ -26,6 +26,7 @@ NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "latti
 def stream(arguments: argparse.Namespace) -> int:
     from readers.files import require_writable
     from readers.timed_words import check_form
+    from recipes.cli.argon import INPUT_FILES
 
     for name in NOT_FOR_STREAMS:
         if getattr(arguments, name):
@@ -36,9 +37,10 @@ def stream(arguments: argparse.Namespace) -> int:
             raise ConfigError(f"command line: no {flag}; expected it for a stream; argon -help shows the options")
     if arguments.words:
         check_form(arguments.words)
+    read = [getattr(arguments, name, None) for name in (*INPUT_FILES, "features", "stream")]
     for path in (arguments.words, arguments.outmlf):
         if path:
-            require_writable(path)
+            require_writable(path, read)
     return Streaming(arguments).run()
 
 

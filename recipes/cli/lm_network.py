@@ -46,8 +46,8 @@ def run_nbest(arguments: argparse.Namespace) -> int:
 
     if arguments.number < 1:
         raise ConfigError(f"command line: -n {arguments.number}; expected at least 1")
-    require_writable(arguments.output)
     entries = read_index(arguments.lattices)
+    require_writable(arguments.output, [arguments.lattices, *(path for _, path in entries)])
     report, lists, scales = RunReport("lattices"), {}, set()
     with progress_display("n-best", "lattices") as show:
         for done, (name, path) in enumerate(entries, 1):

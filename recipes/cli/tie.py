@@ -24,6 +24,9 @@ from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.report import RunReport
 from recipes.cli.console import one_line, progress_display, show_losses
 
+INPUT_FILES = ("alignment", "features", "states", "state_list", "trees", "questions")
+RESULTS = ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list", "states.mlf", "report")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("files")
@@ -59,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.transition_power < float("inf"):
         raise ConfigError(f"command line: --transition-power {arguments.transition_power}; expected at least 0")
     out = Path(arguments.out)
-    require_writable(out / "hmmdefs")
+    for name in RESULTS:
+        require_writable(out / name, [getattr(arguments, one) for one in INPUT_FILES])
     options = TreeOptions(arguments.threshold, arguments.min_frames, merge=arguments.merge)
     questions = read_edit_script(arguments.questions).questions
     if not questions:

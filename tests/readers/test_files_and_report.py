@@ -35,9 +35,11 @@ def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):
     path = tmp_path / "new" / "lock"
     with held(path) as first, held(path) as second:
         assert (first, second) == (True, False)
-    assert list(path.parent.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
     with held(path) as again:
         assert again
+        (path.parent / "file").touch()
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
 def test_a_place_is_held_no_longer_than_the_process_lives(tmp_path):

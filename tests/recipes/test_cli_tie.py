@@ -58,6 +58,11 @@ def test_tied_anew_from_its_own_alignment_gives_the_same(tying):
     outcome = tying.run("tie", *TIE[4:], *again, "--out", "two")
     assert outcome.status == 0, outcome.err
     assert read_trees("two/trees") == read_trees("one/trees")
+    before = {path.name: path.read_bytes() for path in Path("one").iterdir()}
+    outcome = tying.run("tie", *TIE[4:], *again, "--out", "one")
+    assert outcome.status == 2
+    assert "one/trees: is read, too, and would be written over" in outcome.err[-1]
+    assert {path.name: path.read_bytes() for path in Path("one").iterdir()} == before
     assert (tying.root / "two/states.mlf").read_text() == (tying.root / "one/states.mlf").read_text()
 
 
