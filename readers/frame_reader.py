@@ -60,10 +60,10 @@ class FrameReader(Reader):
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
         super().__init__()
         self.options = ReaderOptions.from_config(config)
-        self.partial = self.options.partial
+        self.partial = self.options.partial or not self.options.frame_mode
         self.in_sequence = write or not self.options.frame_mode
         self.features, self.labels, self.warnings = self.find_streams(config, write)
-        if not self.options.frame_mode and not self.partial:
+        if not self.options.frame_mode and not self.options.partial:
             self.warnings.append(
                 f"{config.where('minibatchMode')}: minibatchMode=full has no effect with frameMode=false"
             )
@@ -173,12 +173,6 @@ class FrameReader(Reader):
         check_epoch(epoch, minibatch_size, epoch_size)
         self._training_corpus()
         yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size)
-
-    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
-        """How many minibatches an epoch has; with frameMode=false, the first, for then they may differ."""
-        if self.options.frame_mode:
-            return super().num_minibatches(minibatch_size, epoch_size)
-        return self._sequences.count(0, minibatch_size, epoch_size)
 
     def assemble(self, position: int, size: int) -> Minibatch:
         """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be.

@@ -36,10 +36,10 @@ SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
 @dataclass(frozen=True)
 class ReaderOptions:
     """method: one of METHODS; shuffle: False visits frames in SCP order; window: frames shuffled together, None for as
-    many as memory allows; partial: whether the last, short minibatch of an epoch is given; page_directory: where the
-    page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a time;
-    max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for no
-    limit; max_skipped: the fraction of utterances that may be skipped;
+    many as memory allows; partial: whether training takes the last, short minibatch of an epoch; page_directory: where
+    the page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a
+    time; max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for
+    no limit; max_skipped: the fraction of utterances that may be skipped;
     frame_mode: frames on their own, else utterances in order; parallel: of those as many side by side, for each epoch;
     truncated: cut into pieces, each minibatch going on where the one before it ended; ahead: frames that follow each
     piece as context.

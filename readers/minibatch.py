@@ -83,13 +83,13 @@ class Reader(ABC):
     if action write shall work with it, `utterances`.
 
     warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
-    of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether the last, short
-    minibatch of an epoch is given; test_settings: settings of its block that action test makes where the user does
-    not, beside randomize=none; check_settings: those that keep it from writing files when it is only opened to see
-    whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of them; parallel: for
-    each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds for all that follow;
-    cuts: it gives pieces of sequences, one minibatch going on where another ended; ahead: the frames that follow each
-    piece as context; named_files: those that its block names.
+    of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether training takes
+    the last, short minibatch of an epoch (minibatchMode); test_settings: settings of its block that action test makes
+    where the user does not, beside randomize=none; check_settings: those that keep it from writing files when it is
+    only opened to see whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of
+    them; parallel: for each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds
+    for all that follow; cuts: it gives pieces of sequences, one minibatch going on where another ended; ahead: the
+    frames that follow each piece as context; named_files: those that its block names.
     """
 
     unit: ClassVar[str] = "records"
@@ -144,22 +144,15 @@ class Reader(ABC):
 
         Epoch e holds the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless row of sweeps, and may
         thus cross from one sweep to the next; epoch_size 0 is one sweep.  Only the last minibatch of an epoch can be
-        short; minibatchMode=full leaves it out.
+        short.
         """
         check_epoch(epoch, minibatch_size, epoch_size)
         epoch_size = epoch_size or self.num_frames
         position, end = epoch * epoch_size, (epoch + 1) * epoch_size
         while position < end:
             size = min(minibatch_size, end - position)
-            if size < minibatch_size and not self.partial:
-                return
             yield self.assemble(position, size)
             position += size
-
-    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
-        """How many minibatches an epoch has."""
-        whole, rest = divmod(epoch_size or self.num_frames, minibatch_size)
-        return whole + bool(rest and self.partial)
 
     def close(self) -> None:  # noqa: B027
         """Give back memory, threads and files."""

@@ -100,10 +100,6 @@ class PairReader(Reader):
         for pairs in self._groups(epoch, minibatch_size, epoch_size):
             yield self.minibatch(pairs)
 
-    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
-        """Those of the first epoch; others may have some more or less."""
-        return sum(1 for _ in self._groups(0, minibatch_size, epoch_size))
-
     def _groups(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[np.ndarray]:
         """Which pairs stand side by side."""
         pairs = self._order.epoch(epoch, epoch_size).utterances

@@ -60,7 +60,7 @@ class RecordStream:
 @dataclass(frozen=True)
 class RecordOrder:
     """shuffle: False visits records in their own order; window: records shuffled together, None for all, or, of mapped
-    files, as many as max_records; partial: whether the last, short minibatch of an epoch is given."""
+    files, as many as max_records; partial: whether training takes the last, short minibatch of an epoch."""
 
     shuffle: bool = True
     window: int | None = None

@@ -208,10 +208,6 @@ class SentenceReader(Reader):
         for packed, sentences in self._pack(epoch, minibatch_size, epoch_size):
             yield self.fill(packed, sentences)
 
-    def num_minibatches(self, minibatch_size: int, epoch_size: int = 0) -> int:
-        """Those of the first epoch; others may have some more or less."""
-        return sum(1 for _ in self._pack(0, minibatch_size, epoch_size))
-
     def utterances(self) -> Iterator[Utterance]:
         """Sentences in the order of the text."""
         for number, key in enumerate(self._keys):

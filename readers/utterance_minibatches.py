@@ -103,10 +103,6 @@ class UtteranceMinibatches:
         for packed in self._pack(row, epoch, minibatch_size):
             yield self._fill(packed, row, buffers)
 
-    def count(self, epoch: int, minibatch_size: int, epoch_size: int) -> int:
-        """How many minibatches an epoch has."""
-        return sum(1 for _ in self._pack(self._order.epoch(epoch, epoch_size), epoch, minibatch_size))
-
     def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[Packed]:
         lengths = self._corpus.num_frames[row.utterances].tolist()
         parallel = self._parallel[epoch]

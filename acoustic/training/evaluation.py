@@ -130,11 +130,16 @@ def evaluate(
     names: Sequence[str],
     each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
 ) -> Totals:
-    """Run the minibatches forward, dropout off, and add up the scalars `names`; `each` gets every minibatch's."""
+    """Run the minibatches forward, dropout off, and add up the scalars `names`; `each` gets every minibatch's.
+
+    Raises ModelError if there is no frame: an error of 0 would be the best of all.
+    """
     totals = Totals(names)
     for minibatch in minibatches:
         engine.forward(minibatch.matrices, layout=getattr(minibatch, "layout", None))
         figures = {name: scalar(engine, name) for name in names}
         totals.add(figures, minibatch.num_frames)
         each(figures, minibatch.num_frames)
+    if not totals.num_frames:
+        raise ModelError("the reader gave no frame to evaluate; expected at least one")
     return totals

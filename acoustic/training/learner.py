@@ -71,8 +71,10 @@ class Learner:
         return self.place or f"epoch {epoch + 1}"
 
     def _minibatches(self, epoch: int, values: EpochOptions) -> Any:
-        size = self.options.epoch_size
-        return self.reader.minibatches(epoch=epoch, minibatch_size=values.minibatch_size, epoch_size=size)
+        """Of an epoch; where the reader has minibatchMode=full, whole ones."""
+        size = values.minibatch_size
+        given = self.reader.minibatches(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
+        return given if getattr(self.reader, "partial", True) else (one for one in given if one.num_frames == size)
 
     def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:
         seed = (self.seed, epoch, index)

@@ -62,7 +62,6 @@ def test_as_many_pairs_as_make_a_minibatch():
     reader = pairs(["a"] * 7, ["a b"] * 7)
     assert [minibatch.num_frames for minibatch in reader.minibatches(0, 7)] == [6, 6, 6, 3]
     assert [minibatch.num_frames for minibatch in reader.minibatches(0, 1)] == [3] * 7
-    assert reader.num_minibatches(7) == 4
 
 
 def test_the_order_follows_from_seed_and_epoch():

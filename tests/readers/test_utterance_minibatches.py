@@ -77,7 +77,6 @@ def test_every_frame_once_in_order(tiny, method, options, mode, parallel):
                 assert {m.layout.num_steps for m in minibatches[:-1]} == {4}
             if parallel == 1:
                 assert all(m.layout.gap_columns is None for m in minibatches)
-        assert reader.num_minibatches(4) == len(list(reader.minibatches(0, 4)))
 
 
 @pytest.mark.parametrize("mode", [WHOLE, CUT])
@@ -187,6 +186,7 @@ def test_the_last_minibatch_is_never_left_out(tiny):
     corpus = tiny(LENGTHS)
     reader = HTKMLFReader(corpus.config(f"{CUT}\nminibatchMode=full"))
     assert sum(m.num_frames for m in reader.minibatches(0, 4)) == TOTAL
+    assert reader.partial
     (warning,) = reader.warnings
     assert warning.endswith("minibatchMode=full has no effect with frameMode=false")
 

@@ -70,6 +70,26 @@ def test_the_asynchronous_engine_trains_the_same_network(ring_reader):
         np.testing.assert_allclose(node.value, networks[1][node.name].value, rtol=1e-3, atol=1e-5)
 
 
+def test_full_minibatches_are_a_matter_of_training_alone(ring_reader):
+    """Statistics and validation take every frame, training none of a short last minibatch."""
+    networks, rows, lines = [], [], []
+    for partial in (True, False):
+        reader, cv_reader = ring_reader(100), ring_reader(50)
+        reader.partial = cv_reader.partial = partial
+        networks.append(ring_network())
+        options = ring_options(1, minibatch_size=64)
+        rows += train(networks[-1], reader, options, cv_reader, log=lines.append).history
+    assert [row["samples"] for row in rows] == [100, 64]
+    assert sum("[Validate]" in line and " * 50; " in line for line in lines) == 2
+    for node in networks[0].precomputed():
+        np.testing.assert_array_equal(networks[1][node.name].value, node.value)
+
+
+def test_nothing_to_evaluate_is_an_error(ring_reader):
+    with pytest.raises(ModelError, match="the reader gave no frame to evaluate"):
+        evaluate(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])
+
+
 def test_learning_rate_zero_leaves_the_parameters_alone(ring_reader):
     network = ring_network()
     before = network["W0"].value.copy(order="F")
