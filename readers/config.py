@@ -91,14 +91,22 @@ class Config(Scope):
                 yield name, self.block(name)
 
     def unknown(self, known: Iterable[str]) -> list[Unknown]:
-        """The names set in this block itself that are not among `known`, for a consumer that reads only those."""
+        """The names set in this block itself that are not among `known`, for a consumer that reads only those.
+
+        Names that the block asks for as `$Name$` are a user's own.
+        """
         known = list(known)
-        lower = {name.lower() for name in known}
+        expected = {name.lower() for name in (*known, *self._asked())}
         return [
             Unknown(self.full_name(entry.name), entry.where, nearest(entry.name, known))
             for key, entry in self._entries.items()
-            if key not in lower
+            if key not in expected
         ]
+
+    def _asked(self) -> set[str]:
+        """What the values of this block, and of those within, ask for as `$Name$`."""
+        texts = [value.text for entry in self._entries.values() for value in entry.values]
+        return {match.group(1) for text in texts for match in variables(text)}
 
     def misspelled(self, known: Iterable[str], cutoff: float) -> list[str]:
         """A message for each plain value of this block that is spelled much like one of `known` that is not set.
@@ -108,8 +116,7 @@ class Config(Scope):
         known = list(known)
         read = {name.lower() for name in known}
         known = [name for name in known if not self.has_own(name)]
-        texts = [value.text for entry in self._entries.values() for value in entry.values]
-        asked = {match.group(1).lower() for text in texts for match in variables(text)}
+        asked = {name.lower() for name in self._asked()}
         messages = []
         for key, entry in self._entries.items():
             meant = nearest(entry.name, known, cutoff)
@@ -124,8 +131,7 @@ class Config(Scope):
         asked for as `$Name$`, has an effect.  commands: the blocks that run; others with an action of their own do not.
         cutoff: how much alike a misspelled name and that of a file must be; see `config_values.nearest`.
         """
-        texts = [value.text for entry in self._entries.values() for value in entry.values]
-        references = {match.group(1) for text in texts for match in variables(text)}
+        references = self._asked()
         commands = {name.lower() for name in commands}
         used = {name.lower() for name in references} | commands | self.found_outside
         inner = [block for name, block in self.blocks() if name.lower() in commands or not block.has_own("action")]

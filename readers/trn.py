@@ -12,13 +12,14 @@ from readers.errors import FormatError
 from readers.files import atomic_write
 from readers.text import read_lines
 
+ALTERNATIVES = {"{", "/", "}"}  # sclite's `{ a / b / @ }`, each with blanks around it
 _LINE = re.compile(r"(.*?)\(([^()\s]+)\)")
 
 
 def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, list[str]]:
     """utterance id -> words, in file order; the words in `marks` are left out.
 
-    Raises FormatError, with file and line, for a line without an id and for an id that is there twice.
+    Raises FormatError, with file and line, for a line without an id, an id that is there twice, and alternatives.
     """
     transcripts: dict[str, list[str]] = {}
     lines_of: dict[str, int] = {}
@@ -34,6 +35,10 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
         if name in transcripts:
             raise FormatError(
                 f"{path}:{number}: utterance {name!r} is already at line {lines_of[name]}; expected each once"
+            )
+        if ALTERNATIVES & set(words.split()):
+            raise FormatError(
+                f"{path}:{number}: alternatives ({{ a / b }}), which are not built; expected one word at each place"
             )
         transcripts[name] = [word for word in words.split() if word not in marks]
         lines_of[name] = number

@@ -103,6 +103,8 @@ def idle_keys(sgd: Config) -> list[str]:
     idle = {key: f"with gradUpdateType={rule.names[0]}" for key in rule_keys() if key not in mine and key != "useNAG"}
     if _auto_adjust_block(sgd) is None:
         idle |= dict.fromkeys((*CONTROL_KEYS, "numPrevLearnRate"), "outside a block autoAdjust=[autoAdjustLR=...]")
+    if sgd.text("adaptationRegType", "none").lower() in ("none", ""):
+        idle["adaptationRegWeight"] = "without adaptationRegType=KL"
     return [
         f"{sgd.where(key)}: {sgd.full_name(key)} has no effect {why}" for key, why in idle.items() if sgd.has_own(key)
     ]

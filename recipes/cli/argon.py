@@ -176,7 +176,10 @@ def open_decoder(arguments: argparse.Namespace):
         lm = open_collection(arguments.lm_collection, lambda line: print(line, file=sys.stderr))
     else:
         print("no -lm: the graph's own costs are all there is", file=sys.stderr)
-    return Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
+    decoder = Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
+    if options.sil_cost and not decoder.silence.any():
+        print(f"no silence models: -sil-cost {options.sil_cost:g} acts nowhere; --silence names them", file=sys.stderr)
+    return decoder
 
 
 def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:

@@ -292,6 +292,11 @@ def test_unknown_names_come_with_the_nearest_known_one():
     c.block("SGD").refuse_unknown(["MAXEPOCHS", "minibatchsise", "zzz"])
 
 
+def test_names_that_a_block_asks_for_are_the_users_own():
+    c = config("SGD=[\n Rate=0.5\n learningRatesPerMB=$rate$\n inner=[x=$Depth$]\n depth=2\n other=1]")
+    assert [u.name for u in c.block("SGD").unknown(["learningRatesPerMB", "inner"])] == ["SGD.other"]
+
+
 def test_blocks_lists_own_blocks_only():
     c = config("R=[x=1]\nt=[a=1;features=[dim=1];labels=$R$]")
     assert [(name, block.full_name()) for name, block in c.block("t").blocks()] == [

@@ -94,6 +94,7 @@ def test_trn(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("a { b / @ } (u)\n", r"t:1: alternatives \({ a / b }\), which are not built; expected one word"),
         ("A (u)\nB\n", r"t:2: 'B'; expected words and the utterance in parentheses"),
         ("A (u)\nB (u)\n", r"t:2: utterance 'u' is already at line 1; expected each once"),
         ("\n", r"t: no transcripts; expected lines"),

@@ -193,6 +193,13 @@ def test_flags_take_one_dash_or_two_and_hyphens_or_underscores(made, tmp_path):
     assert words_of(tmp_path / "out.mlf") == SENTENCES
 
 
+def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):
+    assert decode(made, tmp_path, "--silence=", "-sil-cost", "2") == 0
+    assert "no silence models: -sil-cost 2 acts nowhere; --silence names them" in capsys.readouterr().err
+    assert decode(made, tmp_path, "-sil-cost", "2") == 0
+    assert "no silence models" not in capsys.readouterr().err
+
+
 def test_threads_change_nothing(made, tmp_path):
     for threads in (1, 3):
         assert decode(made, tmp_path / str(threads), threads=threads) == 0

@@ -198,6 +198,13 @@ def test_how_a_control_works_has_no_effect_without_one():
     assert idle_keys(inside) == []
 
 
+def test_a_weight_of_adaptation_has_no_effect_without_adaptation():
+    lines = "SGD=[maxEpochs=2\nlearningRatesPerSample=0.1\nadaptationRegWeight=0.5\n"
+    (warning,) = idle_keys(Config.from_text(f"{lines}]", "t").block("SGD"))
+    assert warning == "t:3: SGD.adaptationRegWeight has no effect without adaptationRegType=KL"
+    assert idle_keys(Config.from_text(f"{lines}adaptationRegType=KL]", "t").block("SGD")) == []
+
+
 def test_the_rate_as_section_7_4_of_the_book_spells_it():
     def rate(*lines):
         text = "\n".join(("SGD=[", "maxEpochs=2", *lines, "]"))
