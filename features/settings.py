@@ -147,10 +147,12 @@ REFUSED: dict[str, str] = {
 HARMLESS = dict.fromkeys(
     ("V1COMPAT", "DOUBLEFFT", "SAVEASVQ", "NATURALWRITEORDER", "USESILDET", "MEASURESIL", "SAVEBINARY"), FALSE_WORDS
 )
-HARMLESS["TRACE"] = ("0",)
 HARMLESS["MAXTRYOPEN"] = ("1",)
+
+
+TALK = ("TRACE",)  # whatever it says, it is about messages alone
 
 
 def is_harmless(name: str, text: str) -> bool:
     """Whether a refused name stands at the value that asks for nothing."""
-    return parse_word(text) in HARMLESS.get(name, ())
+    return name in TALK or parse_word(text) in HARMLESS.get(name, ())

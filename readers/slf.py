@@ -81,8 +81,8 @@ class Lattice:
 def read_slf(path: str | os.PathLike) -> Lattice:
     """Read a lattice.
 
-    Raises FormatError, with file and line, for sub-lattices, a missing size line, nodes or links missing, there twice
-    or out of range, malformed numbers, and a link that ends before it starts.
+    Raises FormatError, with file and line, for sub-lattices, lattices that run backwards, a missing size line, nodes or
+    links missing, there twice or out of range, malformed numbers, and a link that ends before it starts.
     """
     lines = read_lines(path)
     header, num_nodes, num_links, index = _read_header(lines, path)
@@ -130,6 +130,8 @@ def _read_header(lines: list[str], path) -> tuple[dict[str, str], int, int, int]
         if "S" in fields:
             raise FormatError(f"{where}: sub-lattice {fields['S']!r}; expected a lattice of one level")
         header |= fields
+        if header.get("dir", "f") != "f":
+            raise FormatError(f"{where}: dir={header['dir']}; expected f, a lattice that runs forwards")
         if "N" in header and "L" in header:
             num_nodes, num_links = (_integer(header.pop(name), where) for name in ("N", "L"))
             return header, num_nodes, num_links, index + 1
@@ -195,7 +197,12 @@ def _log_conversion(base: str | None, path):
 
 def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
     num_links = len(links)
+    unit = _real(header, "tscale", 1.0, f"{path}: header")
+    if not 0 < unit < math.inf:
+        raise FormatError(f"{path}: header: tscale={header['tscale']}; expected the seconds of a unit of time")
+    header.pop("tscale", None)
     time = np.array([_real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)], np.float64)
+    time *= unit
     start, end, variant = (np.zeros(num_links, np.int32) for _ in range(3))
     acoustic, lm = np.zeros(num_links), np.zeros(num_links)
     words: list[str] = []

@@ -19,8 +19,12 @@ class Adapt(Train):
     starts_anew = False
 
     def _read_start(self, config: Config) -> None:
-        toolkits = config.has("origModelFileName") and not config.has("originalModelFileName")
-        self.original = config.path("origModelFileName") if toolkits else config.path("originalModelFileName")
+        toolkits = config.has("origModelFileName")
+        if toolkits and config.has("originalModelFileName"):
+            raise ConfigError(
+                f"{config.where('origModelFileName')}: origModelFileName beside originalModelFileName; expected one"
+            )
+        self.original = config.path("origModelFileName" if toolkits else "originalModelFileName")
         if self.original.resolve() == self.model_path.resolve():
             raise ConfigError(
                 f"{config.where('modelPath')}: modelPath is {self.model_path}, the original model; expected a path for "

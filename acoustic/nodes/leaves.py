@@ -74,6 +74,11 @@ class LearnableParameter(StoredNode):
         kind = self.settings["init"]
         if not np.isfinite(scale):
             raise ModelError(f"{self.where}: initValueScale={scale}; expected a finite number")
+        for name, ways in (("value", ("fixedValue", "fromFile")), ("initFromFilePath", ("fromFile",))):
+            if self.settings[name] and kind not in ways:
+                raise ModelError(
+                    f"{self.where}: {name}={self.settings[name]} with init={kind}; expected init={ways[0]}"
+                )
         if kind == "uniform":
             return rng.uniform(-0.05 * scale, 0.05 * scale, size=shape)
         if kind == "gaussian":

@@ -64,8 +64,16 @@ class Learner:
                 if 0 < num_frames <= totals.num_frames:
                     break
         if not totals.num_frames:
-            raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected at least one")
+            raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected {self._expected(values)}")
         return totals
+
+    def _expected(self, values: EpochOptions) -> str:
+        """What would have given an epoch a minibatch."""
+        if not getattr(self.reader, "partial", True):
+            return f"a whole one of minibatchSize {values.minibatch_size}, or minibatchMode=partial"
+        if self.options.epoch_size and getattr(self.reader, "in_sequence", False):
+            return f"an utterance to begin among the epochSize of {self.options.epoch_size} frames: a larger epochSize"
+        return "at least one"
 
     def _title(self, epoch: int) -> str:
         return self.place or f"epoch {epoch + 1}"

@@ -226,7 +226,7 @@ class Trainer:
         values = values or self._plan(epoch)
         if self.options.trace_level > 0:
             applied = values if self.options.rule.uses_momentum else replace(values, momentum=0.0)
-            momentum = applied.momentum_of(values.minibatch_size)
+            momentum = applied.momentum_of(values.minibatch_size * self.options.parallel[epoch])
             self.log(starting_line(epoch + 1, values.learning_rate, momentum, applied.time_constant))
         try:
             row = self._train_and_validate(epoch, values)

@@ -200,6 +200,8 @@ def read_machine(config):
     """Precision, device and seed from the top of the configuration.  Raises ConfigError."""
     from acoustic.actions import Machine
 
+    if config.has_own("type"):
+        raise ConfigError(f"{config.where('type')}: type; expected precision=float or double, its name since 2016")
     seed = config.int("randomSeed", 0)
     if seed < 0:
         raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")

@@ -222,6 +222,11 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
             "y=Parameter(2, initValueScale=1#INF)",
             "net.ndl:2: node 'y' .*: initValueScale=inf; expected a finite number",
         ),
+        ("y=Parameter(2, value=5)", "net.ndl:2: node 'y' .*: value=5.0 with init=uniform; expected init=fixedValue"),
+        (
+            "y=Parameter(2, init=gaussian, initFromFilePath=w)",
+            "net.ndl:2: node 'y' .*: initFromFilePath=w with init=gaussian; expected init=fromFile",
+        ),
         ("y=Parameter(100000000, 100000000)", "numbers; expected a matrix that fits this machine's memory"),
     ],
 )

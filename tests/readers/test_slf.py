@@ -118,6 +118,13 @@ def change(old, new):
     return SMALL.replace(old, new)
 
 
+def test_times_in_another_unit(tmp_path):
+    assert "VERSION=1.0" in LINKS
+    lattice = read_slf(put(tmp_path / "l", LINKS.replace("VERSION=1.0", "VERSION=1.0 tscale=0.01 dir=f")))
+    assert lattice.time.tolist() == pytest.approx([0.0, 0.0036, 0.0075])
+    assert "tscale" not in lattice.header
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -147,6 +154,8 @@ def change(old, new):
         (change("J=1 S=0 E=1", "J=1 S=1 E=0"), r"l:6: link 1 goes from 1 s to 0 s; expected start <= end"),
         (change("VERSION=1.0", "base=x"), r"l: header: base=x; expected a number"),
         (change("VERSION=1.0", "base=-1"), r"l: header: base=-1; expected 0 or a base of logarithms"),
+        (change("VERSION=1.0", "tscale=0"), r"l: header: tscale=0; expected the seconds of a unit of time"),
+        (change("VERSION=1.0", "dir=b"), r"l:1: dir=b; expected f, a lattice that runs forwards"),
         (change("VERSION=1.0", "base=1"), r"l: header: base=1; expected 0 or a base of logarithms"),
     ],
 )

@@ -293,6 +293,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not built yet; expec"),
         (["Train=[SGD=[truncated=true]]"], r"SGD\.truncated is true, Train\.reader\.truncated is not; expected"),
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
+        (["type=double"], r"type; expected precision=float or double"),
         (["precision=half"], r"precision is 'half'; expected float or double"),
         (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
         (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),

@@ -138,6 +138,7 @@ def test_adapt_with_the_tools_key_without_regularisation_and_resumed(corpus, cap
         (["Adapt=[originalModelFileName=default]"], r"originalModelFileName is set to default"),
         (["Adapt=[originalModelFileName=nothing]"], r"nothing: No such file"),
         (["Adapt=[modelPath=$Exp$/models/../models/net]"], r"net, the original model; expected a path for the adapted"),
+        (["Adapt=[origModelFileName=net]"], r"origModelFileName beside originalModelFileName; expected one"),
         (["Adapt=[refNodeName=default]"], r"refNodeName is missing; expected a node of .*net, for instance Posterior"),
         (["Adapt=[refNodeName=PosteriorProp]"], r"node 'PosteriorProp': not in the network; did you mean Posterior"),
         (["Adapt=[refNodeName=W0]"], r"node 'W0' .*: 10x2; expected a column per frame"),

@@ -85,6 +85,13 @@ def test_full_minibatches_are_a_matter_of_training_alone(ring_reader):
         np.testing.assert_array_equal(networks[1][node.name].value, node.value)
 
 
+def test_data_that_fill_no_minibatch_are_said(ring_reader):
+    reader = ring_reader(50)
+    reader.partial = False
+    with pytest.raises(ModelError, match="expected a whole one of minibatchSize 64, or minibatchMode=partial"):
+        train(ring_network(), reader, ring_options(1, minibatch_size=64))
+
+
 def test_nothing_to_evaluate_is_an_error(ring_reader):
     with pytest.raises(ModelError, match="the reader gave no frame to evaluate"):
         evaluate(Engine(ring_network(), ["CrossEntropyWithSoftmax"]), [], ["CrossEntropyWithSoftmax"])

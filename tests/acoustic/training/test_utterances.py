@@ -147,6 +147,22 @@ def test_values_per_minibatch_count_all_slots_where_utterances_are_cut(blocks):
             assert tuple(reader.parallel) == parallel
 
 
+def test_an_epoch_that_no_utterance_begins_in_is_said(blocks):
+    with (
+        reader_of(blocks, WHOLE) as reader,
+        pytest.raises(ModelError, match="an utterance to begin among the epochSize of 6 frames: a larger epochSize"),
+    ):
+        train(recurrent(), reader, options(20, epoch_size=6))
+
+
+def test_momentum_of_an_update_is_that_of_all_utterances_side_by_side(blocks):
+    lines = []
+    values = options(1, trace_level=1, momentum_per_sample=(), momentum_per_minibatch=0.9)
+    with reader_of(blocks, f"{CUT};nbruttsineachrecurrentiter=2") as reader:
+        train(recurrent(), reader, values, log=lines.append)
+    assert any("effective momentum = 0.900000" in line for line in lines)
+
+
 def test_networks_that_look_back_want_sequences(blocks):
     network = recurrent()
     with (
