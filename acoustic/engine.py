@@ -253,7 +253,9 @@ class Engine:
         """The one of the last pass, if it still holds."""
         if program.taker is None or not program.taker.stays(on_gradient, words):
             products = program.lone_products, program.lone_columns, program.layer_products
-            program.taker = Taker(on_gradient, *products, words)
+            sequences = self._feed.run.sequences
+            gaps = None if sequences is None else sequences.gaps
+            program.taker = Taker(on_gradient, *products, words, gaps)
         else:
             program.taker.renew()
         return program.taker

@@ -1,8 +1,11 @@
 """What takes the gradients of a backward pass: in the simplest form, or in those that save time, if it has them."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from acoustic.gradients import Accumulation, Into
 from acoustic.node import Node
@@ -30,16 +33,49 @@ class Layer(Protocol):
         """Change the parameter, or one worker's part of it; a, b: the factors of all frames as `frames` left them."""
 
 
+@dataclass(frozen=True)
+class Real:
+    """The columns of a minibatch that have a frame, where others have none: they count in no sum, nor as frames.
+
+    places (n,): ascending; is_real (columns,).
+    """
+
+    places: np.ndarray
+    is_real: np.ndarray
+
+    @classmethod
+    def of_gaps(cls, gaps: np.ndarray, shares: Sequence[slice]) -> "Real":
+        """gaps (columns,): which have none; every share, one worker's columns, keeps one, which holds zeros then."""
+        kept = ~gaps
+        for share in shares:
+            if not kept[share].any():
+                kept[share.start] = True
+        return cls(kept.nonzero()[0], ~gaps)
+
+    def within(self, share: slice) -> tuple[int, np.ndarray]:
+        """(how many come before, places counted from its first column) of the columns of a share."""
+        first, last = np.searchsorted(self.places, (share.start, share.stop))
+        return int(first), self.places[first:last] - share.start
+
+
+def taken(matrix: Any, places: np.ndarray) -> Any:
+    """Some columns of a matrix in Fortran order, as a new one."""
+    return matrix.T[places].T
+
+
 class Factors:
     """What one worker's product of a parameter gives to its layer: all frames; columns: of those it has looked at
-    before, None where it does so only then.
+    before, None where it does so only then.  real: the columns with a frame, None: all.
     """
 
     def __init__(self, layer: Layer, worker: int, count: int, columns: slice | None) -> None:
         self.layer, self.worker, self.count, self.columns = layer, worker, count, columns
+        self.real: Real | None = None
         self.found: tuple[Any, Any] | None = None
 
     def __call__(self, a: Any, b: Any) -> None:
+        if self.real is not None:
+            a, b = taken(a, self.real.places), taken(b, self.real.places)
         self.found = a, b
         if self.columns is None:
             self.layer.frames(a, b, 0, a.shape[1], self.worker, self.count)
@@ -48,7 +84,15 @@ class Factors:
 
     def look(self, num_frames: int, a: Any, b: Any) -> None:
         """Some of the factors' columns, when the worker has just made them."""
-        self.layer.frames(a, b, self.columns.start, num_frames, self.worker, self.count)
+        if self.real is None:
+            self.layer.frames(a, b, self.columns.start, num_frames, self.worker, self.count)
+            return
+        first, places = self.real.within(self.columns)
+        is_real = self.real.is_real[self.columns][places]
+        left, right = taken(a, places), taken(b, places)
+        right *= is_real
+        self.layer.frames(left, right, first, len(self.real.places), self.worker, self.count)
+        a[:, places] = left
 
     def update(self) -> None:
         self.layer.update(*self.found, self.worker, self.count)
@@ -63,7 +107,8 @@ class Taker:
     `layer(parameter, node, k)`, where that gives a Layer, the factors of a gradient that node's operand k has.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
     one step, where that may make a few columns; layer_products: as lone_products, those that may go to a Layer, and the
-    steps that let it look at each worker's frames before; words: the inputs that are given as Indicators.
+    steps that let it look at each worker's frames before; words: the inputs that are given as Indicators; gaps: which
+    columns have no frame, None: none.
     """
 
     def __init__(
@@ -73,6 +118,7 @@ class Taker:
         lone_columns: Iterable[tuple[Node, int, Into]] = (),
         layer_products: "Iterable[tuple[Node, int, list[BoundBackward], Sequence[LayerLook]]]" = (),
         words: Collection[str] = (),
+        gaps: np.ndarray | None = None,
     ) -> None:
         self._on_gradient, self._words = on_gradient, words
         self._part: Callable[..., None] | None = getattr(on_gradient, "part", None)
@@ -83,9 +129,10 @@ class Taker:
         self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
         self._weight_of: dict[str, str] = {}  # by biases that a layer changes with it
         for node, k, bound, looks in layer_products:
+            real = None if gaps is None else Real.of_gaps(gaps, [look.columns for look in looks])
             is_table = words and any(leaf.name in words for _, leaf in bound[0].operands.leaves)
             layer = layers(node, bound[0].node, k) if layers is not None and not is_table else None
-            self._offer(node, k, bound, looks, layer)
+            self._offer(node, k, bound, looks, layer, real)
         for node, k, bound in lone_products:
             if node.name in self._factors:
                 continue
@@ -125,7 +172,13 @@ class Taker:
             into.touched = {} if self._touched is None else {k: None}
 
     def _offer(
-        self, node: Node, k: int, bound: "list[BoundBackward]", looks: "Sequence[LayerLook]", layer: Layer | None
+        self,
+        node: Node,
+        k: int,
+        bound: "list[BoundBackward]",
+        looks: "Sequence[LayerLook]",
+        layer: Layer | None,
+        real: Real | None,
     ) -> None:
         """Let the steps that make a parameter's gradient give the factors to a layer, or make it."""
         before = bound[0].into.factored.get(k)
@@ -142,6 +195,8 @@ class Taker:
                     look.take(k, one.into.factored.get(k))
         if layer is not None:
             self._factors[node.name] = [(one, one.into.factored[k]) for one in bound]
+            for _, factors in self._factors[node.name]:
+                factors.real = real
             if layer.bias is not None:
                 self._weight_of[layer.bias] = node.name
 

@@ -16,8 +16,10 @@ from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from acoustic.training.update import Updater
+from acoustic.updating import Real
 from readers.errors import ModelError
 from readers.indicators import Indicators
+from readers.sequences import SequenceLayout
 
 FRAMES, RATE = 150, 0.01
 
@@ -286,3 +288,42 @@ def test_settings_out_of_range_are_refused(key, given, expected):
     with pytest.raises(OptionFault, match=expected) as fault:
         NaturalGradient(**given)
     assert fault.value.key == key
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("method", ["online", "simple", "plain"])
+def test_columns_without_a_frame_count_nowhere(method, threads, precision):
+    """Neither in the estimates nor as frames: sequences padded to the longest change the network as their frames do."""
+    rule = NaturalGradient(method=method, rank_in=3, rank_out=4, max_change=0.002)
+    layout = SequenceLayout.of_lengths((100, 70, 20))
+    real = ~layout.gap_columns
+    trained = []
+    for is_padded in (False, True):
+        net = network(precision, threads)
+        updater, engine = make_updater(net, options(rule)), Engine(net, ["J"])
+        rng = np.random.default_rng(0)
+        for _ in range(14):
+            labels = np.zeros((5, len(real)), order="F")
+            labels[rng.integers(0, 5, len(real)), np.arange(len(real))] = 1
+            labels[:, ~real] = 0
+            x = np.asfortranarray((rng.standard_normal((7, len(real))) + 0.3) * real)
+            matrices = {"x": x, "labels": labels}
+            if not is_padded:
+                matrices = {name: np.asfortranarray(matrix[:, real]) for name, matrix in matrices.items()}
+            engine.forward(matrices, training=True, layout=layout if is_padded else None)
+            updater.begin(RATE, 0.0, layout.num_frames)
+            engine.backward(on_gradient=updater)
+        trained.append(net)
+    for node in trained[0].parameters():
+        tolerance = 1e-9 if precision == "double" else 2e-4
+        np.testing.assert_allclose(trained[1][node.name].value, node.value, rtol=tolerance, atol=tolerance)
+
+
+def test_every_workers_share_keeps_a_column():
+    gaps = np.array([False, True, True, True, True, False])
+    real = Real.of_gaps(gaps, [slice(0, 2), slice(2, 4), slice(4, 6)])
+    assert real.places.tolist() == [0, 2, 5]
+    found = [real.within(share) for share in (slice(0, 2), slice(2, 4), slice(4, 6))]
+    assert [(first, places.tolist()) for first, places in found] == [(0, [0]), (1, [0]), (2, [1])]
+    assert real.is_real.tolist() == [True, False, False, False, False, True]
