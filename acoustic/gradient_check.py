@@ -18,6 +18,7 @@ from acoustic.engine import Engine
 from acoustic.forward_mode import jacobian_vector_product
 from acoustic.network import Network
 from acoustic.node import Node
+from acoustic.order import forward_order
 from readers.errors import ModelError
 
 EPSILON = 1e-4
@@ -61,7 +62,9 @@ class GradientChecker:
         return {node.name: np.array(to_host(self.engine.gradient(node.name))) for node in self.learnable()}
 
     def learnable(self) -> list[Node]:
-        return self.engine.learnable()
+        """The parameters below the criterion that training changes."""
+        below = forward_order([self.engine.network[self.criterion]])
+        return [node for node in self.engine.learnable() if node in below]
 
     def slope(self, node: Node, direction: np.ndarray, epsilon: float = EPSILON) -> float:
         """(J(w + e d) - J(w - e d)) / 2 e for a parameter w and a direction d of its shape."""

@@ -159,8 +159,8 @@ class Train(Action):
         try:
             options.stage(self.options)
         except OptionFault as fault:
-            key = "layerwiseEpochSize"
-            raise ConfigError(f"{sgd.where(key)}: {sgd.full_name(key)}: {fault.text}") from None
+            key = "layerwiseEpochSize" if fault.key == "epochSize" else fault.key
+            raise ConfigError(f"{where}: layerwiseEpochs: {key}: {fault.text}") from None
         return options
 
     def _refuse_parallel(self, sgd: Config) -> None:

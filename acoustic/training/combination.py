@@ -4,7 +4,7 @@ Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natura
 2015, appendix C.4.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,8 +80,9 @@ def combine(
     minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
     The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
     models and their average; progress(evaluations, at most, loss=objective) is told of each.  Where it finds nothing
-    better that is what it gives back.  What is stored and not learned is that of the last model; running statistics of
-    batch normalisation are taken anew from the minibatches.  Raises ModelError for models of different shapes.
+    better that is what it gives back.  Learnable parameters that the criterion does not reach are averaged; what is
+    stored and not learned is that of the last model; running statistics of batch normalisation are taken anew from the
+    minibatches.  Raises ModelError for models of different shapes.
     """
     if not models:
         raise ModelError("no models; expected at least one to combine")
@@ -122,11 +123,16 @@ def average(models: Sequence[Network]) -> Network:
         return models[0]
     _check_alike(models)
     network = _own_copy(models)
+    _average_into(network, models)
+    return network
+
+
+def _average_into(network: Network, models: Sequence[Network], but: Collection[str] = ()) -> None:
+    """Give learnable parameters of a network, but for some, the mean of the models'."""
     for node in network.parameters():
-        if node.needs_gradient:
+        if node.needs_gradient and node.name not in but:
             node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
             node.touch()
-    return network
 
 
 def criterion_of(network: Network, name: str = "") -> str:
@@ -170,9 +176,12 @@ class _WeightSpace:
         if not self.num_frames:
             raise ModelError("no frames; expected some of the training data to combine models on")
         self.criterion = criterion_of(self.network, criterion)
-        self.layers = layers_of(self.network)
         self.running = _running_statistics(self.network)
         self.engine = Engine(self.network, [self.criterion])
+        reached = {node.name for node in self.engine.learnable()}
+        layers = ([name for name in layer if name in reached] for layer in layers_of(self.network))
+        self.layers = [layer for layer in layers if layer]
+        _average_into(self.network, models, but={name for layer in self.layers for name in layer})
         xp = self.network.backend.xp
         # Per parameter the models' values, (size, models), so that both ways are one product.
         self.values = {

@@ -28,7 +28,9 @@ class Display:
     def begin(self, network: Network, criterion: str, names: Sequence[str]) -> None:
         """People read "loss" and "error"; the log and the history keep the nodes' own names."""
         self.labels = {name: name for name in names}
-        self.labels |= {name: "error" for name in names if network[name].type_name == "ErrorPrediction"}
+        errors = [name for name in names if network[name].type_name == "ErrorPrediction"]
+        if len(errors) == 1:
+            self.labels[errors[0]] = "error"
         self.labels[criterion] = "loss"
         self.totals = Totals(names)
         self.window = Totals(names)  # since the last line

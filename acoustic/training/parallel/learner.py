@@ -94,7 +94,8 @@ class ParallelLearner(Learner):
 
     def _plan(self, values: EpochOptions) -> dict[str, Any]:
         """What has to be equal for an epoch to be continued."""
-        return {"jobs": self.parallel.num_jobs, "frames": self.share_frames, **asdict(values)}
+        figures = {"figures": list(self.names)}
+        return {"jobs": self.parallel.num_jobs, "frames": self.share_frames, **figures, **asdict(values)}
 
     def _take_up(self, first: int, last: int, values: EpochOptions, totals: Totals) -> int:
         """The outer iterations that are done: of this epoch, by an earlier run, too; totals gets their sums."""

@@ -102,6 +102,10 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(here):
             "layerwiseEpochSize: .*expected at least minibatchSize 20",
         ),
         (
+            ("learningRatesPerMB=0.4", "autoAdjust=[autoAdjustLR=searchBeforeEpoch]"),
+            r"l.cntk:\d+: layerwiseEpochs: learningRatesPerMB: missing; expected",
+        ),
+        (
             ("layerTypes=Tanh", "rnnType=SIMPLERNN"),
             r"layerwiseEpochs with another network; expected SimpleNetworkBuilder with rnnType=SIMPLENET",
         ),

@@ -50,6 +50,16 @@ def loss(network, parts):
     return total / sum(part.num_frames for part in parts)
 
 
+def test_what_the_criterion_does_not_reach_is_averaged():
+    models = [network_of(seed) for seed in range(2)]
+    for value, model in enumerate(models, start=1):
+        second = model.add("Parameter", "U", rows=2, cols=3, init="fixedValue", value=value)
+        model.add("SumElements", "other", model.add("Times", "Ux", second, "features"))
+    found = combine(models, minibatches(), models[0].criteria[0], max_evaluations=3)
+    assert ["U"] not in found.layers
+    np.testing.assert_array_equal(found.network["U"].value, 1.5)
+
+
 def test_a_layer_is_a_matrix_with_its_bias():
     assert layers_of(network_of(0)) == [["W0", "B0"], ["W1", "B1"], ["W2", "B2"]]
     network = Network()

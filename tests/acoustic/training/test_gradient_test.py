@@ -36,6 +36,14 @@ def test_every_parameter_is_compared_and_keeps_its_value():
         np.testing.assert_array_equal(engine.network[name].value, value)
 
 
+def test_parameters_that_the_criterion_does_not_reach_are_left_alone():
+    engine, criterion, matrices = example()
+    network = engine.network
+    network.add("SumElements", "other", network.add("Times", "Ux", network.add("Parameter", "U", rows=2, cols=3), "x"))
+    checks = check_elements(Engine(network, [criterion, "other"]), criterion, matrices, num_samples=2)
+    assert [check.name for check in checks] == ["W", "b"]
+
+
 def test_a_wrong_gradient_is_found_and_named(monkeypatch):
     monkeypatch.setattr(Tanh, "backward", lambda self, run, grad, inputs, value, into: into.add_matrix(0, grad))
     network = example()[0].network

@@ -191,6 +191,16 @@ def test_a_dropout_rate_without_dropout_nodes_is_said(ring_reader):
     assert not any("warning" in line for line in lines)
 
 
+def test_figures_of_several_errors_keep_their_names(ring_reader):
+    network = ring_network()
+    (error,) = network.evaluations
+    network.add("ErrorPrediction", "second", *network[error].operands)
+    network.evaluations.append("second")
+    shown = []
+    train(network, ring_reader(60), ring_options(1), progress=lambda done, total, **figures: shown.append(figures))
+    assert set(shown[-1]) == {"epoch", "frames/s", "loss", error, "second"}
+
+
 def test_trace_level_0_shows_epochs_only(ring_reader):
     lines = []
     train(ring_network(), ring_reader(100), ring_options(2), log=lines.append)

@@ -208,6 +208,25 @@ def test_another_plan_begins_the_epoch_anew(examples, monkeypatch):
     assert same(found, run(examples, ParallelOptions(1, samples=100), name="fresh"))
 
 
+def test_other_figures_begin_the_epoch_anew(examples, monkeypatch):
+    """Those of the iterations that are done would be missing."""
+    save = IterationFiles.save
+
+    def dying(self, network, state):
+        save(self, network, state)
+        if state.number == 3:
+            raise Killed
+
+    monkeypatch.setattr(IterationFiles, "save", dying)
+    with pytest.raises(Killed):
+        run(examples, ParallelOptions(2, samples=50))
+    monkeypatch.setattr(IterationFiles, "save", save)
+    lines: list[str] = []
+    criterion = small_options().train_criterion or "CrossEntropyWithSoftmax"
+    run(examples, ParallelOptions(2, samples=50), replace(small_options(), eval_criterion=criterion), lines=lines)
+    assert any("model.3 was made with" in line and '"figures": ' in line for line in lines)
+
+
 def test_make_mode_false_takes_up_nothing(examples, monkeypatch):
     run(examples, ParallelOptions(2, samples=50), small_options(1))
     before = sorted(path.name for path in examples.with_name("m.parallel").iterdir())
