@@ -32,7 +32,7 @@ class Reference:
     def soft_labels(self, engine: Engine, criterion: str, weight: float) -> Callable[..., Matrices]:
         """Gives the matrices of a minibatch, from them and its layout, with labels (1 - weight) y + weight p.
 
-        y: the first label input below the criterion of the adapted network, (rows, T).  Raises ModelError, ShapeError.
+        y: the label input below the criterion of the adapted network, (rows, T).  Raises ModelError, ShapeError.
         """
         label = _label_of(engine.network, criterion)
         rows, ours = engine.network.shapes[label].rows, self.network.shapes[self.node].rows
@@ -60,6 +60,7 @@ def _label_of(network: Network, criterion: str) -> str:
     """The label input that the criterion compares with."""
     below = {node.name for node in forward_order([network[criterion]], lambda node: node.operands)}
     names = [name for name in network.labels if name in below]
-    if not names:
-        raise ModelError(f"{network[criterion].where}: no label input below it; KL adaptation expects one")
+    if len(names) != 1:
+        found = f"label inputs {', '.join(names)}" if names else "no label input"
+        raise ModelError(f"{network[criterion].where}: {found} below it; KL adaptation expects one")
     return names[0]

@@ -90,9 +90,7 @@ class HogwildLearner(Learner):
             node.touch()
         if queue.error is not None:
             raise queue.error
-        if not queue.totals.num_frames:
-            place = self.place or f"epoch {epoch + 1}"
-            raise ModelError(f"{place}: the reader gave no minibatch; expected at least one")
+        self._require_frames(queue.totals, epoch, values)
         _average_state(self.updater, [learner.updater for learner in self._threads])
         return queue.totals
 

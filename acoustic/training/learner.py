@@ -21,6 +21,17 @@ class Diverged(ModelError):
     """A criterion that is no longer finite."""
 
 
+def require_finite(network: Network, title: str) -> None:
+    """Raise Diverged for a parameter that is not finite any more: the last update shows in no criterion."""
+    xp = network.backend.xp
+    for node in network.parameters():
+        if node.needs_gradient and not bool(xp.isfinite(node.value).all()):
+            raise Diverged(
+                f"{title}, last minibatch: parameter {node.name!r} is not finite; expected finite numbers; "
+                "try a smaller learning rate"
+            )
+
+
 class Learner:
     """Teaches a network what a reader gives.
 
@@ -63,17 +74,19 @@ class Learner:
                     each(figures, minibatch.num_frames)
                 if 0 < num_frames <= totals.num_frames:
                     break
-        if not totals.num_frames:
-            raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected {self._expected(values)}")
+        self._require_frames(totals, epoch, values)
         return totals
 
-    def _expected(self, values: EpochOptions) -> str:
-        """What would have given an epoch a minibatch."""
+    def _require_frames(self, totals: Totals, epoch: int, values: EpochOptions) -> None:
+        """Raise ModelError for an epoch without a minibatch."""
+        if totals.num_frames:
+            return
+        expected, size = "at least one", self.options.epoch_size
         if not getattr(self.reader, "partial", True):
-            return f"a whole one of minibatchSize {values.minibatch_size}, or minibatchMode=partial"
-        if self.options.epoch_size and getattr(self.reader, "in_sequence", False):
-            return f"an utterance to begin among the epochSize of {self.options.epoch_size} frames: a larger epochSize"
-        return "at least one"
+            expected = f"a whole one of minibatchSize {values.minibatch_size}, or minibatchMode=partial"
+        elif size and getattr(self.reader, "in_sequence", False):
+            expected = f"an utterance to begin among the epochSize of {size} frames: a larger epochSize"
+        raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected {expected}")
 
     def _title(self, epoch: int) -> str:
         return self.place or f"epoch {epoch + 1}"

@@ -16,7 +16,7 @@ from acoustic.training.control.search import trial_frames
 from acoustic.training.display import Display, Log, Progress, silent
 from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate
 from acoustic.training.gradient_test import GradientCheck
-from acoustic.training.learner import Diverged, Learner
+from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.log import (
     append_history,
     finished_line,
@@ -256,7 +256,7 @@ class Trainer:
         display.finish()
         seconds = time.perf_counter() - begin
         self.total_samples += totals.num_frames
-        self._check_parameters(epoch)
+        require_finite(self.network, f"epoch {epoch + 1}")
         self.log(
             finished_line(
                 epoch + 1,
@@ -290,16 +290,6 @@ class Trainer:
         totals = evaluate(self.engine, minibatches, self.names)
         self.log(validation_line(epoch + 1, self.options.max_epochs, totals.figures, totals.num_frames))
         return totals.averages()
-
-    def _check_parameters(self, epoch: int) -> None:
-        """The last update of an epoch shows in no criterion: look at the parameters before they are saved."""
-        xp = self.network.backend.xp
-        for node in self.network.parameters():
-            if node.needs_gradient and not bool(xp.isfinite(node.value).all()):
-                raise Diverged(
-                    f"epoch {epoch + 1}, last minibatch: parameter {node.name!r} is not finite; expected finite "
-                    "numbers; try a smaller learning rate"
-                )
 
     # ---- after an epoch
 

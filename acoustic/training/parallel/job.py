@@ -18,7 +18,7 @@ from acoustic.model_file import load_model, load_tensors, save_tensors
 from acoustic.network import Network
 from acoustic.team import computing_with
 from acoustic.training.hogwild import learner_for
-from acoustic.training.learner import Diverged, Learner
+from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
 from readers.errors import ArgonautError, ModelError
 from readers.minibatch import Reader
@@ -112,17 +112,6 @@ def run_job(job: Job) -> JobResult:
         save_tensors(job.output, _tensors(network, learner, job), {"format": FORMAT})
         scalars = dict(learner.updater.scalars)
         return JobResult(totals.figures, totals.num_frames, scalars, seconds)
-
-
-def require_finite(network: Network, title: str) -> None:
-    """Raise Diverged for a parameter that is not finite any more: the last update shows in no criterion."""
-    xp = network.backend.xp
-    for node in network.parameters():
-        if node.needs_gradient and not bool(xp.isfinite(node.value).all()):
-            raise Diverged(
-                f"{title}, last minibatch: parameter {node.name!r} is not finite; expected finite numbers; "
-                "try a smaller learning rate"
-            )
 
 
 def _tensors(network: Network, learner: Learner, job: Job) -> dict[str, Any]:

@@ -70,3 +70,16 @@ def test_references_that_do_not_fit():
     other.add("InputValue", "noise", rows=4)
     with pytest.raises(ModelError, match="depends on input 'noise', which the adapted network has not"):
         Reference(other, "noise").soft_labels(engine, engine.roots[0], 0.5)
+
+
+def test_a_criterion_of_several_label_inputs_is_refused():
+    """Only one of them could be mixed."""
+    adapted = network_of(2)
+    other = adapted.add("Input", "labels2", rows=4)
+    adapted.labels.append("labels2")
+    scores = adapted[adapted.criteria[0]].operands[1]
+    second = adapted.add("CrossEntropyWithSoftmax", "second", other, scores)
+    adapted.add("Plus", "both", adapted[adapted.criteria[0]], second)
+    engine = Engine(adapted, ["both"])
+    with pytest.raises(ModelError, match="label inputs labels, labels2 below it; KL adaptation expects one"):
+        Reference(network_of(1), "PosteriorProb").soft_labels(engine, "both", 0.5)
