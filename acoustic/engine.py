@@ -208,14 +208,9 @@ class Engine:
 
         Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
         as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
-        while both are in the cache, and may use the gradient's memory.  If it has a method `part(node, gradient,
-        columns)`, that may be called instead, by several threads at once, each with columns of its own.  If it has
-        `accumulation(node)`, and that says where, a gradient that is one product is added up there instead, and
-        `take(node, columns)` is called when it is.  If it has `touched(node, columns, fill)`, a gradient that is zero
-        but for some columns may be given by those instead of a matrix: fill(part), for one slice of them after another,
-        lends the gradient of columns[part].  If it has `layer(parameter, node, k)`, and that gives a Layer, that gets
-        the factors of a gradient that is one product.  With on_gradient, nodes that keep running statistics take up
-        those of this minibatch; without it, nothing changes.  Raises ModelError.
+        while both are in the cache, and may use the gradient's memory.  What else it may have is said of GradientSink
+        in updating.py.  With on_gradient, nodes that keep running statistics take up those of this minibatch; without
+        it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
         program = self._program

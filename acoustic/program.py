@@ -63,6 +63,11 @@ class Program(Placement):
     """A layout bound to an engine's memory for a number of workers.
 
     values: full matrices by node name; columns: how many frames; criterion: what backward differentiates, or None.
+    split: whether several workers share the frames out.  Forward: `alone` are nodes that depend on no input, then come
+    those of every worker's columns, then those computed once from sums over the frames.  Backward: `steps`, of which
+    the first `num_together` depend on inputs; `first` and `last` are bound before and after what the workers do;
+    partials_wait: the workers' parts of gradients may be added up after the deferred products; taken_late: parameters
+    that workers bring up to date themselves.
     """
 
     def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):

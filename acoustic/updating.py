@@ -33,6 +33,39 @@ class Layer(Protocol):
         """Change the parameter, or one worker's part of it; a, b: the factors of all frames as `frames` left them."""
 
 
+class GradientSink(Protocol):
+    """What on_gradient of Engine.backward may have; each method saves time, and all but the call may be missing.
+
+    key: alike in passes that may repeat the same calls, None where that cannot be said.
+    """
+
+    key: Hashable | None
+
+    def __call__(self, node: Node, gradient: Any) -> None:
+        """A parameter's gradient (rows, cols) is complete, and its value no longer needed in this pass: an update may
+        happen here, while both are in the cache, and may use the gradient's memory.
+        """
+
+    def part(self, node: Node, gradient: Any, columns: slice) -> None:
+        """The same of some columns, (rows, columns); several threads call it at once, each with columns of its own."""
+
+    def accumulation(self, node: Node) -> Accumulation | None:
+        """Where a gradient that is one product is added up instead of in a matrix of its own; None: nowhere."""
+
+    def take(self, node: Node, columns: slice) -> None:
+        """Some columns of such a sum are complete; in any thread."""
+
+    def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+        """A gradient that is zero but for columns (n,) is complete: fill(part), for one slice of them after another,
+        lends the gradient of columns[part].
+        """
+
+    def layer(self, parameter: Node, node: Node, k: int) -> Layer | None:
+        """Who gets the factors of a gradient that is one product, which node's operand k has, instead of the gradient;
+        None: nobody.
+        """
+
+
 @dataclass(frozen=True)
 class Real:
     """The columns of a minibatch that have a frame, where others have none: they count in no sum, nor as frames.
@@ -99,12 +132,8 @@ class Factors:
 
 
 class Taker:
-    """Wraps what a caller gives Engine.backward as on_gradient; see there.
+    """Wraps what a caller gives Engine.backward as on_gradient: a GradientSink, or any function.
 
-    With `accumulation(node)` the gradients that are lone products go where that says, and `take(node, columns)` ends
-    their update; with `part(node, gradient, columns)` several workers can each update some columns; with
-    `touched(node, columns, fill)` it may get those columns of a gradient that are not zero alone; with
-    `layer(parameter, node, k)`, where that gives a Layer, the factors of a gradient that node's operand k has.
     lone_products: (parameter, position among the operands, the steps that make its gradient); lone_columns: the same,
     one step, where that may make a few columns; layer_products: as lone_products, those that may go to a Layer, and the
     steps that let it look at each worker's frames before; words: the inputs that are given as Indicators; gaps: which

@@ -95,5 +95,5 @@ class ThreadFisher:
 
 def factors_of(updater: NaturalGradientUpdater) -> list[OnlineFisher]:
     """Those that are estimated from minibatch to minibatch: two for each layer, or none."""
-    sides = [side for layer in updater.layers.values() for side in (layer.outputs, layer.inputs)]
+    sides = [side for layer in updater.layers.values() for side in (layer.output_fisher, layer.input_fisher)]
     return [side for side in sides if side is not None]

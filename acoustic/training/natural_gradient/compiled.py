@@ -47,7 +47,9 @@ class CompiledLayer:
         self._by_tiles = half is not None and largest <= _tiles.MOST_RANK and tiles.are_usable()
         self._half_sizes = _tiles if self._by_tiles else _kernels
         self._lock = threading.Lock()
-        self._sides = [(side, fisher) for side, fisher in enumerate((twin.outputs, twin.inputs)) if fisher is not None]
+        self._sides = [
+            (side, fisher) for side, fisher in enumerate((twin.output_fisher, twin.input_fisher)) if fisher is not None
+        ]
         self._numbers = np.zeros(_table.HISTORY + 1)
         self._table = np.zeros(_table.FIELDS, np.int64)
         self._buffers: dict[int, Any] = {}
@@ -58,7 +60,7 @@ class CompiledLayer:
     @staticmethod
     def fits(twin: ArrayLayer, backend: Any) -> bool:
         """Whether a layer can be changed by compiled loops."""
-        if not is_possible(backend) or twin.plan.inputs != 1 or twin.rule.method == SIMPLE:
+        if not is_possible(backend) or twin.plan.input_axis != 1 or twin.rule.method == SIMPLE:
             return False
         return blas.eigen_function() is not None or not any(fisher.rank for fisher in twin.factors)
 

@@ -36,18 +36,18 @@ class Step:
 class LayerPlan:
     """A weight matrix and, if it has one of its own, the bias that is added to its product.
 
-    inputs: which of the weight's dimensions is that of the layer's inputs.
+    input_axis: which of the weight's dimensions is that of the layer's inputs.
     """
 
     weight: Node
     bias: Node | None
-    inputs: int
+    input_axis: int
 
     @property
     def dims(self) -> tuple[int, int]:
         """Rows of the layer's outputs, and of its inputs with the 1 that the bias is multiplied by."""
         shape = self.weight.value.shape
-        return shape[1 - self.inputs], shape[self.inputs] + (self.bias is not None)
+        return shape[1 - self.input_axis], shape[self.input_axis] + (self.bias is not None)
 
 
 def find_layers(network: Network) -> dict[str, LayerPlan]:
@@ -89,23 +89,24 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
 class ArrayLayer:
     """A layer's update in plain matrix products; see acoustic.updating.Layer.
 
-    outputs, inputs: the Fisher matrix's factors, None where they are not estimated from minibatch to minibatch.
+    output_fisher, input_fisher: the Fisher matrix's factors, None where they are not estimated from minibatch to
+    minibatch.
     """
 
     def __init__(self, xp: Any, dtype: Any, plan: LayerPlan, rule: NaturalGradient) -> None:
         self.xp, self.plan, self.rule = xp, plan, rule
-        self.outputs: OnlineFisher | None = None
-        self.inputs: OnlineFisher | None = None
+        self.output_fisher: OnlineFisher | None = None
+        self.input_fisher: OnlineFisher | None = None
         if rule.method == ONLINE:
             settings = OnlineSettings(rule.alpha, rule.history, rule.period)
-            self.outputs = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, settings)
-            self.inputs = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
+            self.output_fisher = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, settings)
+            self.input_fisher = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
         self.step = Step()
 
     @property
     def factors(self) -> list[OnlineFisher]:
         """Those that are estimated."""
-        return [fisher for fisher in (self.outputs, self.inputs) if fisher is not None]
+        return [fisher for fisher in (self.output_fisher, self.input_fisher) if fisher is not None]
 
     @property
     def bias(self) -> str | None:
@@ -113,13 +114,13 @@ class ArrayLayer:
 
     def tensors(self) -> dict[str, Any]:
         """What is kept between minibatches, by what it is."""
-        if self.outputs is None or self.inputs is None:
+        if self.output_fisher is None or self.input_fisher is None:
             return {}
         return {
-            "output Fisher factor": self.outputs.w,
-            "output Fisher scales": self.outputs.scales,
-            "input Fisher factor": self.inputs.w,
-            "input Fisher scales": self.inputs.scales,
+            "output Fisher factor": self.output_fisher.w,
+            "output Fisher scales": self.output_fisher.scales,
+            "input Fisher factor": self.input_fisher.w,
+            "input Fisher scales": self.input_fisher.scales,
         }
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
@@ -131,19 +132,20 @@ class ArrayLayer:
 
     def _update(self, a: Any, b: Any) -> None:
         xp, weight, bias = self.xp, self.plan.weight.value, self.plan.bias
-        x, given = (a, b) if self.plan.inputs == 1 else (b, a)  # outputs' derivatives, inputs
+        x, given = (a, b) if self.plan.input_axis == 1 else (b, a)  # outputs' derivatives, inputs
         if not self.step.rate:
             return
-        x = x if self.plan.inputs == 1 else x.copy(order="F")
+        x = x if self.plan.input_axis == 1 else x.copy(order="F")
         y = xp.empty((self.plan.dims[1], given.shape[1]), weight.dtype, order="F")
         y[: given.shape[0]] = given
         y[given.shape[0] :] = 1
-        (scale_x, norms_x), (scale_y, norms_y) = self._precondition(x, self.outputs), self._precondition(y, self.inputs)
+        scale_x, norms_x = self._precondition(x, self.output_fisher)
+        scale_y, norms_y = self._precondition(y, self.input_fisher)
         scale = scale_x * scale_y
         bound = scale * float(xp.sqrt(norms_x * norms_y).sum())  # [eq. 84]
         rate = self.step.scaled_rate(bound) * scale
         left, right = x, y[: given.shape[0]]
-        if self.plan.inputs == 0:
+        if self.plan.input_axis == 0:
             left, right = right, left
         matmul_into(xp, left, right.T, weight, -rate, self.step.keep)
         if bias is not None:
