@@ -68,6 +68,8 @@ def run_stages(
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
 
+    if first is None:
+        _tell_changes(stages, out, settings)
     lost_something = False
     ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
@@ -149,13 +151,28 @@ def _mark(out: Path, stage: Stage, state: str = "done") -> Path:
 
 def _is_marked(mark: Path, stage: Stage, settings: dict) -> bool:
     """Whether the mark is there and its settings are these."""
+    return _marked(mark) == json.loads(json.dumps(settings | stage.settings))
+
+
+def _marked(mark: Path) -> dict | None:
+    """The settings of a mark; None where there is none, or one of another version: the stage runs again."""
     if not mark.is_file():
-        return False
+        return None
     try:
-        found = json.loads(mark.read_text(encoding="utf-8"))["settings"]
+        return json.loads(mark.read_text(encoding="utf-8"))["settings"]
     except (json.JSONDecodeError, KeyError):
-        return False  # a mark of another version: the stage runs again
-    return found == json.loads(json.dumps(settings | stage.settings))
+        return None
+
+
+def _tell_changes(stages: Sequence[Stage], out: Path, settings: dict) -> None:
+    """Say which settings are not those of the first stage that has to run again for them."""
+    for stage in stages:
+        before, now = _marked(_mark(out, stage)), json.loads(json.dumps(settings | stage.settings))
+        if before is not None and before != now:
+            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            changes = ", ".join(f"{name} was {before.get(name)}, is {now.get(name)}" for name in names)
+            print(f"{out}: stage {stage.name} was done otherwise: {changes}; it is done again", flush=True)
+            return
 
 
 def _begin(out: Path, stage: Stage, settings: dict, resume: bool) -> None:

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_perplexity(actions.add_parser("perplexity", help="score a text", description=__doc__, **_FORM))
     for name, add, text in (
         ("nbest", lm_network.add_nbest, "hypotheses out of lattices"),
-        ("rescore", lm_network.add_rescore, "choose anew among hypotheses, with a network"),
+        ("rescore", lm_network.add_rescore, "choose anew among hypotheses, with a network or an n-gram"),
     ):
         parser = actions.add_parser(name, help=text, description=__doc__, **_FORM)
         parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")

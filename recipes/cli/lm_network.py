@@ -27,7 +27,11 @@ def add_nbest(parser: argparse.ArgumentParser) -> None:
 
 def add_rescore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nbest", metavar="FILE", required=True, help="lists `utterance acoustic lm number word ...`")
-    parser.add_argument("--lm", metavar="FILE", help="n-gram to mix with word by word (default: the lists' own scores)")
+    parser.add_argument(
+        "--lm",
+        metavar="FILE",
+        help="n-gram to mix with word by word (default: the lists' own scores); without --model, alone",
+    )
     parser.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
     parser.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
     parser.add_argument("-o", "--output", metavar="FILE", help="lists to write, the best hypothesis first")
@@ -86,6 +90,11 @@ def read_index(path: str) -> list[tuple[str, Path]]:
 
 
 def run_rescore(arguments: argparse.Namespace) -> int:
+    """With a network, an n-gram or both, or the lists' own scores otherwise weighed."""
+    from dataclasses import replace
+
+    import numpy as np
+
     from decoder.rescoring import RescoringOptions, best_words, rescore, sentence_logs
     from readers.files import require_writable
     from readers.mlf import Label, write_mlf
@@ -96,12 +105,16 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     for path in filter(None, (arguments.output, arguments.mlf)):
         require_writable(path, [arguments.nbest])
     options = RescoringOptions(arguments.weight, arguments.lm_scale, arguments.word_penalty)
-    scorer = open_scorer(arguments)
+    scorer = open_scorer(arguments) if arguments.model or arguments.words else None
     lists = read_nbest(arguments.nbest)
     sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
-    new = dict(zip(sentences, score_sentences(scorer, sentences)))
-    old = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), sentences))) if arguments.lm else None
-    found = rescore(lists, new, options, old)
+    ngram = dict(zip(sentences, sentence_logs(open_ngram(arguments.lm), sentences))) if arguments.lm else None
+    if scorer is not None:
+        found = rescore(lists, dict(zip(sentences, score_sentences(scorer, sentences))), options, ngram)
+    elif ngram is not None:
+        found = rescore(lists, ngram, replace(options, weight=1.0))
+    else:  # other weights of the scores that the lists have
+        found = rescore(lists, dict.fromkeys(sentences, np.zeros(1)), replace(options, weight=0.0))
     if arguments.output:
         write_nbest(arguments.output, found)
     best, before = best_words(found), best_words(lists)

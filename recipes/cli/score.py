@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file (first column -> last)"
     )
+    parser.add_argument("--present", action="store_true", help="leave out utterances that the hypothesis lacks")
     parser.add_argument("--text", action="store_true", help="what is none of these has lines `utterance words`")
     parser.add_argument("--level", type=int, default=0, help="MLF level that holds the words; 0 is column 3 (default)")
     parser.add_argument(
@@ -64,6 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     hypotheses = read_words(arguments.hypothesis, arguments.level, arguments.text)
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
+    if arguments.present:
+        there = scoring.match_names(references, hypotheses)
+        print(f"left out: {len(references) - len(there)} utterances that {arguments.hypothesis} lacks")
+        references = {name: words for name, words in references.items() if name in there}
     results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)
 
     speaker_of = score_report.speaker_mask(arguments.speakers) if arguments.speakers else None

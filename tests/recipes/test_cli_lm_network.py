@@ -115,6 +115,20 @@ def test_rescore_with_an_ngram_mixes_word_by_word(place, capsys):
         assert found[words] == pytest.approx(np.log((np.exp(new) + np.exp(old)) / 2).sum())
 
 
+def test_rescore_without_a_network(place, capsys):
+    """With an n-gram alone, or with other weights of the lists' own scores."""
+    lists = {"u": [Hypothesis(("a", "b"), -1.0, -9.0), Hypothesis(("zebra",), -2.0, -8.5)]}
+    write_nbest(place / "nbest", lists)
+    arguments = ["rescore", "--nbest", place / "nbest", "-o", place / "out"]
+    assert run(capsys, *arguments, "--lm", place / "arpa")[0] == 0
+    sentences = [one.words for one in lists["u"]]
+    found = {one.words: one.lm for one in read_nbest(place / "out")["u"]}
+    for words, logs in zip(sentences, ngram_logs(place, sentences)):
+        assert found[words] == pytest.approx(logs.sum())
+    assert run(capsys, *arguments, "--lm-scale", 3)[0] == 0
+    assert read_nbest(place / "out")["u"] == lists["u"][::-1]
+
+
 def test_a_lattice_that_is_lost_is_named(place, capsys):
     (place / "lat.index").write_text("1\tu1\n")
     code, shown = run(capsys, "nbest", "--lattices", place / "lat.index", "-o", place / "nbest")

@@ -32,6 +32,14 @@ def test_utterances_without_a_partner_are_named_and_change_the_exit_status(mlf, 
     ]
 
 
+def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
+    reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X X")
+    assert main(["score", "--present", reference, hypothesis]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "left out: 1 utterances that hyp lacks"
+    assert out[-1] == "WER 50.0% (1 utterances, 2 words)"
+
+
 def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
     assert main(["score", mlf("ref", a="X", b="X"), mlf("hyp", c="X")]) == 2
     assert capsys.readouterr().err == (
