@@ -30,6 +30,7 @@ from typing import Any
 
 from readers.errors import ArgonautError, ConfigError, GraphError
 from readers.report import RunReport
+from recipes.cli.lm_network import LATTICES, read_index
 
 NO_WORD = "<eps>"
 NOTHING = "nothing"  # was written
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
-        action.add_argument("--lattices", metavar="INDEX", required=True, help="PREFIX.index, that argon wrote")
+        action.add_argument("--lattices", metavar="INDEX", required=True, help=LATTICES)
         action.add_argument("--report", metavar="FILE", help="name the lattices that were lost")
         if name == "oracle":
             action.add_argument("--reference", metavar="MLF", required=True, help="true words")
@@ -96,7 +97,6 @@ def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any])
     """utterance -> work(utterance, lattice), and what was lost; a fault of one lattice is no fault of the others."""
     from readers.slf import read_slf
     from recipes.cli.console import one_line, progress_display, show_losses
-    from recipes.cli.lm_network import read_index
 
     entries = read_index(arguments.lattices)
     report, found = RunReport("lattices"), {}
@@ -117,7 +117,6 @@ def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any])
 def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
     """Raise an error unless all of the paths, None aside, and the report can be written without harm to an input."""
     from readers.files import require_writable
-    from recipes.cli.lm_network import read_index
 
     read = [arguments.lattices, *(path for _, path in read_index(arguments.lattices))]
     read += [getattr(arguments, name, None) for name in ("reference", "lm")]
@@ -229,7 +228,11 @@ def run_oracle(arguments: argparse.Namespace) -> int:
 def other_index(arguments: argparse.Namespace) -> str:
     """--prefix's index, which must not be that of the lattices that are read."""
     index = f"{arguments.prefix}.index"
-    if Path(index).resolve() == Path(arguments.lattices).resolve():
+    read = {
+        path.resolve() for path in (Path(arguments.lattices), *(path for _, path in read_index(arguments.lattices)))
+    }
+    written = [index, *(f"{arguments.prefix}{number}.lat" for number in range(1, len(read)))]
+    if any(Path(path).resolve() in read for path in written):
         raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")
     return index
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from readers.errors import ArgonautError, ConfigError, FormatError
 
 DEFAULT_WEIGHT = 0.5
+SUFFIXES = (".lat", ".lat.gz")
+LATTICES = "PREFIX.index, that argon wrote; or a lattice u.lat, or a directory of such, each named after its utterance"
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +22,7 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_nbest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lattices", metavar="INDEX", required=True, help="PREFIX.index, that argon wrote")
+    parser.add_argument("--lattices", metavar="INDEX", required=True, help=LATTICES)
     parser.add_argument("-n", "--number", type=int, default=100, metavar="N", help="hypotheses of each (default 100)")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="n-best lists to write")
 
@@ -73,10 +75,26 @@ def run_nbest(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
+def name_of(lattice: Path) -> str:
+    """The utterance that a lattice file is named after."""
+    return lattice.name.removesuffix(".gz").removesuffix(".lat")
+
+
 def read_index(path: str) -> list[tuple[str, Path]]:
-    """(utterance, lattice file) of every line `number<TAB>utterance`; raises FormatError."""
+    """(utterance, lattice file) of every line `number<TAB>utterance`; of a lattice, or a directory of them, by the
+    names of the files, as HTK has them.  Raises FormatError.
+    """
     from readers.text import read_lines
 
+    if Path(path).is_dir():
+        if found := sorted(Path(path).glob("*.index")):
+            raise FormatError(f"{path}: a directory; expected {found[0]}, which says whose its lattices are")
+        lattices = sorted(one for one in Path(path).iterdir() if one.name.endswith(SUFFIXES))
+        if not lattices:
+            raise FormatError(f"{path}: no files *.lat or *.lat.gz; expected lattices")
+        return [(name_of(lattice), lattice) for lattice in lattices]
+    if Path(path).name.endswith(SUFFIXES):
+        return [(name_of(Path(path)), Path(path))]
     prefix = path.removesuffix(".index")
     entries = []
     for number, line in enumerate(read_lines(path), 1):

@@ -115,6 +115,22 @@ def test_lattices_with_every_word_sequence_once(place, capsys):
         assert sorted(tuple(spoken(lattice, path)) for path, _ in paths(lattice)) == sorted(expected)
 
 
+def test_lattices_of_htk_by_the_names_of_their_files(place, capsys):
+    (place / "htk").mkdir()
+    for number, name in enumerate(NAMES, 1):
+        (place / f"test{number}.lat").rename(place / "htk" / f"{name}.lat")
+    for which, names in (("htk/u2.lat", ["u2"]), ("htk", NAMES)):
+        code = main(["lattice", "words", "--lattices", str(place / which), "--mlf", str(place / "w.mlf")])
+        assert code == 0
+        assert [name for name in NAMES if name in read_mlf(place / "w.mlf")] == names
+    code = main(["lattice", "determinise", "--lattices", str(place / "htk"), "--prefix", str(place / "htk" / "u")])
+    assert code == 2
+    assert "is that of --lattices; expected another one" in capsys.readouterr().err
+    code = main(["lattice", "words", "--lattices", str(place), "-o", str(place / "w.ctm")])
+    assert code == 2
+    assert "test.index, which says whose its lattices are" in capsys.readouterr().err
+
+
 def test_lattices_are_not_written_over(place, capsys):
     code, shown = run(place, capsys, "determinise", "--prefix", place / "test")
     assert code == 2
