@@ -146,11 +146,11 @@ def scoring_report(results) -> RunReport:
 
 
 def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> dict[str, list[str]]:
-    """utterance -> words of an MLF, trn or CTM, as its content says; what is none of them is an MLF with a fault.
+    """utterance -> words of an MLF, trn or CTM, as its content says.
 
     level: of an MLF: 0 is the label itself, 1 and up are the columns after it; named_lines: what is none of them has
     lines `utterance words`.
-    Raises ConfigError for a level below 0, FormatError for one that no label has.
+    Raises ConfigError for a level below 0, FormatError for one that no label has, and for what is none of these.
     """
     from readers.mlf import HEADER, read_mlf
     from readers.text import read_lines
@@ -166,6 +166,12 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
             return {name: [word.word for word in words] for name, words in read_ctm(path).items()}
         if named_lines:
             return read_named_lines(path)
+        first = lines[0].strip() if lines else ""
+        if first != HEADER:
+            raise FormatError(
+                f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; score --text "
+                "takes lines `utterance words`"
+            )
     labels_of = read_mlf(path)
     if level == 0:
         return {name: [label.name for label in labels] for name, labels in labels_of.items()}

@@ -88,7 +88,10 @@ def test_words_come_in_the_forms_of_other_programs_too(mlf, tmp_path, capsys, fo
 def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     (tmp_path / "other").write_text(FORMS["text"])
     assert main(["score", mlf("words", a="X Y"), "other"]) == 2
-    assert capsys.readouterr().err == "error: other:1: first line 'a X Y'; expected #!MLF!#\n"
+    assert capsys.readouterr().err == (
+        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; score --text takes lines "
+        "`utterance words`\n"
+    )
     (tmp_path / "other").write_text("a X Y\na X\n")
     assert main(["score", "words", "other", "--text"]) == 2
     assert capsys.readouterr().err.startswith("error: other:2: utterance 'a' is there a second time; expected each")
