@@ -66,6 +66,8 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
 
 
 def umbrella_parser() -> argparse.ArgumentParser:
+    from importlib.metadata import version
+
     parser = Parser(
         prog="argonaut",
         description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
@@ -77,6 +79,7 @@ def umbrella_parser() -> argparse.ArgumentParser:
         + "\n\n`argonaut COMMAND --help` shows a command's options and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"argonaut {version('argonaut-asr')}")
     parser.add_argument("command", metavar="COMMAND", choices=tuple(COMMANDS), help="one of the commands below")
     return parser
 

@@ -34,6 +34,13 @@ SHOW_HEAVY = (
 )
 
 
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert re.fullmatch(r"argonaut \d+\.\d+\.\d+\S*\n", capsys.readouterr().out)
+
+
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["recipe", "an4"], ["recipe", "timit"]])
 def test_help_shows_an_example_and_imports_nothing_heavy(command):
     done = subprocess.run(
