@@ -18,7 +18,7 @@ from readers.errors import ModelError
 from readers.sequence_pairs import columns_of
 from readers.sequences import SequenceLayout
 
-SLOPE, LEAST = 2, 10  # words at most, unless told: so many times the source's frames, and some more
+WORDS_PER_FRAME, EXTRA_WORDS = 2, 10  # at most, unless told; frames are the source's
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class BeamSearch:
             socket.name: self.encoder.value(socket.source.name)[:, places[socket.from_first]] for socket in self.sockets
         }
         lengths = _lengths(layout)
-        limits = np.full(len(ends), self.max_length) if self.max_length else SLOPE * lengths + LEAST
+        limits = np.full(len(ends), self.max_length) if self.max_length else WORDS_PER_FRAME * lengths + EXTRA_WORDS
         beams = [_Beam(self.width, self.beam, int(limit)) for limit in limits]
         words = np.full(len(slots), self.begin)
         for step in range(int(limits.max())):

@@ -37,7 +37,7 @@ class Feed:
         self.time: dict[Hashable, int] = {}
         self._indicators = indicator_inputs(graph)
         self._stored = [node for node in graph.order if node.is_stored]
-        self._seen: dict[str, int] = {}  # a stored node's stamp when it was last looked at
+        self._seen: dict[str, int] = {}  # a stored node's version when it was last looked at
         self._had_layout = False
         self._mixers: list[Node] | None = None  # nodes that columns without a frame would spoil; None: not looked yet
 
@@ -122,6 +122,6 @@ class Feed:
         for node in self._stored:
             if node.value is None:
                 raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
-            if self._seen.get(node.name) != node.stamp:
-                self._seen[node.name] = node.stamp
+            if self._seen.get(node.name) != node.version:
+                self._seen[node.name] = node.version
                 self.time[node.name] = self.clock

@@ -140,7 +140,7 @@ class Loop(Node):
         sequences = self._sequences(run)
         self._received.clear()
         if self.fused is not None:
-            versions = [node.stamp if node.is_stored else None for node in self.operands]
+            versions = [node.version if node.is_stored else None for node in self.operands]
             self.fused.forward(run, inputs, versions, sequences)
             return
         self._allocate(run, sequences)

@@ -130,7 +130,7 @@ class Node:
         self.settings = self._check_settings(settings or {})
         self._check_number_of_operands()
         self._value: Any = None
-        self.stamp = 0  # rises whenever a stored value changes
+        self.version = 0  # rises whenever a stored value changes
 
     def _check_number_of_operands(self) -> None:
         count, names = len(self.operands), self.operand_names
@@ -207,8 +207,8 @@ class Node:
         self.touch()
 
     def touch(self) -> None:
-        """Tell the engines that `value` was changed in place."""
-        self.stamp += 1
+        """Call after every change of `value` in place: engines and compiled loops look at the version alone."""
+        self.version += 1
 
     def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
         """The fault `n.ndl:7: node 'h' (Times): A 'W' is 2x3, B 'x' is 4x5; expected columns of A = rows of B`."""

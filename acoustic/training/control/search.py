@@ -55,15 +55,11 @@ class SearchBeforeEpoch(Control):
         self.rates = [*self.rates, rate][-self.auto.previous_rates :]
         return rate
 
-    def trial_frames(self, epoch: int) -> int:
-        """Frames of a trial."""
-        return trial_frames(self.options, epoch)
-
     def _base(self, epoch: int, unchanged: float) -> float:
         """The criterion that a trial has to reach; unchanged: of the trial that learns nothing."""
         previous = self.previous if math.isfinite(self.previous) else unchanged
         size = self.options.epoch_size
-        share = math.sqrt(self.trial_frames(epoch) / size) if size else SHARE
+        share = math.sqrt(trial_frames(self.options, epoch) / size) if size else SHARE
         return max(share * previous + (1 - share) * unchanged, unchanged)
 
     def _sufficient(self, epoch: int, trial: Trial, base: float) -> tuple[float, float]:
