@@ -189,8 +189,8 @@ def test_a_run_killed_anywhere_goes_on_from_the_last_averaged_model(examples, mo
             )
 
 
-def test_another_plan_begins_the_epoch_anew(examples, monkeypatch):
-    """Other shares of the data: what was done of the epoch no longer fits."""
+def die_in_the_first_epoch(examples, monkeypatch):
+    """Two jobs, until the third outer iteration is saved."""
     save = IterationFiles.save
 
     def dying(self, network, state):
@@ -198,10 +198,15 @@ def test_another_plan_begins_the_epoch_anew(examples, monkeypatch):
         if state.number == 3:
             raise Killed
 
-    monkeypatch.setattr(IterationFiles, "save", dying)
-    with pytest.raises(Killed):
-        run(examples, ParallelOptions(2, samples=50))
-    monkeypatch.setattr(IterationFiles, "save", save)
+    with monkeypatch.context() as patched:
+        patched.setattr(IterationFiles, "save", dying)
+        with pytest.raises(Killed):
+            run(examples, ParallelOptions(2, samples=50))
+
+
+def test_another_plan_begins_the_epoch_anew(examples, monkeypatch):
+    """Other shares of the data: what was done of the epoch no longer fits."""
+    die_in_the_first_epoch(examples, monkeypatch)
     lines: list[str] = []
     found = run(examples, ParallelOptions(1, samples=100), lines=lines)
     assert any("model.3 was made with" in line and '"jobs": 2' in line and '"jobs": 1' in line for line in lines)
@@ -210,20 +215,10 @@ def test_another_plan_begins_the_epoch_anew(examples, monkeypatch):
 
 def test_other_figures_begin_the_epoch_anew(examples, monkeypatch):
     """Those of the iterations that are done would be missing."""
-    save = IterationFiles.save
-
-    def dying(self, network, state):
-        save(self, network, state)
-        if state.number == 3:
-            raise Killed
-
-    monkeypatch.setattr(IterationFiles, "save", dying)
-    with pytest.raises(Killed):
-        run(examples, ParallelOptions(2, samples=50))
-    monkeypatch.setattr(IterationFiles, "save", save)
+    die_in_the_first_epoch(examples, monkeypatch)
     lines: list[str] = []
-    criterion = small_options().train_criterion or "CrossEntropyWithSoftmax"
-    run(examples, ParallelOptions(2, samples=50), replace(small_options(), eval_criterion=criterion), lines=lines)
+    options = small_options(eval_criterion="CrossEntropyWithSoftmax")
+    run(examples, ParallelOptions(2, samples=50), options, lines=lines)
     assert any("model.3 was made with" in line and '"figures": ' in line for line in lines)
 
 
