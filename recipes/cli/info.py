@@ -23,7 +23,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readers.errors import ArgonautError, FormatError
-from recipes.cli.file_kinds import archives, configs, graphs, labels, language, models, networks, runs, sound
+from recipes.cli.file_kinds import (
+    archives,
+    configs,
+    foreign,
+    graphs,
+    labels,
+    language,
+    models,
+    networks,
+    runs,
+    sound,
+    tables,
+    words,
+)
 from recipes.cli.file_kinds.figures import Figures
 
 Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its figures
@@ -89,7 +102,7 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
             raise FormatError(f"{path}: is cut short, {size} bytes; expected a safetensors file of more than {header}")
     if head.startswith(DBN_MAGIC):
         return "model of dbn.exe", networks.dbn
-    kind = archives.archive_kind(head)
+    kind = foreign.binary_kind(head) or archives.archive_kind(head)
     if kind:
         return kind
     if b"\0" not in head[:12]:  # the frames of an HTK header are never that many
@@ -108,6 +121,7 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 
 def _text_kind(path: str) -> Kind:
+    from readers.hmm_tables import is_bracketed
     from readers.mlf import HEADER
     from readers.text import read_lines
 
@@ -117,7 +131,7 @@ def _text_kind(path: str) -> Kind:
     fields = first.split()
     if first == HEADER:
         return "master label file", labels.mlf
-    kind = runs.run_kind(first)
+    kind = runs.run_kind(first) or (runs.json_kind(path) if first.startswith("{") else None)
     if kind:
         return kind
     if "\\data\\" in lines:
@@ -132,11 +146,23 @@ def _text_kind(path: str) -> Kind:
         return _bracket_kind(fields)
     if Path(path).suffix.lower() in (".phn", ".wrd"):
         return "TIMIT label file", labels.segments
+    kind = words.text_kind(filled) or graphs.kaldi_kind(filled) or tables.vocabulary_kind(filled)
+    if kind:
+        return kind
+    if foreign.GRAPHVIZ.match(first):
+        return "picture (Graphviz)", foreign.nothing
     if ARC.fullmatch(first):
-        return "acceptor in AT&T text (a decoding graph)", graphs.acceptor
+        states = any(is_bracketed(line.split()[2]) for line in filled if line.count("[") and len(line.split()) > 2)
+        return "acceptor in AT&T text" + (" (a decoding graph)" if states else ""), graphs.acceptor
     if filled and all(re.search(r"(?:^|\s)\([^()\s]+\)$", line) for line in filled):
         return "transcripts", labels.transcripts
-    return archives.text_kind(filled) or configs.configuration_kind(lines) or _list_kind(path, filled)
+    return (
+        tables.text_kind(path, filled)
+        or archives.text_kind(filled)
+        or configs.configuration_kind(lines)
+        or tables.pair_kind(filled)
+        or _list_kind(path, filled)
+    )
 
 
 def _bracket_kind(fields: list[str]) -> Kind:

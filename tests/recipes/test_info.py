@@ -102,6 +102,13 @@ TEXTS = {
         "# utterances: 2 done, 1 skipped, 0 failed\nu3\tskipped\tu3.fb: No such file or directory\n",
         {"utterances": "2 done, 1 skipped, 0 failed"},
     ),
+    "acceptor in AT&T text": ("0 1 A 0.5\n1\n", {"arcs": "1, 0 of them epsilon", "labels": "0 HMM states and 1 words"}),
+    "HMM list": ("sil\na-b+c a-d+e\na-d+e\n", {"logical": "3", "physical": "2"}),
+    "mixture of language models": ("lm/a.arpa 0.25\nlm/b.arpa 0.75\n", {"numbers": "0.25 to 0.75"}),
+    "names with a number each": ("u1 12.5\nu2 7\n", {"names": "2, 2 different", "numbers": "7 to 12.5"}),
+    "JSON": ('{"a": [1, 2]}\n', {"a": "[1, 2]"}),
+    "records in JSON, one a line": ('{"type": "final"}\n{"type": "end", "frames": 3}\n', {"records": "2"}),
+    "picture (Graphviz)": ("strict digraph {\na -> b;\n}\n", {}),
     "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
 }
 

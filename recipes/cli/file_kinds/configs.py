@@ -23,7 +23,8 @@ def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
     settings = [match.group(1) for line in lines if (match := _SETTING.match(line))]
     if len(settings) == len(lines) and HCOPY_NAMES & set(settings):
         return "HCopy configuration", hcopy
-    blocks = any(_BLOCK.match(line) for line in lines)
+    # Settings as well: `WORD [output] phones` of a dictionary begins as a block does.
+    blocks = bool(settings) and any(_BLOCK.match(line) for line in lines)
     if any(_TOP.match(line) for line in lines):
         return "cntk configuration", cntk
     calls = {match.group(1).lower() for line in lines if (match := _CALL.match(line))}

@@ -1,6 +1,42 @@
 """What decoding graphs, lattices and tables of HMM states hold."""
 
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures, all_finite
+
+# A link of Kaldi's lattices as text, compact or not: costs stand between commas.
+KALDI_LINK = re.compile(r"\d+\s+\d+\s+\S+(\s+\S+)?\s+[^\s,]+,[^\s,]+(,\S*)?")
+# The same where the costs are none, and left out.
+KALDI_ARC = re.compile(r"\d+\s+\d+\s+[^\s,]+(\s+[^\s,]+)?(\s+[^\s,]*,[^\s,]*(,\S*)?)?")
+
+
+def kaldi_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
+    """(what it is, describer) of lines, none of them empty, of Kaldi's lattices; None for another sort of text."""
+    if len(lines) > 1 and len(lines[0].split()) == 1 and KALDI_LINK.fullmatch(lines[1]):
+        return "Kaldi lattices, as text", kaldi_lattices
+    return None
+
+
+def kaldi_lattices(path: str) -> Figures:
+    from readers.text import read_lines
+
+    lines = [line.strip() for line in read_lines(path)]
+    names = [line for before, line in pairwise(["", *lines]) if line and not before]
+    links = []
+    for number, line in enumerate(lines, 1):
+        if len(line.split()) > 2:
+            if not KALDI_ARC.fullmatch(line):
+                raise FormatError(f"{path}:{number}: {line[:60]!r}; expected `start end label costs`")
+            links.append([field for field in line.split() if "," not in field])
+    return [
+        ("lattices", len(names)),
+        ("links", f"{len(links)}, {'compact' if len(links[0]) == 3 else 'of transitions'}"),
+        ("labels", f"{len({row[-1] for row in links})} different"),
+        ("first key", names[0]),
+    ]
 
 
 def graph(path: str) -> Figures:

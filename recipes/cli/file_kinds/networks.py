@@ -77,11 +77,23 @@ def _graph_figures(graph: dict) -> Figures:
     if nodes:
         types = Counter(node.get("type") for node in nodes)
         figures.append(("nodes", f"{len(nodes)}: " + ", ".join(f"{n} {t}" for t, n in types.most_common(6))))
+    inputs = [_input_text(node) for node in nodes if "Input" in str(node.get("type"))]
+    if inputs:
+        figures.append(("inputs", ", ".join(inputs)))
     for name in ("precision", "features", "labels", "criteria", "evaluations", "outputs"):
         if graph.get(name):
             value = graph[name]
             figures.append((name, " ".join(map(str, value)) if isinstance(value, list) else value))
     return figures
+
+
+def _input_text(node: dict) -> str:
+    """Name and size of an input: how many frames it stacks a network knows only as a side of an image."""
+    options = node.get("options", {})
+    sides = [options.get(name) for name in ("width", "height", "channels")]
+    if None not in sides:
+        return f"{node.get('name')} {math.prod(sides)} values ({' x '.join(map(str, sides))})"
+    return f"{node.get('name')} {options.get('rows', '?')} values"
 
 
 def dbn(path: str) -> Figures:

@@ -1,13 +1,16 @@
-"""What runs leave beside models: the history of a training, the report of what was lost."""
+"""What runs leave beside models: the history of a training, the report of what was lost, records in JSON."""
 
+import json
 import re
+from collections.abc import Callable
 
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
 HISTORY = re.compile(r'\{"epoch": \d+,')
 ITERATIONS = re.compile(r'\{"iteration": \d+,')
-REPORT = re.compile(r"# (\w+): (\d+) done, (\d+) skipped, (\d+) failed")
+REPORT = re.compile(r"# ([^:]+): (\d+) done, (\d+) skipped, (\d+) failed")
+REMARK = re.compile(r"# ([^:]+): (.+)")
 
 
 def run_kind(first: str):
@@ -45,13 +48,80 @@ def iterations(path: str) -> Figures:
     return figures
 
 
+def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
+    """(what it is, describer) of a text file that begins as a JSON object; None where it is none after all."""
+    found = _objects(path)
+    if not found:
+        return None
+    first = found[0]
+    if len(found) > 1:
+        return "records in JSON, one a line", json_lines
+    if first and all(isinstance(value, dict) and "words" in value for value in first.values()):
+        return "words with times (JSON)", json_words
+    if {"stage", "settings"} <= set(first):
+        return "mark of a recipe's stage", json_object
+    if {"chosen", "trials"} <= set(first):
+        return "search options that a recipe tried", tuning
+    return "JSON", json_object
+
+
+def _objects(path: str) -> list[dict]:
+    """The object of a file, or those of its lines; none for a file of anything else."""
+    from readers.text import read_text
+
+    text = read_text(path)
+    try:
+        found = [json.loads(text)]
+    except json.JSONDecodeError:
+        try:
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError:
+            return []
+    return found if all(isinstance(one, dict) for one in found) else []
+
+
+def json_lines(path: str) -> Figures:
+    found = _objects(path)
+    return [("records", len(found)), ("names", " ".join(dict.fromkeys(name for one in found for name in one)))]
+
+
+def json_words(path: str) -> Figures:
+    utterances = _objects(path)[0]
+    try:
+        words = [word for one in utterances.values() for word in one["words"]]
+        known = [word["confidence"] for word in words if "confidence" in word]
+        figures: Figures = [("utterances", len(utterances)), ("words", len(words))]
+        figures.append(("ends at", f"{max((word['end'] for word in words), default=0.0):.2f} s"))
+        mean = f", mean {sum(known) / len(known):.3f}" if known else ""
+    except (KeyError, TypeError, ValueError) as fault:
+        raise FormatError(f"{path}: words that are none ({fault}); expected word, start, end, confidence") from fault
+    return [*figures, ("confidence", f"given for {len(known)}{mean}")]
+
+
+def json_object(path: str) -> Figures:
+    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in _objects(path)[0].items()]
+
+
+def tuning(path: str) -> Figures:
+    found = _objects(path)[0]
+    try:
+        chosen = ", ".join(f"{name} {value}" for name, value in found["chosen"].items())
+    except AttributeError as fault:
+        raise FormatError(f"{path}: chosen is {found['chosen']!r}; expected options and their values") from fault
+    return [("trials", len(found["trials"])), ("chosen", chosen)]
+
+
 def report(path: str) -> Figures:
     from readers.text import read_lines
 
-    first, *lost = read_lines(path)
+    (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
     unit, *counts = REPORT.fullmatch(first.strip()).groups()
     figures: Figures = [(unit, "{} done, {} skipped, {} failed".format(*counts))]
-    for number, line in enumerate(lost, 2):
+    for number, line in lost:
+        remark = REMARK.fullmatch(line)
+        if remark:  # sizes of a graph, say
+            figures.append(remark.groups())
+            continue
         fields = line.split("\t", 2)
         if len(fields) != 3:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected name, outcome and reason between tabs")

@@ -1,0 +1,90 @@
+"""What files hold that the toolkit writes for others: ONNX models, OpenFst's binaries, pictures."""
+
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from readers.errors import FormatError
+from recipes.cli.file_kinds.figures import Figures
+
+PNG = b"\x89PNG\r\n\x1a\n"
+# First bytes of pictures that are not looked into.
+PICTURES = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"%PDF-": "PDF", b"<svg": "SVG"}
+OPENFST = struct.pack("<i", 2125659606)
+KALDI_FST = re.compile(rb"\S{1,4096} (\0B)?" + re.escape(OPENFST))
+# ModelProto: version of the format (field 1, a small number), then one of its other fields 2 to 8 by its tag.
+ONNX = re.compile(rb"\x08[\x03-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
+GRAPHVIZ = re.compile(r"(strict\s+)?(di)?graph\b[^=]*\{")
+
+
+def binary_kind(head: bytes) -> tuple[str, Callable[[str], Figures]] | None:
+    """(what it is, describer) of the first bytes of a file; None for another sort of file."""
+    if head.startswith(PNG):
+        return "picture (PNG)", png
+    for magic, name in PICTURES.items():
+        if head.startswith(magic):
+            return f"picture ({name})", nothing
+    if head.startswith(OPENFST):
+        return "OpenFst binary", openfst
+    if KALDI_FST.match(head):
+        return "Kaldi archive of lattices or graphs", nothing
+    return ("ONNX model", onnx) if ONNX.match(head) else None
+
+
+def nothing(_path: str) -> Figures:
+    return []
+
+
+def png(path: str) -> Figures:
+    with Path(path).open("rb") as file:
+        head = file.read(24)
+    if len(head) < 24:
+        raise FormatError(f"{path}: is cut short, {len(head)} bytes; expected a whole picture")
+    width, height = struct.unpack(">II", head[16:])
+    return [("pixels", f"{width} x {height}")]
+
+
+def openfst(path: str) -> Figures:
+    """The header of OpenFst's files: two strings, version, flags, properties, start, numbers of states and arcs."""
+    with Path(path).open("rb") as file:
+        head = file.read(1 << 12)
+    texts, at = [], len(OPENFST)
+    try:
+        for _ in range(2):
+            (length,) = struct.unpack_from("<i", head, at)
+            texts.append(head[at + 4 : at + 4 + length].decode())
+            at += 4 + length
+        _, _, _, start, num_states, num_arcs = struct.unpack_from("<iiQqqq", head, at)
+    except (struct.error, UnicodeDecodeError) as fault:
+        raise FormatError(f"{path}: no whole header ({fault}); expected a whole file of OpenFst") from fault
+    kind, arcs = texts
+    figures: Figures = [("type", f"{kind}, arcs {arcs}")]
+    if num_states >= 0:  # -1 where the writer could not go back to fill them in
+        figures.append(("states", f"{num_states}, start {start}"))
+    return figures + ([("arcs", num_arcs)] if num_arcs > 0 else [])  # not every type has them
+
+
+def onnx(path: str) -> Figures:
+    try:
+        import onnx as package
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        return [("note", "inputs and outputs are read with the package onnx: pip install '.[onnx]'")]
+    try:
+        model = package.load(path, load_external_data=False)
+    except DecodeError as fault:
+        raise FormatError(f"{path}: {fault}; expected a whole ONNX model") from fault
+    weights = {weight.name for weight in model.graph.initializer}
+    opsets = [f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import]
+    return [
+        ("made by", f"{model.producer_name or 'not named'}, format {model.ir_version}, operators {', '.join(opsets)}"),
+        ("nodes", len(model.graph.node)),
+        *(("input", _port(port)) for port in model.graph.input if port.name not in weights),
+        *(("output", _port(port)) for port in model.graph.output),
+    ]
+
+
+def _port(port) -> str:
+    shape = port.type.tensor_type.shape.dim
+    return f"{port.name}, {' x '.join(str(d.dim_param or d.dim_value) for d in shape) or 'a number'}"
