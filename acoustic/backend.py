@@ -50,7 +50,7 @@ def array_module(device: str) -> Any:
             import cupy  # optional: the extra `gpu`
         except ImportError as error:
             raise ConfigError(
-                f"device {device!r}: cupy is not installed; expected `pip install argonaut-asr[gpu]`"
+                f"device {device!r}: cupy is not installed; expected `pip install '.[gpu]'` in the project's directory"
             ) from error
         if index:
             cupy.cuda.Device(int(index)).use()

@@ -21,7 +21,9 @@ from readers.files import atomic_write
 def require_onnx(where: str) -> None:
     """Raise ModelError unless the onnx package is there; where: what asks for it."""
     if importlib.util.find_spec("onnx") is None:
-        raise ModelError(f"{where}: the onnx package is missing; expected it; pip install argonaut-asr[onnx]")
+        raise ModelError(
+            f"{where}: the onnx package is missing; expected it; pip install '.[onnx]' in the project's directory"
+        )
 
 
 def to_onnx(network: Network, outputs: Sequence[str]):

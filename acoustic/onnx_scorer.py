@@ -21,7 +21,10 @@ ALIKE = 1e-3  # scores of a frame alone and among others differ by less, relativ
 def require_onnxruntime(where: str) -> None:
     """Raise ModelError unless the onnxruntime package is there; where: what asks for it."""
     if importlib.util.find_spec("onnxruntime") is None:
-        raise ModelError(f"{where}: the onnxruntime package is missing; expected it; pip install argonaut-asr[onnx]")
+        raise ModelError(
+            f"{where}: the onnxruntime package is missing; expected it; "
+            "pip install '.[onnx]' in the project's directory"
+        )
 
 
 class OnnxScorer(WindowScorer):

@@ -30,7 +30,10 @@ def main() -> int:
     try:
         import kaldi_native_fbank
     except ImportError:
-        print("features: kaldi-native-fbank is not installed; pip install 'argonaut-asr[bench]'", file=sys.stderr)
+        print(
+            "features: kaldi-native-fbank is not installed; pip install '.[bench]' in the project's directory",
+            file=sys.stderr,
+        )
         return 2
     utterances, origin = load_utterances()
     seconds = sum(map(len, utterances)) / RATE

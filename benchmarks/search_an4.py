@@ -43,7 +43,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         import kaldi_decoder  # noqa: F401
     except ImportError:
-        print("search-an4: kaldi-decoder is not installed; pip install 'argonaut-asr[bench]'", file=sys.stderr)
+        print(
+            "search-an4: kaldi-decoder is not installed; pip install '.[bench]' in the project's directory",
+            file=sys.stderr,
+        )
         return 2
     os.environ.update(ONE_THREAD)
     from benchmarks import search_sweep

@@ -90,7 +90,7 @@ def main(
     try:
         import torch
     except ImportError:
-        print(f"{name}: PyTorch is not installed; pip install 'argonaut-asr[bench]'", file=sys.stderr)
+        print(f"{name}: PyTorch is not installed; pip install '.[bench]' in the project's directory", file=sys.stderr)
         return 2
     torch.set_num_threads(threads())
     from acoustic.blas import product_library

@@ -226,7 +226,7 @@ def read_device(config) -> str:
     if int(name) >= found:
         raise ConfigError(
             f"{config.where('deviceId')}: deviceId is {name}, but {found} GPUs can be used; expected deviceId=-1 "
-            "for the CPU, or a CUDA device and `pip install argonaut-asr[gpu]`"
+            "for the CPU, or a CUDA device and `pip install '.[gpu]'` in the project's directory"
         )
     return f"gpu:{name}"
 

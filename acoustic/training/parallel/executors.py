@@ -140,7 +140,7 @@ class DaskCluster:
         except ImportError as fault:
             raise ConfigError(
                 f"scheduler {scheduler}: dask.distributed is not installed; expected "
-                "`pip install argonaut-asr[cluster]`"
+                "`pip install '.[cluster]'` in the project's directory"
             ) from fault
 
         class QuietClient(Client):

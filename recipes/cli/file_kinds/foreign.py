@@ -70,7 +70,7 @@ def onnx(path: str) -> Figures:
         import onnx as package
         from google.protobuf.message import DecodeError
     except ImportError:
-        return [("note", "inputs and outputs are read with the package onnx: pip install '.[onnx]'")]
+        return [("note", "inputs and outputs need the onnx package; pip install '.[onnx]' in the project's directory")]
     try:
         model = package.load(path, load_external_data=False)
     except DecodeError as fault:

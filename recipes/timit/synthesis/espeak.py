@@ -142,6 +142,7 @@ def load_wheel():
         import espeakng_loader
     except ImportError:
         raise ArgonautError(
-            "espeakng_loader: not installed; expected the speech synthesiser; pip install argonaut-asr[demo]"
+            "espeakng_loader: not installed; expected the speech synthesiser; "
+            "pip install '.[demo]' in the project's directory"
         ) from None
     return espeakng_loader
