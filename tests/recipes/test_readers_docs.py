@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from readers import htk_mlf_options, streams
 from readers.config import Config
 from readers.errors import ConfigError
+from readers.htk import parse_kind, write_htk
 from readers.minibatch import READERS, WRITERS, Reader, Writer, open_reader, reader_class, writer_class
 from readers.text_writer import TextFormat
 from recipes.cli import cntk
@@ -110,6 +112,27 @@ def test_blocks_of_the_page_read(modules):
     assert reader.warnings == []
     text_format = TextFormat.from_config(Config.from_text(block("outputPath=out"), "p").block("Write").block("format"))
     assert text_format.sequence("N", np.array([[1, 0.0], [0, 2]]), "utt", 1, 0) == "utt yes no\n"
+
+
+def test_frames_and_lists_of_the_page_belong_together(modules):
+    samples = {language: text for language, text in FENCED if language in ("scp", "mlf", "states")}
+    paths = {"scp": "lists/train.scp", "mlf": "labels/train.mlf", "states": "labels/states.list"}
+    for language, path in paths.items():
+        (modules / path).parent.mkdir(exist_ok=True)
+        (modules / path).write_text(samples[language])
+    (modules / "feat").mkdir()
+    for name, frames in (("day1", 21), ("u3", 10)):
+        write_htk(modules / "feat" / f"{name}.fbank", np.ones((72, frames)), parse_kind("FBANK_D_A"))
+    reader = open_reader(Config.from_text(block("readerType=HTKMLFReader"), "p").block("reader"))
+    assert (reader.skipped, reader.warnings, reader.num_frames) == ([], [], 12 + 9 + 10)
+    assert reader.dims() == {"features": 792, "labels": 3}
+    reader.close()
+
+
+def test_every_name_of_the_default_reader_is_in_its_section():
+    section = PAGE[PAGE.index("## Frames with their states") : PAGE.index("## Utterances in order")]
+    names = {*htk_mlf_options.READER_NAMES, *streams.FEATURE_NAMES, *streams.LABEL_NAMES}
+    assert {name for name in names - set(htk_mlf_options.WITHOUT_EFFECT) if f"`{name}" not in section} == {"readerType"}
 
 
 def test_data_actions_of_the_page_run(modules):

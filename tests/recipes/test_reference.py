@@ -59,6 +59,13 @@ def test_every_parameter_of_the_book_is_there():
     assert absent == []
 
 
+def test_every_honoured_parameter_is_told_of_on_another_page():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md") if page.name != "reference.md"]
+    told = set(re.findall(r"\w+", " ".join(pages).lower()))
+    names = {row.name for place in places() for row in place.parameters if row.state == HONOURED}
+    assert {name for name in names if name.lower() not in told} == set()
+
+
 def test_what_is_not_honoured_has_a_reason():
     for place in places():
         for row in place.parameters:
