@@ -20,8 +20,8 @@ class Export(Action):
         super().__init__(config, machine, config.path("modelPath"))
         config.choice("format", FORMATS, FORMATS[0])
         self.names = config.array("outputNodeNames", [])
-        key = "outputPath" if config.has("outputPath") else "outputFile"
-        self.output_path = config.path(key, self.model_path.with_name(f"{self.model_path.name}.onnx"))
+        beside = self.model_path.with_name(f"{self.model_path.name}.onnx")
+        self.output_path = config.path("outputPath", config.path("outputFile", beside))
         require_onnx(config.where("action"))
         require_writable(self.output_path, [self.model_path])
 

@@ -47,7 +47,9 @@ def _simple_builder() -> Place:
 
     kinds = simple_builder.KINDS.values()
     modules = dict.fromkeys(inspect.getmodule(kind.read) for kind in kinds)
-    read = {name: default for module in (builder_parts, *modules) for name, default in names_read(module).items()}
+    read: dict[str, str | None] = {}
+    for module in (builder_parts, *modules):  # the first default counts: that of the first kind, which is the default
+        read |= {name: default for name, default in names_read(module).items() if read.get(name) is None}
     read["rnnType"] = next(iter(simple_builder.KINDS))
     keys = {*builder_parts.COMMON_KEYS, *(key for kind in kinds for key in kind.keys)}
     rows = [Parameter(name, read.get(name) or "") for name in sorted(keys, key=str.lower)]
@@ -186,4 +188,7 @@ def _top() -> Place:
         **names_read("recipes.cli.cntk"),
         "traceLevel": "0",
     }
-    return Place("3.8", "the top of a configuration", tuple(Parameter(name, text or "") for name, text in read.items()))
+    del read["type"]  # asked for to be refused
+    rows = [Parameter(name, text or "") for name, text in read.items()]
+    rows.append(Parameter("type", "", REFUSED, "precision is its name since 2016"))
+    return Place("3.8", "the top of a configuration", tuple(rows))

@@ -66,6 +66,13 @@ def test_every_honoured_parameter_is_told_of_on_another_page():
     assert {name for name in names if name.lower() not in told} == set()
 
 
+def test_defaults_are_those_of_the_first_kind_and_no_name_is_forgotten():
+    known = {place.title: {row.name: row.default for row in place.parameters} for place in places()}
+    assert known["SimpleNetworkBuilder"]["trainingCriterion"] == "CrossEntropyWithSoftmax"  # CRF's is CRF
+    assert known["SimpleNetworkBuilder"]["layerTypes"] == "Sigmoid"
+    assert {"outputPath", "outputFile", "format"} <= known["action export"].keys()
+
+
 def test_what_is_not_honoured_has_a_reason():
     for place in places():
         for row in place.parameters:
