@@ -5,12 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kaldiio
+import numpy as np
 import pytest
 
+from acoustic.model_file import save_model
+from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from readers.dictionary import read_dictionary
 from readers.errors import FormatError
+from readers.kaldi_ark import read_ark_scp, read_matrix_header
+from readers.nbest import read_nbest
+from readers.slf import write_slf
+from recipes.cli import cntk
 from recipes.cli.argon_options import canonical, make_parser
-from recipes.cli.main import COMMANDS
+from recipes.cli.main import COMMANDS, main
+from tests.decoder.lattices import random_lattice
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from_htk_and_kaldi.md").read_text(encoding="utf-8")
 
@@ -49,3 +58,31 @@ def test_the_options_and_commands_are_there():
         assert f"`{flag}" in PAGE or f" {flag}" in PAGE
         assert canonical([flag], parser)[0] in parser._option_string_actions
     assert set(re.findall(r"`argonaut ([a-z]+)", PAGE)) <= set(COMMANDS)
+
+
+def test_lattices_of_htk_are_read_as_they_stand(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    Path("htk").mkdir()
+    for number, name in enumerate(("u4", "u5")):
+        write_slf(f"htk/{name}.lat", random_lattice(number))
+    for line in code.splitlines():
+        assert main(line.split()[1:]) == 0
+        assert "lattices: 2 done, 0 skipped, 0 failed" in capsys.readouterr().out
+    assert set(read_nbest("lists.nbest")) == {"u4", "u5"}
+
+
+def test_scores_of_archives_are_written_to_archives(tmp_path, monkeypatch):
+    (block,) = re.findall(r"^```\n(Scores=.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    kaldiio.save_ark("feats.ark", {"u1": np.ones((3, 440), np.float32)}, scp="feats.scp")
+    network = build_simple_network(SimpleNetworkOptions((440, 4, 2), with_prior=True))
+    for node in network.nodes.values():
+        if node.type_name == "Mean":
+            node.value = np.full((2, 1), 0.5, np.float32)
+    save_model(network, "exp_net")
+    Path("s.cntk").write_text("command=Scores\ndeviceId=-1\n" + block.replace("exp/net", "exp_net"))
+    assert cntk.main(["configFile=s.cntk"]) == 0
+    (entry,) = read_ark_scp("scores.scp")
+    header = read_matrix_header(entry.path, entry.offset)
+    assert (entry.key, header.num_frames, header.dim) == ("u1", 3, 2)
