@@ -9,6 +9,10 @@ numbers to the last bit.
 
 Steps take part whose node says so (Node.repeats_calls): those that do all they do by `run.kernels` and products.  So
 do updates, as long as learning rate and momentum stay.
+
+A table holds addresses: whatever they name must outlive every play.  A Recording keeps what its calls read and write,
+but for what is fed, which `table` is given each time; calls that are looked up by address are looked up for matrices
+that the caller has; a call that needs numbers of its own in memory has them in its row.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -180,7 +184,7 @@ def _play_known(team: Team, what: Hashable, matrices: Sequence[Any], calls: Call
         found = calls() if is_compiled() else [None]
         if None in found:
             return False
-        if len(team.known_calls) == CALLS_KEPT:
+        if len(team.known_calls) >= CALLS_KEPT:  # threads may share a team
             team.known_calls.clear()
         tables = team.known_calls[what, places] = [table_of(*call) for call in found]
     team.play(tables)
@@ -199,21 +203,22 @@ def table_of(name: str, words: Sequence[int]) -> np.ndarray:
 def in_turn(team: Team, worker: int, count: int, before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """The calls of a table, a meeting of `count` threads of a team, which the caller holds, and those of another table.
 
-    Both must outlive what is given back.
+    Both must outlive what is given back, which the caller keeps until it has been played.
     """
     places = (worker, count, address_of(team.flags), address_of(before), len(before), address_of(after), len(after))
     known = team.known_calls.get(places)
     if known is None:
-        who = np.array([worker, count], np.int64)
         rows = [
             table_of("play_table", places[3:5]),
-            table_of("meet", [places[2], team.flags.size, address_of(who), who.size]),
+            table_of("meet", [places[2], team.flags.size, 0, 2, worker, count]),
             table_of("play_table", places[5:]),
         ]
-        if len(team.known_calls) == CALLS_KEPT:
+        known = np.concatenate(rows)
+        known[1, 3] = address_of(known[1, 5:])  # the two numbers: in the row itself, so that they live as long
+        if len(team.known_calls) >= CALLS_KEPT:  # threads may share a team
             team.known_calls.clear()
-        known = team.known_calls[places] = np.concatenate(rows), who
-    return known[0]
+        team.known_calls[places] = known
+    return known
 
 
 def play(table: np.ndarray) -> None:

@@ -1,15 +1,16 @@
 """Threads that share work: every worker once, errors, nesting, and the number of BLAS threads while they work."""
 
+import ctypes
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from acoustic import blas
+from acoustic import blas, playback
 from acoustic.backend import matmul_into
 from acoustic.buffers import FOREVER, Lifetime, separate, share
-from acoustic.playback import Recording, is_compiled
+from acoustic.playback import Recording, in_turn, is_compiled
 from acoustic.team import Team, default_threads
 
 compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
@@ -260,3 +261,22 @@ def test_calls_are_made_in_turn_while_others_have_the_threads():
         thread.join()
     assert (mine, counts) == (2, [1])
     np.testing.assert_array_equal(row, 2)
+
+
+@compiled
+def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
+    """What a call of worker 0 reads stays there while those of the others are made."""
+    monkeypatch.setattr(playback, "CALLS_KEPT", 1)
+    team, rows = Team(3), np.zeros((4, 1000), np.float32)
+    team.run(lambda worker: None)
+    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[worker], rows[worker + 1]))
+    turns = [in_turn(team, worker, 3, table, table) for worker, table in enumerate(tables)]
+    others = [np.full(2, -1) for _ in range(100)]  # take memory that has been given back
+    assert len(team.known_calls) == 1
+    for worker, turn in enumerate(turns):
+        address, size = int(turn[1, 3]), int(turn[1, 4])
+        assert list((ctypes.c_int64 * size).from_address(address)) == [worker, 3]
+    rows[0] = 1
+    team.play(turns)
+    assert rows[:2].all()
+    assert others
