@@ -14,7 +14,7 @@ from acoustic.backend import Backend, matmul_into
 from acoustic.blas import general_function
 from acoustic.gradients import Into
 from acoustic.loop_plan import Place, Plan, plan_loop
-from acoustic.loop_sharing import Due, Sharing
+from acoustic.loop_sharing import Due, Sharing, laid_out
 from acoustic.loop_tables import Delay
 from acoustic.node import Node, Run, Shape
 from acoustic.packing import AS_IT_IS, best_layout
@@ -129,7 +129,7 @@ class FusedLoop:
                     part.forward(self.values, self._constants, self._defaults, usable, before, threads.flags)
 
             # What is the same in the next pass is repeated without Python: see playback.py.
-            key = (run.training, *map(len, due)) if self._is_repeated(due) else None
+            key = (run.training, laid_out(due)) if self._is_repeated(due) else None
             moving |= {"usable": usable, "before": before}
             threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
         if held is not None:
@@ -148,7 +148,7 @@ class FusedLoop:
         ]
 
     def _is_repeated(self, due: Sequence[Due]) -> bool:
-        """Whether a pass with so much to lay out does what can be written down."""
+        """Whether a pass with this to lay out does what can be written down."""
         return not self.plan.framed and all(factor.lies != AS_IT_IS for mine in due for factor, _ in mine)
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -190,7 +190,8 @@ class FusedLoop:
             arrays += [self.values, self.gradients, *into.targets]
             arrays += [place.matrix for place in into.elsewhere.values()]
             moving["usable"] = usable
-            key = (into.key, received, *map(len, due)) if into.key is not None and self._is_repeated(due) else None
+            known = into.key is not None and self._is_repeated(due)
+            key = (into.key, received, laid_out(due)) if known else None
             below: list[Job] = []
             made: dict[int, list[Job]] = {}
             if not all(repeat.holds(key, arrays, moving) for repeat in sharing.back):

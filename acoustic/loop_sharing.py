@@ -141,6 +141,11 @@ class Sharing:
         return [together[number :: self._count] for number in range(self._count)]
 
 
+def laid_out(due: Sequence[Due]) -> tuple[tuple[Factor, ...], ...]:
+    """Which factors each thread lays out: as many of them may be others, of parameters that change by turns."""
+    return tuple([tuple([factor for factor, _ in mine]) for mine in due])
+
+
 def _factors(tables: Tables, lies: int, width: int) -> Factors:
     forward, backward = ([Factor(back, rows, lies, width) for rows in tables.rows_made(back)] for back in (False, True))
     return forward, backward

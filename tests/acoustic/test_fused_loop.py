@@ -109,6 +109,29 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("near", [0, loop_sharing.NEAR], ids=["by rows", "by sequences"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parameters_may_change_one_after_another(threads, near, monkeypatch):
+    """As many as in the pass that was written down, but others."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    monkeypatch.setattr(loop_sharing, "NEAR", near)
+    compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
+    assert loop_of(compiled).fused is not None
+    layout, rng = SequenceLayout.of_lengths((9,) * 8), np.random.default_rng(0)
+    x, y = (np.asfortranarray(rng.standard_normal((rows, 72)), np.float32) for rows in (INPUTS, SIZE))
+
+    def out(engine):
+        engine.forward({"x": x, "y": y}, layout=layout)
+        return engine.value("out").copy()
+
+    out(compiled)
+    for name in ("R1", "R1", "R1", "R2", "R3", "R3", "R1"):
+        network[name].value *= np.float32(0.7)
+        network[name].touch()
+        reference = Engine(network, ["J", "out"], fusion=False, threads=1)
+        np.testing.assert_allclose(out(compiled), out(reference), rtol=2e-4, atol=2e-5)
+
+
 def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     engine, network = recurrent("float", "Plus", ("h", "u"))
     results(engine, network, (9, 3))
