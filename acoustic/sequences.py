@@ -47,7 +47,6 @@ class Sequences:
         if self.whole and marks == self._marks:
             self.layout = layout
             return
-        self._marks = marks
         length = self._length if self._length.size == slots else np.zeros(slots, int)
         lost = ~starts[0] & ~gaps[0] & (length == 0)
         if lost.any():
@@ -55,6 +54,7 @@ class Sequences:
                 f"slot {int(np.flatnonzero(lost)[0])}: goes on with a sequence that the minibatch before did not hold; "
                 "expected its beginning first"
             )
+        self._marks = marks
         if length is not self._length:
             self._held.clear()
         step = np.arange(steps)[:, np.newaxis]

@@ -84,6 +84,19 @@ def test_faults_are_named():
         engine.forward(fed, layout=SequenceLayout.of_lengths((5,)))
 
 
+def test_a_layout_that_was_refused_is_refused_again():
+    network = build("simple")
+    (x,), (labels,) = data((4,))
+    fed, layout = whole((4,), [x], [labels])
+    engine = Engine(network, ["J"])
+    engine.forward(fed, layout=layout)
+    goes_on = SequenceLayout(1, 4, np.zeros((4, 1), bool), layout.ends, layout.gaps)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="slot 0: goes on"):
+            engine.forward(fed, layout=goes_on)
+    engine.forward(fed, layout=layout)
+
+
 def test_loops_that_cannot_be_are_refused():
     network = new_network()
     delay(network, "past")
