@@ -50,6 +50,7 @@ class Recording:
         self._table: Any = None
         self._inputs = [(name, address_of(matrix), matrix.nbytes) for name, matrix in inputs.items()]
         self._moving: list[tuple[int, int, str, int]] = []  # row, column of an address in an input, and how far inside
+        self._tied: set[tuple[str, str, int]] = set()  # inputs with an address in both, and how far apart
         self._names: list[str] = []  # of the inputs that are there, and where they were
         self._places: list[int] = []
         self._keep_alive: list[Any] = []
@@ -107,11 +108,13 @@ class Recording:
     def _place(self, array: Any, position: int) -> int:
         """Its address, the argument at a position of the call that is being made."""
         address = address_of(array)
-        for name, start, size in self._inputs:
-            if start <= address < start + size:
-                self._moving.append((len(self._rows), position + 1, name, address - start))
-                return address
-        self._keep_alive.append(array)
+        homes = [(name, start) for name, start, size in self._inputs if start <= address < start + size]
+        if not homes:
+            self._keep_alive.append(array)
+            return address
+        (name, start), *others = homes
+        self._moving.append((len(self._rows), position + 1, name, address - start))
+        self._tied |= {(name, other, its_start - start) for other, its_start in others}
         return address
 
     def _make(self, name: str, words: list[int]) -> None:
@@ -119,8 +122,14 @@ class Recording:
         play(row)
         self._rows.append(row)
 
+    def fits(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether inputs that lay in one place do so again: which of them a call is to read cannot be told."""
+        return not self._tied or all(
+            address_of(inputs[other]) - address_of(inputs[name]) == distance for name, other, distance in self._tied
+        )
+
     def play(self, inputs: Mapping[str, Any]) -> None:
-        """Make all calls again, with other matrices of the same shapes fed."""
+        """Make all calls again, with other matrices of the same shapes fed, which `fits`."""
         play(self.table(inputs))
 
     def table(self, inputs: Mapping[str, Any]) -> np.ndarray:
@@ -272,7 +281,9 @@ class Plain:
 
 
 class Repeated(Plain):
-    """Steps that Python makes once, and again when the key or a stored matrix has become another one."""
+    """Steps that Python makes once, and again when the key or a stored matrix has become another one, or inputs that
+    lay in one place no longer do.
+    """
 
     def __init__(self, steps: Sequence[Any]) -> None:
         super().__init__(steps)
@@ -285,17 +296,17 @@ class Repeated(Plain):
     def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None) -> None:
         if key is None or not self._is_possible or not all(type(matrix) is np.ndarray for matrix in inputs.values()):
             super().run(told, inputs, key)  # words as numbers take other ways through the nodes
-        elif self._holds(key):
+        elif self._holds(key, inputs):
             self._recording.play(inputs)
         else:
             self._record(told, inputs, key)
 
     def calls(self, inputs: Mapping[str, Any], key: Hashable | None) -> np.ndarray | None:
         moving = key is None or not all(type(matrix) is np.ndarray for matrix in inputs.values())
-        return None if moving or not self._holds(key) else self._recording.table(inputs)
+        return None if moving or not self._holds(key, inputs) else self._recording.table(inputs)
 
-    def _holds(self, key: Hashable) -> bool:
-        same = self._recording is not None and key == self._key
+    def _holds(self, key: Hashable, inputs: Mapping[str, Any]) -> bool:
+        same = self._recording is not None and key == self._key and self._recording.fits(inputs)
         return same and all(node.value is value for node, value in self._values)
 
     def _record(self, told: Any, inputs: Mapping[str, Any], key: Hashable) -> None:
@@ -325,7 +336,7 @@ class Repeat:
     def holds(self, key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]) -> bool:
         """Whether `run` will repeat what was written down, instead of calling the work."""
         known = self._recording is not None and key is not None and key == self._key and same(arrays, self._arrays)
-        return known and all(type(matrix) is np.ndarray for matrix in moving.values())
+        return known and all(type(matrix) is np.ndarray for matrix in moving.values()) and self._recording.fits(moving)
 
     def table(self, moving: Mapping[str, Any]) -> np.ndarray:
         """What was written down, if it `holds`."""

@@ -1,5 +1,7 @@
 """Passes repeated without Python: the same numbers as when Python makes every step."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numba import config as numba_config
@@ -9,7 +11,7 @@ from acoustic.backend import Backend
 from acoustic.engine import Engine
 from acoustic.kernels import CompiledKernels
 from acoustic.network import Network
-from acoustic.playback import Playback, Recording, Repeated, is_compiled, play_copy
+from acoustic.playback import Playback, Recording, Repeat, Repeated, is_compiled, play_copy
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from acoustic.team import Team
 from acoustic.training.options import TrainingOptions
@@ -249,6 +251,37 @@ def test_products_follow_what_is_fed(shape, scale, keep):
         expected = scale * (a @ x) + keep * expected
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
     assert step.count == 1
+
+
+def places():
+    """Pairs of matrices: twice the same, parts of one that overlap, apart; the last ones come again."""
+    rng = np.random.default_rng(0)
+    a, b, c = (np.asfortranarray(rng.standard_normal((3, 8), dtype=np.float32)) for _ in range(3))
+    return [*[(a, a)] * 3, (b, c), (a, c), *[(c[:, :6], c[:, 2:])] * 3, (c[:, :6], c[:, 1:7]), *[(a, b)] * 3, (b, b)]
+
+
+@pytest.mark.parametrize("kind", ["steps", "work"])
+def test_inputs_that_lay_in_one_place_may_part(kind):
+    sums = [np.zeros((3, 8), np.float32, order="F") for _ in range(2)]
+    counts = []
+
+    def work(inputs):
+        counts.append(None)
+        for total, name in zip(sums, "xy"):
+            columns = inputs[name].shape[1]
+            CompiledKernels().accumulate(total[:, :columns], inputs[name])
+
+    passes, repeat, expected = Playback([Step(work)], lambda step: True), Repeat(), np.zeros((2, 3, 8))
+    for x, y in places():
+        inputs = {"x": x, "y": y}
+        if kind == "steps":
+            passes.run(None, inputs, x.shape)
+        else:
+            repeat.run(partial(work, inputs), x.shape, sums, inputs)
+        for total, matrix in zip(expected, (x, y)):
+            total[:, : matrix.shape[1]] += matrix
+        np.testing.assert_allclose(sums, expected, rtol=1e-5, atol=1e-5)
+    assert len(counts) < len(places())
 
 
 def test_what_cannot_be_written_down_is_left_to_python():
