@@ -22,6 +22,7 @@ FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache
 FAILED, YIELD, FLAGS = 0, 1, FLAG_STRIDE
 GIVEN, DONE, MET, ASLEEP, WORK = (FLAG_STRIDE * k for k in range(5))
 SLOT = FLAG_STRIDE * 5
+LEFT = 2  # column of the tables that are handed out
 PATIENCE = 2_000  # looks at a flag, about 5 us, before others may run
 
 
@@ -173,18 +174,25 @@ def serve(flags, worker, ticket, limit):
 
 @compiled
 def hand_out(flags, size, tables):
-    """Give each of a team's threads but the caller its table, (address, rows); which have to be woken, a bit each."""
+    """Give each of a team's threads but the caller its table; whether somebody has to be woken.
+
+    tables (threads, 3): address, rows, and, written here, LEFT: whether the thread has to be woken, of the caller
+    whether it has yet to `finish`.
+    """
     begin(flags, size)
-    asleep = 0
+    tables[0, LEFT] = 1
+    asleep = False
     for worker in range(1, tables.shape[0]):
-        if give(flags, worker, tables[worker, 0], tables[worker, 1]):
-            asleep |= 1 << worker
+        must_wake = give(flags, worker, tables[worker, 0], tables[worker, 1])
+        tables[worker, LEFT] = must_wake
+        asleep |= must_wake
     return asleep
 
 
 @compiled
 def finish(flags, tables):
     """Make the caller's calls, and wait for those that the others were given."""
+    tables[0, LEFT] = 0
     play_at(tables[0, 0], tables[0, 1])
     for worker in range(1, tables.shape[0]):
         place = slot(worker)
@@ -193,8 +201,6 @@ def finish(flags, tables):
 
 @compiled
 def play_all(flags, size, tables):
-    """Both, if nobody has to be woken in between; else which have to be."""
-    asleep = hand_out(flags, size, tables)
-    if asleep == 0:
+    """Both, if nobody has to be woken in between."""
+    if not hand_out(flags, size, tables):
         finish(flags, tables)
-    return asleep

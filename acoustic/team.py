@@ -121,24 +121,24 @@ class Team:
                     _playing.play(table)
                 return
             places = self._places(tables)
-            asleep = _handover.play_all(self.flags, self.size, places)
-            if asleep == 0:
+            _handover.play_all(self.flags, self.size, places)
+            if not places[0, _handover.LEFT]:
                 return
             try:
                 for worker in range(1, len(tables)):
-                    if asleep >> worker & 1:
+                    if places[worker, _handover.LEFT]:
                         self._given[worker].release()
             finally:  # an interrupt, too: the others may already wait
                 _handover.finish(self.flags, places)
 
     def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Of each table its address and rows; looked up where it is the same as before."""
+        """Of each table its address and rows, and room for _handover.LEFT; looked up where it is the same as before."""
         key = tuple(map(id, tables))
         known = self._known_places.get(key)
         if known is None:
             if len(self._known_places) == PLACES_KEPT:
                 self._known_places.clear()
-            places = np.array([(table.ctypes.data, len(table)) for table in tables], np.int64)
+            places = np.array([(table.ctypes.data, len(table), 0) for table in tables], np.int64)
             known = self._known_places[key] = tuple(tables), places  # which keeps the tables, and so their numbers
         return known[1]
 
@@ -247,8 +247,8 @@ def _compile(flags: np.ndarray) -> None:
     calls.look(flags, 0, 0, 1)
     calls.meet(flags, 0, 1)
     calls.begin(flags, 1)
-    calls.play_all(flags, 1, np.zeros((1, 2), np.int64))
-    calls.finish(flags, np.zeros((1, 2), np.int64))
+    calls.play_all(flags, 1, np.zeros((1, 3), np.int64))
+    calls.finish(flags, np.zeros((1, 3), np.int64))
 
 
 @cache

@@ -1,6 +1,7 @@
 """Threads that share work: every worker once, errors, nesting, and the number of BLAS threads while they work."""
 
 import ctypes
+import os
 import threading
 import time
 
@@ -261,6 +262,22 @@ def test_calls_are_made_in_turn_while_others_have_the_threads():
         thread.join()
     assert (mine, counts) == (2, [1])
     np.testing.assert_array_equal(row, 2)
+
+
+@compiled
+def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
+    """Of 70 threads, of which there are only the locks that they would sleep at."""
+    from acoustic import _handover
+
+    team, asleep = Team(70), {40, 63, 64, 69}
+    team.flags, team._process = np.zeros(_handover.FLAGS + _handover.SLOT * team.size, np.int64), os.getpid()
+    for worker in asleep:
+        team.flags[_handover.slot(worker) + _handover.ASLEEP] = 1
+    for lock in team._given:
+        lock.acquire()
+    monkeypatch.setattr(_handover, "finish", lambda flags, tables: None)
+    team.play([np.zeros((0, 40), np.int64)] * team.size)
+    assert {worker for worker, lock in enumerate(team._given) if not lock.locked()} == asleep
 
 
 @compiled
