@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -88,8 +88,8 @@ class Team:
     def run(self, work: Callable[[int], None], count: int | None = None) -> None:
         """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
 
-        Returns when all are done; raises the first error.  From within such a call, or while another thread's work is
-        under way, the workers are called one after the other.
+        Returns when all are done; raises the first error, or the interrupt, then, too.  From within such a call, or
+        while another thread's work is under way, the workers are called one after the other.
         """
         self.run_phases((work,), count)
 
@@ -121,15 +121,29 @@ class Team:
                     _playing.play(table)
                 return
             places = self._places(tables)
-            _handover.play_all(self.flags, self.size, places)
-            if not places[0, _handover.LEFT]:
-                return
             try:
-                for worker in range(1, len(tables)):
-                    if places[worker, _handover.LEFT]:
-                        self._given[worker].release()
+                _handover.play_all(self.flags, self.size, places)
             finally:  # an interrupt, too: the others may already wait
-                _handover.finish(self.flags, places)
+                if places[0, _handover.LEFT]:
+                    self._play_rest(places)
+
+    def _play_rest(self, places: np.ndarray) -> None:
+        """Wake those who sleep, make the caller's calls, and wait for those of the others."""
+        from acoustic import _handover
+
+        try:
+            self._wake(worker for worker in range(1, len(places)) if places[worker, _handover.LEFT])
+        except BaseException:  # an interrupt: nobody knows who has been woken
+            self._wake(range(1, len(places)))
+            raise
+        finally:
+            _handover.finish(self.flags, places)
+
+    def _wake(self, workers: Iterable[int]) -> None:
+        """Wake some threads; those that are awake look once more before they sleep the next time."""
+        for worker in workers:
+            if self._given[worker].locked():
+                self._given[worker].release()
 
     def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """Of each table its address and rows, and room for _handover.LEFT; looked up where it is the same as before."""
@@ -180,25 +194,43 @@ class Team:
         return share_of(worker, self.size, count)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
-        from acoustic._handover import DONE, GIVEN, begin, give, look, slot
+        from acoustic._handover import begin, give
 
         begin(self.flags, self.size)
         self._errors.clear()
-        self._work = work
-        for worker in range(1, count):
-            if give(self.flags, worker, 0, 0):
-                self._given[worker].release()
+        self._work, again = work, False
         try:
+            for worker in range(1, count):
+                if give(self.flags, worker, 0, 0):
+                    self._wake([worker])
             work(0)
         except BaseException as error:
             self._fail(error)
-        for worker in range(1, count):
-            place = slot(worker)
-            look(self.flags, place + DONE, self.flags[place + GIVEN], _looks())
-            self._done[worker].acquire()
+            self._wake(range(1, count))  # an interrupt: who was given work may not have been woken
+            again = True
+        while True:
+            try:
+                for worker in range(1, count):
+                    self._wait(worker, again)
+                break
+            except BaseException as error:  # an interrupt: the others are still at work
+                self._fail(error)
+                again = True
         self._work = None
         if self._errors:
             raise self._errors[0]
+
+    def _wait(self, worker: int, again: bool) -> None:
+        """Return when a thread has done its work; again: perhaps it has none, or was waited for already."""
+        from acoustic._handover import DONE, GIVEN, look, slot
+
+        place = slot(worker)
+        given = self.flags[place + GIVEN]
+        is_done = again and self.flags[place + DONE] == given
+        while not is_done:  # its lock says so, but after an interrupt it may be that of earlier work
+            look(self.flags, place + DONE, given, _looks())
+            self._done[worker].acquire()
+            is_done = self.flags[place + DONE] == given
 
     def _fail(self, error: BaseException) -> None:
         from acoustic._handover import FAILED
@@ -237,7 +269,8 @@ class Team:
             except BaseException as error:  # handed to the caller of run
                 self._fail(error)
             flags[mine] = ticket
-            done[worker].release()
+            if done[worker].locked():  # not after an interrupt: see _wait
+                done[worker].release()
 
 
 def _compile(flags: np.ndarray) -> None:

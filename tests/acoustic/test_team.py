@@ -56,6 +56,106 @@ def test_an_error_reaches_the_caller_and_does_no_harm():
     assert sorted(seen) == [0, 0, 1, 1, 2, 2]
 
 
+class Interrupted:
+    """A lock, the first call of one of whose methods by this thread ends in an interrupt; called: when that begins;
+    after: whether the method does what it does before.
+    """
+
+    def __init__(self, lock, method, after):
+        self._lock, self._method, self._after, self._thread = lock, method, after, threading.get_ident()
+        self.called = threading.Event()
+        self.locked = lock.locked
+
+    def acquire(self):
+        self._do("acquire")
+
+    def release(self):
+        self._do("release")
+
+    def _do(self, method):
+        is_hit = method == self._method and threading.get_ident() == self._thread and not self.called.is_set()
+        if is_hit:
+            self.called.set()
+        if not is_hit or self._after:
+            getattr(self._lock, method)()
+        if is_hit:
+            raise KeyboardInterrupt
+
+
+def fall_asleep(team):
+    """Wait until all threads sleep that have no work."""
+    from acoustic import _handover
+
+    while not all(team.flags[_handover.slot(worker) + _handover.ASLEEP] for worker in range(1, team.size)):
+        time.sleep(0.001)
+
+
+def assert_waits(team):
+    """`run` returns when all are done: worker 1 is so last."""
+    for _ in range(3):
+        first, seen = threading.Event(), []
+
+        def work(worker, first=first, seen=seen):
+            if worker == 1:
+                first.wait()
+                time.sleep(0.01)
+            seen.append(worker)
+            if worker == 0:
+                first.set()
+
+        team.run(work)
+        assert sorted(seen) == list(range(team.size))
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_interrupt_waits_until_all_are_done(size, after):
+    team, seen = Team(size), []
+    team.run(lambda worker: None)
+    lock = team._done[1] = Interrupted(team._done[1], "acquire", after)
+
+    def work(worker):
+        if worker == 1:
+            lock.called.wait()
+            time.sleep(0.01)
+        seen.append(worker)
+
+    with pytest.raises(KeyboardInterrupt):
+        team.run(work)
+    assert sorted(seen) == list(range(size))
+    assert_waits(team)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_interrupt_leaves_nobody_asleep(size, after):
+    team, seen = Team(size), []
+    team.run(lambda worker: None)
+    fall_asleep(team)
+    team._given[1] = Interrupted(team._given[1], "release", after)
+    with pytest.raises(KeyboardInterrupt):
+        team.run(seen.append)
+    assert 1 in seen
+    assert_waits(team)
+
+
+@compiled
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_leaves_no_calls_unmade(after):
+    team, rows = Team(3), np.zeros((2, 3, 10), np.float32)
+    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[0, worker], rows[1, worker]))
+    rows[0] = 1
+    fall_asleep(team)
+    team._given[1] = Interrupted(team._given[1], "release", after)
+    with pytest.raises(KeyboardInterrupt):
+        team.play(tables)
+    np.testing.assert_array_equal(rows[1], 1)
+    rows[0] = 2
+    team.play(tables)
+    np.testing.assert_array_equal(rows[1], 2)
+    assert_waits(team)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_phase_begins_before_all_have_ended_the_one_before(size):
     team, seen = Team(size), []
