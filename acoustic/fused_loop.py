@@ -5,7 +5,8 @@ once is made before and after them, shared out among the same threads: products 
 gradients of parameters.  See loop_plan.py for what is computed and where it lies, loop_sharing.py for who does it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,8 @@ class FusedLoop:
             # What is the same in the next pass is repeated without Python: see playback.py.
             key = (run.training, laid_out(due)) if self._is_repeated(due) else None
             moving |= {"usable": usable, "before": before}
-            threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
+            with self._laying_out():
+                threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
         if held is not None:
             for delay, array in zip(self.delays, held):
                 if delay.steps > 0:
@@ -150,6 +152,15 @@ class FusedLoop:
     def _is_repeated(self, due: Sequence[Due]) -> bool:
         """Whether a pass with this to lay out does what can be written down."""
         return not self.plan.framed and all(factor.lies != AS_IT_IS for mine in due for factor, _ in mine)
+
+    @contextmanager
+    def _laying_out(self) -> Iterator[None]:
+        """Forget how parameters lie when a pass fails: what was due may not have been laid out."""
+        try:
+            yield
+        except BaseException:
+            self._sharings.clear()
+            raise
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What comes from outside: parameters and the like, and what has frames, by a name."""
@@ -217,7 +228,8 @@ class FusedLoop:
                     if k in into.on_columns and columns.start != columns.stop:
                         into.on_columns[k](columns)
 
-            threads.run(work, sharing.back, key, arrays, moving)
+            with self._laying_out():
+                threads.run(work, sharing.back, key, arrays, moving)
         into.taken = self._parameters & into.on_columns.keys()
         self._hand_out_factors(inputs, into)
         for at in self.plan.framed:

@@ -132,6 +132,27 @@ def test_parameters_may_change_one_after_another(threads, near, monkeypatch):
         np.testing.assert_allclose(out(compiled), out(reference), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
+    reference = Engine(network, ["J", "out"], fusion=False, threads=1)
+    results(compiled, network, (9,) * 8)
+    for node in network.parameters():
+        node.value *= np.float32(0.7)
+        node.touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(packing.Factor, "take", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            results(compiled, network, (9,) * 8)
+    for one, other in zip(results(compiled, network, (9,) * 8), results(reference, network, (9,) * 8), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=5e-5)
+
+
+def interrupt(*arguments):
+    raise KeyboardInterrupt
+
+
 def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     engine, network = recurrent("float", "Plus", ("h", "u"))
     results(engine, network, (9, 3))
