@@ -16,7 +16,7 @@ from acoustic.nodes.elementwise import Negate, RectifiedLinear, Sigmoid, Tanh
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Minus, Plus
 
-# Codes of _loop_kernels, which only a job that computes loads.
+# Codes of _loop_kernels.py, which only a job that computes loads, and whose compiled form would not see them change.
 COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
 SKIP, ADD, WRITE = range(3)
 ACTIVATIONS: dict[type[Node], int] = {Sigmoid: SIGMOID, Tanh: TANH, RectifiedLinear: RELU}

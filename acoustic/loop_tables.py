@@ -9,7 +9,7 @@ from acoustic.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation
 from acoustic.node import Shape
 from acoustic.team import share_of
 
-PRODUCTS, OPERATIONS = range(2)  # kinds of segments
+PRODUCTS, OPERATIONS = range(2)  # kinds of segments, as in _loop_kernels.py
 
 
 @dataclass

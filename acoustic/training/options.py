@@ -44,7 +44,7 @@ class EpochOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Options of stochastic gradient descent; training_config.py says what a configuration calls each.
+    """Options of stochastic gradient descent; configuration.py says what a configuration calls each.
 
     A schedule has one value per epoch, the last one repeating; a single number is taken for a schedule of one value.
     Exactly one of the two kinds of learning rate (none where it is searched) and at most one of the three kinds of

@@ -8,7 +8,7 @@ from readers.files import atomic_write
 def draw_history(rows: list[dict], path: str | Path) -> None:
     """Draw one panel per criterion and evaluation node, training and validation together, to a PNG file.
 
-    rows: as training_log.read_history returns them.  Uses the Agg backend, so that no display is needed.
+    rows: as log.read_history returns them.  Uses the Agg backend, so that no display is needed.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from acoustic import _loop_kernels, blas, packing
+from acoustic import _loop_kernels, blas, loop_plan, loop_tables, packing
 from acoustic.packing import Factor, packed_product_address
 
 ROWS = 3
@@ -23,6 +23,13 @@ def compiled(function):
 
 def matrix(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_plans_and_kernels_mean_the_same_by_a_code():
+    names = "COPY NEGATE COLUMN TIMES TIMES_COLUMN SIGMOID TANH RELU SKIP ADD WRITE".split()
+    for module, codes in ((loop_plan, names), (loop_tables, ["PRODUCTS", "OPERATIONS"])):
+        for name in codes:
+            assert getattr(module, name) == getattr(_loop_kernels, name)
 
 
 def operations(keep, whats):
