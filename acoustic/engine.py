@@ -20,6 +20,7 @@ from acoustic.graph import build_graph
 from acoustic.layout import Key, lay_out
 from acoustic.network import Network
 from acoustic.node import Node, Run, Shape
+from acoustic.order import forward_order
 from acoustic.playback import in_turn
 from acoustic.program import Program, Worker
 from acoustic.scheduler import Schedule
@@ -86,9 +87,11 @@ class Engine:
         scalars = [name for name in needed if self.network.shapes[name] == Shape(1, 1)]
         return next((name for name in scalars if name in self.network.criteria), next(iter(scalars), None))
 
-    def learnable(self) -> list[Node]:
-        """The parameters below the roots that training changes."""
-        return [node for node in self.graph.order if node.is_stored and node.needs_gradient]
+    def learnable(self, criterion: str | None = None) -> list[Node]:
+        """The parameters below the roots, or below one of them, that training changes."""
+        found = [node for node in self.graph.order if node.is_stored and node.needs_gradient]
+        below = found if criterion is None else forward_order([self.network[criterion]])
+        return [node for node in found if node in below]
 
     # ---- forward
 

@@ -18,7 +18,6 @@ from acoustic.engine import Engine
 from acoustic.forward_mode import jacobian_vector_product
 from acoustic.network import Network
 from acoustic.node import Node
-from acoustic.order import forward_order
 from readers.errors import ModelError
 
 EPSILON = 1e-4
@@ -63,8 +62,7 @@ class GradientChecker:
 
     def learnable(self) -> list[Node]:
         """The parameters below the criterion that training changes."""
-        below = forward_order([self.engine.network[self.criterion]])
-        return [node for node in self.engine.learnable() if node in below]
+        return self.engine.learnable(self.criterion)
 
     def slope(self, node: Node, direction: np.ndarray, epsilon: float = EPSILON) -> float:
         """(J(w + e d) - J(w - e d)) / 2 e for a parameter w and a direction d of its shape."""

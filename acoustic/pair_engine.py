@@ -88,9 +88,9 @@ class PairEngine:
         """See Engine."""
         return self.decoder.default_criterion()
 
-    def learnable(self) -> list[Node]:
-        """The parameters that learn, of both networks."""
-        return [*self.encoder.learnable(), *self.decoder.learnable()]
+    def learnable(self, criterion: str | None = None) -> list[Node]:
+        """The parameters that learn, of both networks; see Engine.learnable."""
+        return [*self.encoder.learnable(), *self.decoder.learnable(criterion)]
 
     def forward(
         self,
