@@ -48,8 +48,11 @@ def distances(num_nodes, start, end, word, share, slots):
 
 
 @njit(cache=True, nogil=True)
-def alignment(num_nodes, start, end, word, share, slots, cost, time, num_words):
-    """(Q, words) probability of each word in each slot, and (Q, 2) the expected start and end of its words, summed."""
+def alignment(num_nodes, start, end, word, share, slots, cost, begin, time, num_words):
+    """(Q, words) probability of each word in each slot, and (Q, 2) the expected start and end of its words, summed.
+
+    begin (L,): when the word of each link begins; time (N,): of nodes, when the words that lead there end.
+    """
     count = slots.shape[0] + 1
     held = np.zeros((count - 1, num_words))
     times = np.zeros((count - 1, 2))
@@ -68,7 +71,7 @@ def alignment(num_nodes, start, end, word, share, slots, cost, time, num_words):
                 mass[source, q - 1] += back[q]
                 held[q - 1, word[link]] += back[q]
                 if word[link] != 0:
-                    times[q - 1, 0] += back[q] * time[source]
+                    times[q - 1, 0] += back[q] * begin[link]
                     times[q - 1, 1] += back[q] * time[target]
             elif ways[q] == 2:
                 mass[source, q] += back[q]

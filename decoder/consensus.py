@@ -13,6 +13,7 @@ import numpy as np
 
 from decoder._consensus_kernels import alignment, distances
 from decoder.lattice_links import Links, weigh
+from decoder.lattice_times import word_begins
 from decoder.posteriors import best_path, link_posteriors
 from decoder.scoring import SENTENCE_MARKS
 from readers.slf import Lattice
@@ -27,7 +28,8 @@ SMALLEST = 1e-4  # of a word's probability in a slot that is told
 class Slot:
     """Words that compete for one place; alternatives: (word, probability), best first, NOTHING for no word.
 
-    start, end: expected seconds of the words there.  Probabilities sum to 1, but for words below 0.0001.
+    start, end: expected seconds of the words there, without the silence before them.  Probabilities sum to 1, but for
+    words below 0.0001.
     """
 
     alternatives: tuple[tuple[str, float], ...]
@@ -108,6 +110,7 @@ class _Aligner:
         self._word = np.array([self._number.get(word, 0) for word in lattice.word], np.int64)[order]
         self._start, self._end = place[lattice.start][order], place[lattice.end][order]
         self._share = np.exp(share[order])
+        self._begin = np.nan_to_num(word_begins(lattice)[order])
         self._time = np.nan_to_num(lattice.time[links.nodes])
 
     def numbers(self, words: Sequence[str]) -> np.ndarray:
@@ -117,7 +120,7 @@ class _Aligner:
         """(probabilities (Q, words), summed times (Q, 2), expected errors)."""
         graph = len(self._time), self._start, self._end, self._word, self._share, slots
         cost = distances(*graph)
-        return *alignment(*graph, cost, self._time, len(self.vocabulary)), float(cost[-1, -1])
+        return *alignment(*graph, cost, self._begin, self._time, len(self.vocabulary)), float(cost[-1, -1])
 
     def slots(self, held: np.ndarray, times: np.ndarray) -> list[Slot]:
         found, last = [], 0.0

@@ -13,9 +13,10 @@ from decoder.image import DecodingGraph
 from decoder.lattice import WordLattice
 from decoder.path import model_instances, word_steps
 from decoder.search import Decoder, Result, SearchOptions
+from decoder.search_graph import silence_models
 from readers.frame_labels import TICKS_PER_FRAME
 from readers.mlf import Label
-from readers.slf import NULL_WORD, Lattice
+from readers.slf import NULL_WORD, QUIET, Lattice, quiet_field
 
 SCORE_DECIMALS = 6
 TICKS_PER_SECOND = 10_000_000
@@ -106,7 +107,8 @@ def slf_lattice(
         acscale * a + lmscale * l + (wdpenalty if it has a word) = - its cost
 
     exactly: l is ln P of the n-gram, a the acoustic log-likelihood with all else that the search charges (transitions,
-    silence, what the graph holds beyond the language model), in units of acscale.
+    silence, what the graph holds beyond the language model), in units of acscale.  The header names the states that are
+    silence, which stand before the word that they are followed by.
     """
     word = [NULL_WORD if w < 0 or not graph.outputs[w] else graph.outputs[w] for w in lattice.word.tolist()]
     acoustic_scale = options.acweight if options.acweight > 0 else 1.0
@@ -117,6 +119,7 @@ def slf_lattice(
         "lmscale": repr(float(options.lm_scale)),
         "wdpenalty": repr(float(-options.word_penalty) + 0.0),
         "acscale": repr(float(acoustic_scale)),
+        QUIET: quiet_field(_silence_states(graph, options)),
     }
     return Lattice(
         time=lattice.time * seconds,
@@ -132,3 +135,11 @@ def slf_lattice(
         utterance=utterance,
         header=header,
     )
+
+
+def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:
+    """Silence model -> the names of its states on the graph."""
+    silent, found = silence_models(graph, options.silence), {}
+    for state in graph.used_states[silent[graph.state_model[graph.used_states]]].tolist():
+        found.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])
+    return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lattice_links import Links, weigh
+from decoder.lattice_times import word_begins
 from decoder.scoring import SENTENCE_MARKS
 from readers.slf import Lattice
 from readers.timed_words import TimedWord
@@ -72,15 +73,15 @@ def best_path(links: Links) -> list[int]:
 
 
 def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
-    """The words of the best path with their times in seconds and confidences.
+    """The words of the best path with their times in seconds, silence before them left out, and confidences.
 
     The confidence of a word is the largest sum, over the moments of its time, of the posteriors of all links that say
     the same word then (C_max of Wessel et al., Confidence Measures for LVCSR, IEEE Trans. SAP 9(3), 2001).
-    Raises GraphError as `posteriors`.
+    Raises GraphError as `posteriors`, FormatError as `word_begins`.
     """
     links = weigh(lattice)
     probability = np.exp(link_posteriors(links, scale).link)
-    begin, end = lattice.time[lattice.start], lattice.time[lattice.end]
+    begin, end = word_begins(lattice), lattice.time[lattice.end]
     words = np.array(lattice.word)
     found = []
     for link in best_path(links):

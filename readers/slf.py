@@ -2,12 +2,17 @@
 
 Header fields, a line with the numbers of nodes and links, a line `I=` for each node and `J=` for each link; fields are
 `name=value` with a short form of each name.  Source: HTK Book, HTK standard lattice format.
+
+A field of our own in the header says which labels of segments are silence, with the separators of `d=`:
+`quiet=:model,label,label:model,label:`.  Other readers pass over it: the format leaves names to users that begin as
+none of its own does.
 """
 
 import gzip
 import math
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +23,7 @@ from readers.text import is_count, quote_name, read_lines, unescape
 
 NULL_WORD = "!NULL"
 MOST_VARIANTS = 2**31 - 1
+QUIET = "quiet"
 _FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
 _SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
 _SHORT_NODE = {"time": "t", "WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
@@ -76,6 +82,30 @@ class Lattice:
     def scale(self, name: str, default: float) -> float:
         """A number of the header, such as lmscale or wdpenalty.  Raises FormatError for what is no number."""
         return _real(self.header, name, default, f"{self.where}: header")
+
+    def quiet(self) -> dict[str, str] | None:
+        """Label of a segment -> its silence model, for all labels that are silence; None where the header has no such
+        field.  Raises FormatError for a field that cannot be read.
+        """
+        if QUIET not in self.header:
+            return None
+        text, models = self.header[QUIET], {}
+        for piece in text.strip(":").split(":") if text.strip(":") else ():
+            model, *labels = piece.split(",")
+            if not model or not all(labels):
+                raise FormatError(f"{self.where}: header: {QUIET}={text[:40]}; expected :model,label,label: and so on")
+            models |= dict.fromkeys(labels, model)
+        return models
+
+
+def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
+    """Silence models with the labels of their segments as text for the header; see Lattice.quiet.
+
+    Raises GraphError for names with : or , in them.
+    """
+    for name in (name for model, labels in models.items() for name in (model, *labels)):
+        _check_label(name, "silence")
+    return ":" + "".join(",".join((model, *labels)) + ":" for model, labels in models.items())
 
 
 def read_slf(path: str | os.PathLike) -> Lattice:
@@ -292,10 +322,14 @@ def write_slf(path: str | os.PathLike, lattice: Lattice, digits: int = 9) -> Non
 def _format_div(segments: tuple[Division, ...], digits: int, path) -> str:
     pieces = []
     for label, *values in segments:
-        if not label or ":" in label or "," in label:
-            raise GraphError(f"{path}: segment label {label!r} cannot be written; expected no : or , in it")
+        _check_label(label, path)
         pieces.append(",".join([label] + [f"{value:.{digits}g}" for value in values if value is not None]))
     return ":" + "".join(piece + ":" for piece in pieces)
+
+
+def _check_label(label: str, where) -> None:
+    if not label or ":" in label or "," in label:
+        raise GraphError(f"{where}: segment label {label!r} cannot be written; expected no : or , in it")
 
 
 def _check(lattice: Lattice, path) -> None:

@@ -76,12 +76,12 @@ def test_compiled_loops_equal_their_plain_twins(seed):
     end[-1] = 4
     start = np.array([rng.integers(0, k) for k in end])
     word, slots, time = rng.integers(0, 4, 9), np.array([0, 2, 0, 1, 0]), np.arange(5.0)
-    share = rng.random(9)
+    share, begin = rng.random(9), start + rng.random(9)
     cost = kernels.distances(5, start, end, word, share, slots)
     plain_choice, kernels.choice = kernels.choice, kernels.choice.py_func
     try:
         np.testing.assert_allclose(kernels.distances.py_func(5, start, end, word, share, slots), cost, rtol=1e-12)
-        rest = 5, start, end, word, share, slots, cost, time, 4
+        rest = 5, start, end, word, share, slots, cost, begin, time, 4
         plain = kernels.alignment.py_func(*rest)
     finally:
         kernels.choice = plain_choice

@@ -8,6 +8,7 @@ import pytest
 from decoder.batch import AHEAD, decode_batch, in_order
 from decoder.image import precompile
 from decoder.outputs import slf_lattice, state_labels, word_labels
+from decoder.posteriors import confident_words
 from decoder.search import Decoder, SearchOptions
 from readers.errors import ShapeError
 from readers.frame_labels import frame_labels
@@ -124,6 +125,18 @@ def test_lattice_words_end_where_words_end():
     ends = [int(lattice.time[lattice.end[link]]) for link in links if lattice.word[link] >= 0]
     assert ends == [2, 6, 10, 11]
     assert lattice.num_links > len(links)
+
+
+@pytest.mark.parametrize("silence", [None, ("sil", "a"), ()])
+def test_words_of_a_lattice_file_have_the_times_of_the_search(silence, tmp_path):
+    decoder = make_decoder(lattice_beam=40.0, acweight=0.5, silence=silence)
+    result = decoder.decode(spoken_scores(decoder))
+    write_slf(tmp_path / "u.lat", slf_lattice(result.lattice, decoder.graph, decoder.options, "u", PERIOD))
+    words = confident_words(read_slf(tmp_path / "u.lat"))
+    found = [(word.word, round(word.start * 200), round(word.end * 200)) for word in words]
+    assert found == [(word.word, word.start, word.end) for word in result.words]
+    begins = {None: [2, 7], ("sil", "a"): [3, 7], (): [2, 6]}
+    assert [begin for _, begin, _ in found] == begins[silence]
 
 
 def test_lattice_beam_bounds_every_link():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.errors import FormatError, GraphError
-from readers.slf import Lattice, read_slf, write_slf
+from readers.slf import QUIET, Lattice, quiet_field, read_slf, write_slf
 
 # After HVite's own output: words on links.
 LINKS = r"""VERSION=1.0
@@ -234,3 +234,16 @@ def test_a_scale_that_is_no_number(tmp_path):
     assert lattice.scale("acscale", 1.0) == 1.0
     with pytest.raises(FormatError, match=r"a.lat: header: lmscale=big; expected a number"):
         lattice.scale("lmscale", 1.0)
+
+
+def test_silence_in_the_header_is_read_back(tmp_path):
+    models = {"sil": ["sil[2]", "sil[3]"], "a pause": ["sp 1"], "none": []}
+    write_slf(tmp_path / "l", dataclasses.replace(GOOD, header={QUIET: quiet_field(models)}))
+    assert read_slf(tmp_path / "l").quiet() == {"sil[2]": "sil", "sil[3]": "sil", "sp 1": "a pause"}
+    assert GOOD.quiet() is None
+    assert dataclasses.replace(GOOD, header={QUIET: quiet_field({})}).quiet() == {}
+    with pytest.raises(GraphError, match="silence: segment label 's:l' cannot be written; expected no : or , in it"):
+        quiet_field({"sil": ["s:l"]})
+    (tmp_path / "l").write_text("VERSION=1.0\nquiet=:,a:\nN=1 L=0\nI=0\n")
+    with pytest.raises(FormatError, match=r"l: header: quiet=:,a:; expected :model,label,label: and so on"):
+        read_slf(tmp_path / "l").quiet()
