@@ -1,19 +1,23 @@
 """Writing a trained network as an ONNX model, for onnxruntime and whatever else reads it.
 
 Inputs and outputs are (frames, rows), a frame a row, any number of them: the transposes of the network's matrices.
-Dropout is off; statistics and parameters are constants.  Node types say themselves what they are in ONNX; for loops see
-onnx_loops.  A recurrent network takes the rows of a call as one sequence.
+Dropout is off; statistics and parameters are constants; scores of classes that training never saw are disabled
+(unseen.py).  Node types say themselves what they are in ONNX; for loops see onnx_loops.  A recurrent network takes the
+rows of a call as one sequence.
 """
 
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from acoustic.network import Network
 from acoustic.node import Node
 from acoustic.onnx_graph import OnnxGraph
 from acoustic.onnx_loops import loop_to_onnx
 from acoustic.order import components, computed_operands, is_loop, loop_order
+from acoustic.unseen import UNSEEN, unseen_outputs
 from readers.errors import ModelError
 from readers.files import atomic_write
 
@@ -48,7 +52,9 @@ def to_onnx(network: Network, outputs: Sequence[str]):
         graph.shapes |= {tensor: network.shapes[name] for name, tensor in made.items()}
     for name in names:
         is_leaf = network[name].is_leaf  # its tensor has the name already
-        graph.output(tensors[name], f"{name}/output" if is_leaf else name, network.shapes[name])
+        graph.output(
+            _disabled(graph, network, name, tensors[name]), f"{name}/output" if is_leaf else name, network.shapes[name]
+        )
     return graph.model("network", {"layout": "frames, rows", "outputs": " ".join(names)})
 
 
@@ -60,6 +66,16 @@ def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, s
             raise ModelError(f"{node.where}: not computed; expected a trained model")
         return graph.constant(network.backend.to_host(node.value).T, node.name)
     return node.to_onnx(graph, *[tensors[operand.name] for operand in computed_operands(node)])
+
+
+def _disabled(graph: OnnxGraph, network: Network, name: str, tensor: str) -> str:
+    """The output with UNSEEN for what training never saw."""
+    unseen = unseen_outputs(network, name)
+    if not unseen.size:
+        return tensor
+    ceiling = np.full((1, network.shapes[name].rows), np.inf)
+    ceiling[0, unseen] = UNSEEN
+    return graph.add("Min", tensor, graph.constant(ceiling))
 
 
 def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:

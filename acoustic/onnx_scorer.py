@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.scorer import STEP, UNSEEN, Parts, WindowScorer, frame_rows
+from acoustic.scorer import STEP, Parts, WindowScorer, frame_rows
+from acoustic.unseen import UNSEEN
 from readers.errors import ModelError, ShapeError
 
 SUFFIX = ".onnx"

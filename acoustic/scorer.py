@@ -11,13 +11,12 @@ from acoustic import blas
 from acoustic.chunks import forward_in_chunks
 from acoustic.engine import Engine
 from acoustic.model_file import load_model
-from acoustic.network import Network
+from acoustic.unseen import UNSEEN, unseen_outputs
 from readers.context import pad_edges, windows
 from readers.errors import ModelError, ShapeError
 from readers.sequences import SequenceLayout
 
 BLOCK = 512  # columns at a time: enough for the matrix product, little memory
-UNSEEN = -1e10  # of an output that training never saw; Kaldi's nnet-forward disables such classes too
 STEP = 64  # blocks are rounded up to a multiple of this, whatever lies there, so that few layouts are made
 
 
@@ -217,14 +216,3 @@ class AcousticScorer(WindowScorer):
             self._local.engine = Engine(self.network, [self.output], threads=1)
             self._local.block = np.zeros((rows, BLOCK), np.float32, order="F")
         return self._local.engine, self._local.block
-
-
-def unseen_outputs(network: Network, output: str) -> np.ndarray:
-    """Rows of the output whose prior, the mean of the labels, is 0: divided by it they would outscore everything."""
-    rows = network.shapes[output].rows
-    priors = [
-        network.backend.to_host(node.value).ravel()
-        for node in network.precomputed()
-        if node.type_name == "Mean" and node.operands[0].name in network.labels
-    ]
-    return np.flatnonzero(np.any([prior == 0 for prior in priors if prior.size == rows], axis=0))

@@ -23,6 +23,7 @@ from acoustic.training.layerwise import LayerwiseOptions, grow, layerwise_option
 from acoustic.training.log import read_history
 from acoustic.training.parallel import parallel_options
 from acoustic.training.sgd import TrainingResult, changed_description, train
+from acoustic.unseen import unseen_text
 from readers.config import Config
 from readers.config_render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -94,7 +95,7 @@ class Train(Action):
             )
             if self.layerwise.epochs and not (self.make_mode and files.newest_epoch() is not None):
                 network = self._grown(learn, readers, log)
-            learn(
+            result = learn(
                 network,
                 readers[0],
                 self.options,
@@ -104,6 +105,8 @@ class Train(Action):
                 reference=reference,
                 on_epoch=lambda row: self._epoch_done(row, network, log),
             )
+            if never := unseen_text(result.network, result.network.outputs):
+                log(f"warning: {never}")
             return losses(*readers)
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:

@@ -1,4 +1,7 @@
-"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9)."""
+"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9).
+
+Scores of classes that training never saw are disabled (acoustic/unseen.py).
+"""
 
 import contextlib
 import os
@@ -12,6 +15,7 @@ from acoustic.chunks import forward_in_chunks
 from acoustic.engine import Engine
 from acoustic.network import Network
 from acoustic.training.evaluation import check_inputs
+from acoustic.unseen import UNSEEN, unseen_outputs
 from readers.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.minibatch import Reader, Writer, open_writer, writer_class
@@ -87,6 +91,7 @@ class Write(Action):
         self.num_frames = num_minibatches = 0
         recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
         cuttable = engine.graph.mixing_node() is None and not recurrent
+        unseen = {name: unseen_outputs(engine.network, name) for name in names}
         for utterance in reader.utterances():
             matrices = {name: utterance.matrices[name] for name in engine.inputs}
             if self.epoch_size and utterance.records:
@@ -96,6 +101,8 @@ class Write(Action):
             else:
                 size = self.minibatch_size if utterance.records or cuttable else next(iter(matrices.values())).shape[1]
                 values = forward_in_pieces(engine, matrices, names, size)
+            for name, rows in unseen.items():
+                values[name][rows] = UNSEEN
             try:
                 for name, count in writer.write(utterance, values).items():
                     log(f"warning: {utterance.key}: {count} values of {name} are not finite")

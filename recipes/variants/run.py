@@ -193,9 +193,7 @@ class Variants:
         from recipes.variants.outputs import read_outputs
 
         references = read_words(self.task.decoding[name].references)
-        scores = read_outputs(
-            self.lists / f"{name}.fbank.scp", self.lists / f"{variant}.{name}.out", self.model(variant)
-        )
+        scores = read_outputs(self.lists / f"{name}.fbank.scp", self.lists / f"{variant}.{name}.out")
         return Development(scores, references, fold=self.task.fold)
 
     def scaled_with(self, name: str) -> str:

@@ -6,9 +6,10 @@ import pytest
 from acoustic.model_file import save_model
 from acoustic.network import Network
 from acoustic.onnx_export import export_onnx
-from acoustic.scorer import UNSEEN, AcousticScorer
+from acoustic.scorer import AcousticScorer
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
 from acoustic.streaming import ScoreStream
+from acoustic.unseen import UNSEEN
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.test_streaming import in_parts, recurrent
 
@@ -65,6 +66,21 @@ def test_priors_make_likelihoods_of_posteriors(paths):
     scores = OnnxScorer(paths / "two.onnx", "LogPosterior", WINDOW, priors=[1, 0, 2, 3]).score(frames)
     assert (scores[1] == UNSEEN).all()
     assert np.abs(np.delete(scores, 1, axis=0)).max() < 1e3
+
+
+def test_classes_never_seen_in_training_are_those_of_the_network(tmp_path):
+    made = build_simple_network(
+        SimpleNetworkOptions((DIM * WINDOW, 8, CLASSES), with_prior=True, init_scale=20), seed=3
+    )
+    made.set_value("Prior", np.array([[0.5], [0.0], [0.5], [0.0]]))
+    save_model(made, tmp_path / "model")
+    frames = frames_of(9)
+    for output in ("ScaledLogLikelihood", "HLast", "PosteriorProb"):
+        export_onnx(made, [output], tmp_path / "model.onnx")
+        scores = OnnxScorer(tmp_path / "model.onnx", window=WINDOW).score(frames)
+        expected = AcousticScorer(tmp_path / "model", output, WINDOW).score(frames)
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+        assert (scores[[1, 3]] == UNSEEN).all() == (output == "ScaledLogLikelihood")
 
 
 def test_a_recurrent_model_takes_whole_utterances_alone(tmp_path):

@@ -10,6 +10,7 @@ from acoustic.model_file import save_model
 from acoustic.network import Network
 from acoustic.scorer import AcousticScorer
 from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.unseen import UNSEEN
 from readers.errors import ModelError, ShapeError
 
 DIM, WINDOW, CLASSES = 3, 5, 4
@@ -149,5 +150,7 @@ def test_outputs_never_seen_in_training_do_not_outscore_the_others(network, tmp_
     network.set_value("Prior", np.array([[0.5], [0.0], [0.5], [0.0]]))
     save_model(network, tmp_path / "model")
     scores = AcousticScorer(tmp_path / "model", window=WINDOW).score(np.ones((DIM, 7)))
-    assert (scores[[1, 3]] == scorer_module.UNSEEN).all()
+    assert (scores[[1, 3]] == UNSEEN).all()
     assert np.abs(scores[[0, 2]]).max() < 100
+    for output in ("HLast", "PosteriorProb"):  # not divided by the prior
+        assert (AcousticScorer(tmp_path / "model", output, WINDOW).score(np.ones((DIM, 7))) > -100).all()

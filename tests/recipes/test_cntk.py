@@ -9,6 +9,7 @@ import pytest
 
 from acoustic.model_file import load_model
 from acoustic.training.log import read_history
+from acoustic.unseen import UNSEEN
 from readers.htk import read_htk
 from recipes.cli import cntk
 from tests.recipes.cntk_corpus import CONTEXT, make_corpus
@@ -84,6 +85,27 @@ def test_write_does_not_take_the_place_of_what_it_reads(corpus, capsys, link):
     )
     assert [(corpus / "feat" / f"utt{index}.fb").read_bytes() for index in range(4)] == before
     assert not list(corpus.glob("*.ll"))
+
+
+def test_classes_without_a_frame_are_told_and_disabled(corpus, capsys):
+    """Their prior is 0, and a score divided by it would be the best of all."""
+    states = corpus / "states"
+    states.write_text(states.read_text() + "never_s2\nnor_this\n")
+    text = (corpus / "net.cntk").read_text().replace("12:16:3", "12:16:5").replace("Dim=3", "Dim=5")
+    (corpus / "net.cntk").write_text(text.replace("dim=3\n", "dim=5\n"))
+    assert run(corpus, "command=Train:Write") == 0
+    shown = capsys.readouterr().err
+    assert "2 of 5 classes have no frame in the training data: they will never be recognised" in shown
+    nodes = "ScaledLogLikelihood:PosteriorProb"
+    block = f"Write=[writer=default;outputPath=$Exp$/text/out;outputNodeNames={nodes}]"
+    assert run(corpus, "command=Write", block) == 0
+    for index in range(4):
+        written = read_htk(corpus / "out" / f"utt{index}.ll").frames
+        assert (written[3:] == UNSEEN).all()
+        assert np.abs(written[:3]).max() < 100
+    likelihoods, posteriors = (np.loadtxt(corpus / f"text/out.{name}") for name in nodes.split(":"))
+    assert (likelihoods[:, 3:] == UNSEEN).all()
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1, atol=5e-6)
 
 
 def test_write_as_text(corpus, capsys):
