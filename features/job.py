@@ -4,8 +4,8 @@ import contextlib
 import itertools
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 from features.config import TICKS_PER_SECOND, FeatureConfig
@@ -13,7 +13,7 @@ from features.extraction import check_source_rate, extract, frame_period, make_p
 from readers.audio import read_audio
 from readers.errors import ArgonautError
 from readers.htk import parse_kind, write_htk
-from readers.processes import end_with_parent, interrupts_held_back
+from readers.processes import as_they_end, end_with_parent, interrupts_held_back
 from readers.report import RunReport
 
 FILES_PER_TASK = 8  # a file costs milliseconds, handing over a task about one
@@ -47,11 +47,12 @@ def hcopy(
     todo, losses = split_duplicates([(str(source), str(target)) for source, target in pairs])
     order = {source: position for position, (source, _) in enumerate(todo)}
     total, finished = len(todo) + len(losses), len(losses)
-    for task_size, task_losses in run_tasks(todo, config, workers, executor):
-        losses.extend(task_losses)
-        finished += task_size
-        if progress:
-            progress(finished, total)
+    with contextlib.closing(run_tasks(todo, config, workers, executor)) as tasks:
+        for task_size, task_losses in tasks:
+            losses.extend(task_losses)
+            finished += task_size
+            if progress:
+                progress(finished, total)
     report.done(total - len(losses))
     for source, reason in sorted(losses, key=lambda loss: order.get(loss[0], -1)):
         report.fail(source, reason)
@@ -84,7 +85,7 @@ def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
 
 def run_tasks(
     pairs: list[Pair], config: FeatureConfig, workers: int | None, executor: Executor | None
-) -> Iterator[tuple[int, list[Loss]]]:
+) -> Generator[tuple[int, list[Loss]], None, None]:
     """Yield (number of files, losses) task by task, in the order in which they finish."""
     tasks = [list(task) for task in batched(pairs, FILES_PER_TASK)]
     workers = min(available_cores() if workers is None else workers, len(tasks))
@@ -95,8 +96,12 @@ def run_tasks(
         yield from finished_tasks(executor, tasks, config)
     else:
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent) as pool:
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
+        try:
             yield from finished_tasks(pool, tasks, config)
+        finally:
+            with interrupts_held_back():
+                pool.shutdown(cancel_futures=True)
 
 
 def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureConfig) -> Iterator:
@@ -105,7 +110,7 @@ def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureC
         with one_blas_thread_per_process(), interrupts_held_back():
             for task in tasks:
                 futures[executor.submit(copy_files, task, config)] = task
-        for future in as_completed(futures):
+        for future in as_they_end(futures):
             task = futures[future]
             fault = future.exception()
             if fault is None:
@@ -114,8 +119,9 @@ def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureC
                 reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
                 yield len(task), [(source, reason) for source, _ in task]
     finally:  # an interrupt must not wait for thousands of queued tasks
-        for future in futures:
-            future.cancel()
+        with interrupts_held_back():
+            for future in futures:
+                future.cancel()
 
 
 def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:

@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from readers.errors import ConfigError
 from readers.files import atomic_write
+from readers.processes import as_they_end, interrupts_held_back
 from readers.report import RunReport
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import load_wheel
@@ -48,7 +49,7 @@ def synthesise(
     with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(batches))) as pool:
         futures = {pool.submit(speak_batch, out, batch): position for position, batch in enumerate(batches)}
         try:
-            for future in as_completed(futures):
+            for future in as_they_end(futures):
                 for name, reason in future.result().items():
                     finished += 1
                     if reason:
@@ -56,8 +57,9 @@ def synthesise(
                 if progress:
                     progress(finished, total)
         finally:  # an interrupt must not wait for what has not begun
-            for future in futures:
-                future.cancel()
+            with interrupts_held_back():
+                for future in futures:
+                    future.cancel()
     report.done(finished - len(losses))
     for _, name, reason in sorted(losses, key=lambda loss: loss[0]):
         report.fail(name, reason)

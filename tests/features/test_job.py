@@ -1,7 +1,10 @@
 """The HCopy job and its command: files in parallel, losses named, nothing half-written."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +110,40 @@ def test_hcopy_names_the_files_of_a_worker_that_died(tmp_path):
     report = hcopy(pairs, CONFIG, executor=DyingExecutor())
     assert (report.num_done, report.num_failed) == (3, FILES_PER_TASK)
     assert report.lost[0] == (str(pairs[0][0]), "failed", "worker process: RuntimeError: terminated abruptly")
+
+
+INTERRUPTED = """
+import sys
+from concurrent.futures import Future
+from recipes.cli.main import main
+from tests.readers.interrupting import InterruptingCondition
+
+if __name__ == "__main__":
+    create = Future.__init__
+    def interrupting(self):
+        create(self)
+        self._condition = InterruptingCondition()
+    Future.__init__ = interrupting
+    sys.exit(main(["hcopy", "-C", "hcopy.config", "-S", "list.scp", "-j", "2"]))
+"""
+
+
+def test_an_interrupted_command_ends(tmp_path):
+    """Even when Ctrl-C comes while the lock of a task is held, which the pool of processes then could not take."""
+    pairs = write_audio(tmp_path, 3 * FILES_PER_TASK)
+    (tmp_path / "hcopy.config").write_text("TARGETKIND = FBANK\nNUMCHANS = 15\n")
+    (tmp_path / "list.scp").write_text("".join(f"{source} {target}\n" for source, target in pairs))
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    command = subprocess.run(
+        [sys.executable, "interrupted.py"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (command.returncode, command.stderr) == (130, "interrupted\n")
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_hcopy_options_that_do_not_fit_sourcerate_stop_before_any_file(tmp_path):

@@ -1,14 +1,19 @@
 """Processes that share a command's work: how they begin and end."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from readers.processes import end_with_parent, interrupts_held_back
+from readers.processes import as_they_end, end_with_parent, interrupts_held_back
+from tests.readers.interrupting import InterruptingCondition
 
 ASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
 
@@ -57,3 +62,53 @@ def test_a_worker_ends_when_its_parent_is_killed(tmp_path):
         killed = time.monotonic()
         assert parent.stdout.read() == ""  # comes to an end when the worker, which has the other end open, does
         assert time.monotonic() - killed < 30  # by itself it would stay for 60
+
+
+def interrupt_oneself():
+    """Ctrl-C arrives in this thread, which is not the one that handles it."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals that can be held back are POSIX's")
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_interrupt_that_another_thread_was_given_waits_for_the_end(deep):
+    go, reached = threading.Event(), []
+
+    def other():
+        go.wait()
+        interrupt_oneself()
+
+    thread = threading.Thread(target=other)  # started before, so that its mask lets the signal in
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), interrupts_held_back():
+        with interrupts_held_back() if deep else contextlib.nullcontext():
+            go.set()
+            thread.join()
+        reached.append(True)
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_futures_come_as_they_end():
+    futures = [Future() for _ in range(4)]
+    futures[2].set_result("there before")
+    ended = as_they_end(futures)
+    assert next(ended) is futures[2]
+    futures[3].set_exception(ValueError("a fault"))
+    futures[0].cancel()
+    assert [next(ended), next(ended)] == [futures[3], futures[0]]
+    futures[1].set_result(1)
+    assert list(ended) == [futures[1]]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_interrupt_while_a_future_is_taken_hold_of_leaves_no_lock_taken(place):
+    futures = [Future() for _ in range(3)]
+    futures[place]._condition = InterruptingCondition()
+    with pytest.raises(KeyboardInterrupt):
+        next(as_they_end(futures))
+    for future in futures:
+        thread = threading.Thread(target=future.set_result, args=(1,), daemon=True)
+        thread.start()
+        thread.join(10)
+        assert future.done()

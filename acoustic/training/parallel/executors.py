@@ -8,7 +8,7 @@ import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from acoustic.team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
 from readers.errors import ArgonautError, ConfigError, ModelError
-from readers.processes import end_with_parent, interrupts_held_back
+from readers.processes import as_they_end, end_with_parent, interrupts_held_back
 
 CONNECTION_SECONDS = 30
 Log = Callable[[str], None]
@@ -43,7 +43,7 @@ class Jobs:
         for attempts_left in range(self.options.retries, -1, -1):
             lost: dict[int, BaseException] = {}
             waiting = self._submit([job for job in jobs if job.number not in results], lost)
-            for future in as_completed(waiting):
+            for future in as_they_end(waiting):
                 job = waiting[future]
                 fault = _fault_of(future)
                 if fault is not None:
@@ -119,12 +119,13 @@ class LocalProcesses:
         self.executor: Executor = ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
 
     def close(self) -> None:
-        working = list((getattr(self.executor, "_processes", None) or {}).values())
-        self.executor.shutdown(wait=False, cancel_futures=True)
-        for process in working:
-            process.terminate()
-        for process in working:
-            process.join()
+        with interrupts_held_back():
+            working = list((getattr(self.executor, "_processes", None) or {}).values())
+            self.executor.shutdown(wait=False, cancel_futures=True)
+            for process in working:
+                process.terminate()
+            for process in working:
+                process.join()
 
 
 def _processors() -> int:
