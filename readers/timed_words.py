@@ -6,6 +6,7 @@ CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVT
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -166,27 +167,40 @@ def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
     """Write utterances in the form that a name ends in; a directory takes a file for each of those with one utterance.
 
     `words.ctm`, `words.json`, ...: one file of all; `subtitles.srt`: the form of a directory `subtitles`.
-    Returns the files.  Raises ConfigError for an unknown form and for utterances that would share a file.
+    Returns the files.  Raises ConfigError as `check_names`.
     """
     path, form = Path(path), check_form(path)
     if form in TOGETHER:
         TOGETHER[form](path, utterances)
         return [path]
+    names = check_names(path, utterances)
     directory = path.with_suffix("")
-    names = {name: Path(name).name for name in utterances}
-    for name, short in names.items():
-        if list(names.values()).count(short) > 1:
-            raise ConfigError(
-                f"{path}: two utterances are called {short}; expected names that differ without directories"
-            )
-        if short in ("", ".", ".."):
-            raise ConfigError(f"{path}: utterance {name!r} cannot be a file's name")
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for name, words in utterances.items():
         files.append(directory / f"{names[name]}.{SUFFIXES.get(form, form)}")
         ALONE[form](files[-1], words)
     return files
+
+
+def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str, str]:
+    """Utterance -> the name of its file, where the form that `path` ends in has one for each.
+
+    Raises ConfigError for an unknown form and for utterances that would share a file.
+    """
+    path, form = Path(path), check_form(path)
+    names = {name: Path(name).name for name in utterances}
+    if form in TOGETHER:
+        return names
+    counts = Counter(names.values())
+    for name, short in names.items():
+        if counts[short] > 1:
+            raise ConfigError(
+                f"{path}: two utterances are called {short}; expected names that differ without directories"
+            )
+        if short in ("", ".", ".."):
+            raise ConfigError(f"{path}: utterance {name!r} cannot be a file's name")
+    return names
 
 
 def _field(text: str) -> str:

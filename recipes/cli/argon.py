@@ -6,6 +6,8 @@ worked example: compile the acceptor that `argonaut graph` wrote, then decode th
 and the second ends with a line such as
   utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
 
+With --words words.ctm (.json, .TextGrid, .srt, ...) the words are written with their times in seconds, too.
+
 Straight from audio: with --features hcopy.config, -infiles lists audio files.
 
 Straight from a microphone: --stream - takes audio from standard input and tells words as they are found:
@@ -28,7 +30,7 @@ from pathlib import Path
 from readers.errors import ConfigError
 from readers.names import apart_by_extension
 from readers.report import RunReport
-from recipes.cli.argon_options import ALIGNING, DECODING, canonical, make_parser
+from recipes.cli.argon_options import ALIGNING, DECODING, canonical, make_parser, refuse_streaming
 from recipes.cli.argon_scores import naming, open_source
 from recipes.cli.console import one_line, progress_display, run_guarded, show_losses
 
@@ -50,12 +52,13 @@ def run(argv: list[str]) -> int:
     for name, value in (ALIGNING if arguments.alignmlf else DECODING).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
-    if arguments.precompile:
-        return precompile_graph(arguments)
-    if arguments.stream:
+    if arguments.stream and not arguments.precompile:
         from recipes.cli.argon_stream import stream
 
         return stream(arguments)
+    refuse_streaming(arguments, parser)
+    if arguments.precompile:
+        return precompile_graph(arguments)
     if arguments.alignmlf:
         from recipes.cli.argon_align import AlignmentPipeline
 
@@ -98,13 +101,14 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Decoded:
-    """One utterance of the run; labels None: nothing to write."""
+    """One utterance of the run; labels None: nothing to write; words (TimedWord): None where nobody asks for them."""
 
     num_frames: int
     period: int
     reason: str
     labels: list | None
     tokens_per_frame: float
+    words: list | None = None
 
 
 class Pipeline:
@@ -118,16 +122,19 @@ class Pipeline:
             self.decoder.check_outputs(self.source.num_outputs, self.source.name)
 
     def __call__(self, numbered) -> Decoded:
+        from decoder.outputs import word_labels
+
         number, entry = numbered
         with naming(entry):
             scores, period = self.source.scores(entry)
             result = self.decoder.decode(scores)
-        labels = None
+        labels = words = None
         if not result.reason or self.arguments.partial:
             labels = self.labels(result, period)
+            words = timed(word_labels(result, period)) if self.arguments.words else None
         if result.lattice is not None:
             self.write_lattice(number, entry, result.lattice, period)
-        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame)
+        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words)
 
     def labels(self, result, period: int) -> list:
         from decoder.outputs import state_labels, word_labels
@@ -144,6 +151,13 @@ class Pipeline:
         options = self.decoder.options
         slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
         write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
+
+
+def timed(labels: list) -> list:
+    """Labels of words as TimedWords."""
+    from readers.timed_words import TimedWord
+
+    return [TimedWord(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
 
 
 def open_decoder(arguments: argparse.Namespace):
@@ -186,22 +200,29 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
     """Decode or align."""
     from readers.files import require_writable
     from readers.mlf import write_mlf
+    from readers.timed_words import check_form, check_names
 
     for name in ("cntkmap",) if arguments.scores else ("am", "cntkmap", "infiles"):
         if not getattr(arguments, name):
             raise ConfigError(f"command line: no -{name}; expected it for decoding; argon -help shows the options")
-    if not arguments.outmlf and not arguments.lattice_prefix:
-        raise ConfigError("command line: neither -outmlf nor -lattice-prefix; expected somewhere to write")
+    if not arguments.outmlf and not arguments.lattice_prefix and not arguments.words:
+        raise ConfigError("command line: neither -outmlf nor -lattice-prefix nor --words; expected somewhere to write")
+    if arguments.words:
+        check_form(arguments.words)
+        if arguments.words == arguments.outmlf:
+            raise ConfigError(f"command line: -outmlf and --words are both {arguments.words}; expected two files")
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
     read = [getattr(arguments, name, None) for name in INPUT_FILES]
-    for path in (arguments.outmlf, index_path(arguments), report_path(arguments)):
+    for path in (arguments.outmlf, arguments.words, index_path(arguments), report_path(arguments)):
         if path:
             require_writable(path, read)
     pipeline = make_pipeline(arguments)
     entries = pipeline.source.entries()
     if not entries:
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
+    if arguments.words:
+        check_names(arguments.words, (entry.key for entry in entries))
     decoding = Run(arguments, pipeline)
     with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
         decoded = decoding.results(entries, show)
@@ -219,7 +240,7 @@ def index_path(arguments: argparse.Namespace) -> str:
 
 
 def report_path(arguments: argparse.Namespace) -> str:
-    return arguments.report or f"{arguments.outmlf or arguments.lattice_prefix}.report"
+    return arguments.report or f"{arguments.outmlf or arguments.lattice_prefix or arguments.words}.report"
 
 
 class NothingToWrite(Exception):
@@ -234,6 +255,7 @@ class Run:
         self.report = RunReport("utterances")
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
         self.lattices: list[str] = []
+        self.words: dict[str, list] = {}
         self.started = time.monotonic()
 
     def results(self, entries: list, show) -> Iterator[tuple[str, list]]:
@@ -248,6 +270,8 @@ class Run:
                 self.report.fail(entry.key, one_line(result))
             else:
                 self.count(number, entry, result)
+                if result.words is not None:
+                    self.words[entry.key] = result.words
                 if result.labels is not None:
                     written += 1
                     yield mlf_name(entry.key), result.labels
@@ -280,10 +304,13 @@ class Run:
             self.lattices.append(f"{number}\t{entry.key}\n")
 
     def close(self) -> int:
-        """Write index and report, print the closing line; the exit status."""
+        """Write words, index and report, print the closing line; the exit status."""
         from readers.files import atomic_write
+        from readers.timed_words import write_words
 
         seconds = time.monotonic() - self.started
+        if self.words:
+            write_words(self.arguments.words, self.words)
         if self.lattices:
             with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.argon import Decoded
+from recipes.cli.argon import Decoded, timed
 from recipes.cli.argon_scores import naming, open_source
 
 
@@ -28,7 +28,7 @@ class AlignmentPipeline:
         graphs = open_graphs(arguments)
         self.aligner = Aligner(graphs, arguments.acweight, arguments.beam)
         self.transcripts = read_mlf(arguments.alignmlf)
-        self.source = open_source(arguments)
+        self.source, self.words = open_source(arguments), arguments.words
         if self.source.num_outputs is not None:
             check_outputs(graphs, self.source.num_outputs, self.source.name)
 
@@ -42,7 +42,8 @@ class AlignmentPipeline:
         with naming(entry):
             scores, period = self.source.scores(entry)
             alignment = self.aligner.align([label.name for label in labels], scores)
-        return Decoded(scores.shape[1], period, "", alignment_labels(alignment, self.level, period), 0.0)
+        words = timed(alignment_labels(alignment, "word", period)) if self.words else None
+        return Decoded(scores.shape[1], period, "", alignment_labels(alignment, self.level, period), 0.0, words)
 
 
 def open_graphs(arguments: argparse.Namespace):

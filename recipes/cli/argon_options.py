@@ -99,6 +99,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add(outputs, "outmlf", "FILE", "recognised words as MLF")
     add_switch(outputs, "detailed-alignment", "a line per HMM state in it, phone and word beside")
     add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ...; PREFIX.index tells which is which")
+    outputs.add_argument("--words", default="", metavar="FILE", help="words with times: .ctm, .json, .srt, .vtt, ...")
     outputs.add_argument("--report", metavar="FILE", help="where losses are named (default: OUTMLF.report)")
     outputs.add_argument("--partial", action="store_true", help="write the best unfinished path where none is final")
 
@@ -160,7 +161,6 @@ def add_streaming(group) -> None:
     )
     group.add_argument("--rate", type=int, metavar="HZ", help="of bare 16-bit samples in a pipe (default: WAV tells)")
     group.add_argument("--json", action="store_true", help="an object a line, partial results too")
-    group.add_argument("--words", default="", metavar="FILE", help="all words at the end: .ctm, .json, .srt, .vtt, ...")
     group.add_argument("--pause", type=float, default=0.8, metavar="S", help="silence that ends an utterance (0.8)")
     group.add_argument("--longest", type=float, default=30.0, metavar="S", help="an utterance ends by then (30)")
     group.add_argument(
@@ -174,6 +174,17 @@ def add_streaming(group) -> None:
         metavar="START:MEMORY",
         help="for _Z: the mean of MEMORY frames, the first one of START; or: whole (100:600)",
     )
+
+
+FOR_STREAMS = ("rate", "json", "pause", "longest", "no_speech", "whole", "block", "running_mean")
+
+
+def refuse_streaming(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Raise ConfigError for an option that only a stream has a use for."""
+    for name in FOR_STREAMS:
+        if getattr(arguments, name) != parser.get_default(name):
+            flag = name.replace("_", "-")
+            raise ConfigError(f"command line: --{flag} without --stream; expected it for a stream alone")
 
 
 def add(group, name: str, metavar: str, text: str, default=""):

@@ -21,6 +21,7 @@ from readers.hmm_tables import write_cntkmap, write_lookahead, write_transitions
 from readers.htk import parse_kind, write_htk
 from readers.mlf import read_mlf
 from readers.slf import read_slf
+from readers.timed_words import read_ctm
 from recipes.cli.argon import main
 
 PHONES = ("a", "b", "c", "sil")
@@ -200,6 +201,37 @@ def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):
     assert "no silence models" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("detailed", [False, True])
+def test_words_have_the_times_of_the_mlf(made, tmp_path, detailed):
+    assert decode(made, tmp_path) == 0
+    expected = {
+        name: [(label.name, label.start, label.end) for label in labels]
+        for name, labels in read_mlf(tmp_path / "out.mlf").items()
+    }
+    more = ["-detailed-alignment"] if detailed else []
+    assert decode(made, tmp_path, "--words", str(tmp_path / "w.ctm"), *more) == 0
+    found = read_ctm(tmp_path / "w.ctm")
+    assert {
+        name: [(word.word, round(word.start * 1e7), round(word.end * 1e7)) for word in words]
+        for name, words in found.items()
+    } == expected
+    assert {word.confidence for words in found.values() for word in words} == {None}
+
+
+def test_words_alone_are_enough_and_a_file_each_where_the_form_says_so(made, tmp_path, capsys):
+    (tmp_path / "new").mkdir()
+    assert decode(made, tmp_path, outmlf=None, words=tmp_path / "new" / "sub.srt") == 0
+    assert capsys.readouterr().out.startswith(f"utterances: {len(SENTENCES)} done")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["sub", "sub.srt.report"]
+    assert sorted(path.stem for path in (tmp_path / "new/sub").iterdir()) == sorted(SENTENCES)
+
+
+def test_a_stream_s_option_for_files_is_refused_by_name(made, tmp_path, capsys):
+    assert decode(made, tmp_path, "--json") == 2
+    assert capsys.readouterr().err == ("error: command line: --json without --stream; expected it for a stream alone\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_threads_change_nothing(made, tmp_path):
     for threads in (1, 3):
         assert decode(made, tmp_path / str(threads), threads=threads) == 0
@@ -318,6 +350,7 @@ def broken(made, tmp_path):
     files = {
         "lacking": "".join(lines[1:]),
         "unknown": "".join([*lines, "[zz_s2] 3\n"]),
+        "alike": "a/one=x\nb/one=y\n",
         "beyond": "".join([*lines[:-1], lines[-1].split()[0] + " 40\n"]),
     }
     for name, text in files.items():
@@ -340,6 +373,10 @@ def broken(made, tmp_path):
         "no model": ({"am": None}, "no -am; expected it for decoding"),
         "no output": ({"outmlf": None}, "neither -outmlf nor -lattice-prefix"),
         "two kinds of model": ({"lm-collection": "x"}, "both -lm and -lm-collection; expected one of them"),
+        "no form of words": ({"words": tmp_path / "w.doc"}, "w.doc: no form of words; expected a name in .ctm"),
+        "names alike": ({"words": "w.srt", "infiles": tmp_path / "alike"}, "w.srt: two utterances are called one;"),
+        "one file for two": ({"words": "w.ctm", "outmlf": "w.ctm"}, "-outmlf and --words are both w.ctm; expected two"),
+        "for streams": ({"running-mean": "whole"}, "--running-mean without --stream; expected it for a stream alone"),
         "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
         "unknown flag": ({"beem": "3"}, "unrecognized arguments: -beem 3"),
     }  # fmt: skip
@@ -355,6 +392,10 @@ CASES = (
         "no model",
         "no output",
         "two kinds of model",
+        "no form of words",
+        "names alike",
+        "one file for two",
+        "for streams",
         "threads",
         "unknown flag",
     ),

@@ -3,6 +3,7 @@
 import pytest
 
 from readers.mlf import Label, read_mlf, write_mlf
+from readers.timed_words import read_ctm
 from tests.recipes.small_system import GRAPH
 
 ALIGN = (
@@ -34,6 +35,16 @@ def test_words_phones_and_states(user):
     phones = read_mlf("aligned.mlf")
     spelt = {key: "".join(label.name for label in labels if label.name != "sil") for key, labels in phones.items()}
     assert spelt == {key: "".join(label.name.lower() for label in labels) for key, labels in words.items()}
+
+
+def test_words_with_times_whatever_the_level(user):
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict").status == 0
+    expected = [
+        [(label.name, label.start, label.end) for label in labels] for labels in read_mlf("aligned.mlf").values()
+    ]
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "--level", "state", "--words", "w.ctm").status == 0
+    found = read_ctm("w.ctm").values()
+    assert [[(w.word, round(w.start * 1e7), round(w.end * 1e7)) for w in words] for words in found] == expected
 
 
 def test_training_alignment_is_found_again(user):
