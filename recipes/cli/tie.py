@@ -10,7 +10,7 @@ writes to exp/hmms
   tree.hed      the questions and TB commands that HHEd would be given
   senones.list  the tied states: outputs of a network, its labelMappingFile
   states.mlf    the alignment in tied states: what that network is trained on
-  report        utterances left out
+  report        utterances left out: of the statistics, or of states.mlf for phones that the features have nothing of
 and ends with
   tied: 1204 triphones of 33 phones, 401 senones
 What comes next: argonaut graph --mmf exp/hmms/hmmdefs --hmm-list exp/hmms/tiedlist --trees exp/hmms/trees ...
@@ -18,6 +18,7 @@ Alignments of a system of tied states are tied anew with its --trees.
 """
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from readers.errors import ArgonautError, ConfigError, FormatError
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         lambda line: print(line, flush=True),
     )  # fmt: skip
     system.save(out)
-    reading.write_labels(out / "states.mlf", alignment, system)
+    reading.write_labels(out / "states.mlf", alignment, system, report)
     report.write(out / "report")
     show_losses(report, out / "report", arguments.verbose, arguments.features)
     print(report.summary())
@@ -92,7 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Reading:
-    """How alignments are read, and what was collected from them.  statistics None, kind: until the first features."""
+    """How alignments are read, and what was collected from them.  statistics None, kind: until the first features;
+    lost: file:line of alignments of which the report tells.
+    """
 
     def __init__(self, arguments: argparse.Namespace):
         from decoder.graph import state_map_of
@@ -126,6 +129,7 @@ class Reading:
         self.places = places_of(self.state_map, trees)
         self.num_states = {phone: len(states) for phone, states in self.state_map.items()}
         self.statistics, self.transitions, self.kind = None, TransitionCounts(), ""
+        self.lost: set[str] = set()
 
     def runs(self, labels: list, where: str) -> list:
         from decoder.tying import state_runs
@@ -157,17 +161,24 @@ class Reading:
                     report.done()
                 except (ArgonautError, OSError) as fault:
                     report.fail(entry.key, one_line(fault))
+                    if alignment.lookup(entry.key) is not None:
+                        self.lost.add(alignment.where(entry.key))
                 show(number, len(entries))
 
-    def write_labels(self, path: Path, alignment, system) -> None:
-        """Every utterance of the alignment in tied states."""
+    def write_labels(self, path: Path, alignment, system, report: RunReport) -> None:
+        """Every utterance of the alignment in tied states, but for those that have none and are reported: utterances
+        that are not among the features may have phones that no tree was grown for.
+        """
         from readers.mlf import write_mlf
 
-        names = list(alignment)
-        write_mlf(
-            path,
-            (
-                (f"*/{Path(name).name}.lab", system.labels(self.runs(alignment[name], alignment.where(name))))
-                for name in names
-            ),
-        )
+        def entries() -> Iterator[tuple[str, list]]:
+            for name in alignment:
+                try:
+                    labels = system.labels(self.runs(alignment[name], alignment.where(name)))
+                except ArgonautError as fault:
+                    if alignment.where(name) not in self.lost:
+                        report.skip(name, f"not in {path.name}: {one_line(fault)}")
+                else:
+                    yield f"*/{Path(name).name}.lab", labels
+
+        write_mlf(path, entries())

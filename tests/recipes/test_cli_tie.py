@@ -74,6 +74,30 @@ def test_short_pause_and_flattened_transitions(tying):
     assert read_hmm_list("hmms/tiedlist")["sp"] == "sp"
 
 
+def test_phones_that_the_features_have_nothing_of_are_left_out_of_the_labels(tying):
+    """Utterances that are aligned, but not listed."""
+    text = (tying.root / "train.mlf").read_text()
+    other = '"*/other.lab"\n0 100000 sil_s2\n100000 200000 sil_s3\n200000 300000 {}_s2\n300000 400000 {}_s3\n.\n'
+    tying.write("more.mlf", text + other.format("d", "d") + other.replace("other", "known").format("a", "a"))
+    tying.write("states.list", (tying.root / "states.list").read_text() + "d_s2\nd_s3\n")
+    outcome = tying.run("tie", *TIE, "--alignment", "more.mlf", "--out", "hmms")
+    reason = "not in states.mlf: decision trees: none for d[2], which model 'sil-d+sil' needs; expected one"
+    assert outcome.err == [f"skipped: other: {reason}"]
+    assert outcome.status == 1
+    assert outcome.out[-2] == "utterances: 24 done, 1 skipped, 0 failed"
+    assert f"other\tskipped\t{reason}" in (tying.root / "hmms/report").read_text()
+    assert list(read_mlf("hmms/states.mlf")) == [*read_mlf("train.mlf"), "known"]
+
+
+def test_a_faulty_alignment_is_left_out_of_statistics_and_labels(tying):
+    text = (tying.root / "train.mlf").read_text()
+    tying.write("bad.mlf", text.replace("sil_s2", "what_s2", 1))
+    outcome = tying.run("tie", *TIE, "--alignment", "bad.mlf", "--out", "hmms")
+    assert outcome.out[-2] == "utterances: 23 done, 0 skipped, 1 failed"
+    assert len(outcome.err) == 1
+    assert len(read_mlf("hmms/states.mlf")) == 23
+
+
 def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
     text = (tying.root / "train.scp").read_text()
     tying.write("train.scp", text + "none=feat/utt00.fb\nutt01=feat/missing.fb\n")
