@@ -222,12 +222,9 @@ class _HTKMLFCheck:
     def _load_labels(self) -> None:
         wanted = {entry.key for entry in self.features[0].entries}
         for stream in list(self.labels):
-            names = stream.state_ids
-            if names is not None and len(names) != stream.num_classes and self._is_sound(stream):
-                self.findings.add(
-                    f"{stream.dim_where}: labelDim of {stream.name} is {stream.num_classes}; expected {len(names)}, "
-                    "the number of names in its labelMappingFile"
-                )
+            if self._is_sound(stream):
+                for warning in stream.warnings:
+                    self.findings.add(warning)
             try:
                 stream.load(wanted, self.findings.add)
             except (ArgonautError, OSError) as fault:

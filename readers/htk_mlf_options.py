@@ -114,6 +114,7 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
             warnings.append(f"{block.where()}: {block.full_name()} holds labels; they are not read for writing")
         else:
             labels.append(LabelStream.from_config(name, block))
+            warnings.extend(labels[-1].warnings)
         warnings.extend(map(str, block.unknown(known)))
     check_streams(config, features, labels, write)
     return features, labels, warnings

@@ -148,6 +148,7 @@ class KaldiReader(FrameReader):
             elif not write:
                 kind = LabelStream if role.startswith("mlf") else AlignmentStream
                 labels.append(kind.from_config(name, block))
+                warnings.extend(labels[-1].warnings)
             is_feature = role in ("scpFile", "arkFile")
             warnings.extend(map(str, block.unknown(KALDI_FEATURE_NAMES if is_feature else KALDI_LABEL_NAMES)))
         check_streams(config, features, labels, write)

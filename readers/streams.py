@@ -236,6 +236,16 @@ class LabelStream:
                 paths = [path.replace("\\", "/") for path in read_list(paths[0])]
         return source, paths
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the format allows and is seldom meant: a state list of another length than labelDim, cut short say."""
+        if self.state_ids is None or len(self.state_ids) == self.num_classes:
+            return []
+        return [
+            f"{self.dim_where}: labelDim of {self.name} is {self.num_classes}; expected {len(self.state_ids)}, the "
+            "number of names in its labelMappingFile"
+        ]
+
     def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
         """Read the MLFs, for these utterances only, on_fault as for `read_mlf`.
 

@@ -70,6 +70,16 @@ def test_the_same_minibatches_as_from_htk_files(corpus, options):
     ours.close()
 
 
+@pytest.mark.parametrize("kind", ["aliFile={}/labels.txt", "mlfFile={}/labels.mlf"])
+def test_a_state_list_of_another_length_than_labeldim_is_told(corpus, kind):
+    directory = corpus.directory
+    lines = [f"set/u{u} {' '.join(f'labels_{k}' for k in one)}\n" for u, one in enumerate(corpus.labels["labels"])]
+    (directory / "labels.txt").write_text("".join(lines))
+    labels = f"labelDim=5;labelMappingFile={directory}/labels.list;" + kind.format(directory)
+    (warning,) = KaldiReader(config(directory, "", {"labels": labels})).warnings
+    assert "labelDim of labels is 5; expected 4, the number of names in its labelMappingFile" in warning
+
+
 def test_labels_of_every_kind(corpus):
     directory = corpus.directory
     expected = HTKMLFReader(corpus.config("randomize=none"))

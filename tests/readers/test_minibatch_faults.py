@@ -349,3 +349,15 @@ def test_target_mapping_faults(tiny, targets, message):
     corpus.blocks["more"] = f"labels=[labelToTargetMappingFile={path};targetDim=2]"
     with pytest.raises(FormatError, match=message):
         HTKMLFReader(corpus.config())
+
+
+@pytest.mark.parametrize("num_names", [3, 5])
+def test_a_state_list_of_another_length_than_labeldim_is_told(tiny, num_names):
+    """The tool allows it, where no class is beyond labelDim; more often a list was cut short, or is another one's."""
+    corpus = tiny()
+    text = (corpus.directory / "labels.mlf").read_text()
+    corpus.write("labels.mlf", text.replace("labels_3", "labels_0"))
+    corpus.write("labels.list", "".join(f"labels_{state}\n" for state in range(num_names)))
+    assert HTKMLFReader(corpus.config()).warnings == [
+        f"r.cntk:10: labelDim of labels is 4; expected {num_names}, the number of names in its labelMappingFile"
+    ]
