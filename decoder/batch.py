@@ -10,6 +10,7 @@ import numpy as np
 
 from decoder.search import Decoder, Result
 from readers.errors import ArgonautError
+from readers.processes import as_they_end, interrupts_held_back
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -44,16 +45,23 @@ def in_order(
     with ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
         try:
             for item in items:
-                waiting.append((item, pool.submit(attempt, item)))
+                with interrupts_held_back():
+                    waiting.append((item, pool.submit(attempt, item)))
                 if len(waiting) > AHEAD * threads:
-                    item, future = waiting.popleft()
-                    yield item, future.result()
+                    yield _first(waiting)
             while waiting:
-                item, future = waiting.popleft()
-                yield item, future.result()
+                yield _first(waiting)
         finally:  # the caller went away, or something was raised: start nothing more
-            for _, future in waiting:
-                future.cancel()
+            with interrupts_held_back():
+                for _, future in waiting:
+                    future.cancel()
+
+
+def _first(waiting: deque[tuple[Item, Future]]) -> tuple[Item, Answer | Exception]:
+    """The item that has waited longest, with its answer as soon as that is there."""
+    item, future = waiting.popleft()
+    (done,) = as_they_end([future])
+    return item, done.result()
 
 
 def decode_batch(

@@ -5,9 +5,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import Any
 
 
 def end_with_parent() -> None:
@@ -57,6 +58,28 @@ def _handler_put_off() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[0])
+
+
+@contextlib.contextmanager
+def interrupts_noted() -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether Ctrl-C has come, for work that then ends in order and keeps what is done; a second one
+    interrupts as ever.  In a thread that no Ctrl-C is handled in none ever comes.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield lambda: False
+        return
+    came = threading.Event()
+
+    def note(*_: Any) -> None:
+        came.set()
+        signal.signal(signal.SIGINT, handler)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield came.is_set
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def as_they_end(futures: Iterable[Future]) -> Iterator[Future]:

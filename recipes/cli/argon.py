@@ -5,6 +5,7 @@ worked example: compile the acceptor that `argonaut graph` wrote, then decode th
   argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap -infiles test.scp -outmlf test.mlf
 and the second ends with a line such as
   utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
+Ctrl-C lets the utterances at work end, and keeps what is done.
 
 With --words words.ctm (.json, .TextGrid, .srt, ...) the words are written with their times in seconds, too.
 
@@ -200,6 +201,7 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
     """Decode or align."""
     from readers.files import require_writable
     from readers.mlf import write_mlf
+    from readers.processes import interrupts_noted
     from readers.timed_words import check_form, check_names
 
     for name in ("cntkmap",) if arguments.scores else ("am", "cntkmap", "infiles"):
@@ -223,15 +225,16 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
         raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
     if arguments.words:
         check_names(arguments.words, (entry.key for entry in entries))
-    decoding = Run(arguments, pipeline)
-    with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
-        decoded = decoding.results(entries, show)
-        if arguments.outmlf:
-            write_mlf(arguments.outmlf, decoded)
-        else:
-            for _ in decoded:
-                pass
-    return decoding.close()
+    with interrupts_noted() as interrupted:
+        decoding = Run(arguments, pipeline, entries, interrupted)
+        with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
+            decoded = decoding.results(show)
+            if arguments.outmlf:
+                write_mlf(arguments.outmlf, decoded)
+            else:
+                for _ in decoded:
+                    pass
+        return decoding.close()
 
 
 def index_path(arguments: argparse.Namespace) -> str:
@@ -248,24 +251,31 @@ class NothingToWrite(Exception):
 
 
 class Run:
-    """What became of every utterance, and how fast."""
+    """What became of every utterance, and how fast.
 
-    def __init__(self, arguments: argparse.Namespace, pipeline: Pipeline):
-        self.arguments, self.pipeline = arguments, pipeline
+    interrupted(): whether to begin no more of them, because of Ctrl-C; what is done by then is kept.
+    """
+
+    def __init__(
+        self, arguments: argparse.Namespace, pipeline: Pipeline, entries: list, interrupted: Callable[[], bool]
+    ):
+        self.arguments, self.pipeline, self.entries, self.interrupted = arguments, pipeline, entries, interrupted
         self.report = RunReport("utterances")
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
+        self.ended: set[int] = set()  # numbers of entries that were done or lost
+        self.num_written = 0
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
         self.started = time.monotonic()
 
-    def results(self, entries: list, show) -> Iterator[tuple[str, list]]:
+    def results(self, show) -> Iterator[tuple[str, list]]:
         """(MLF name, labels) of every utterance that has any, in order."""
         from decoder.batch import in_order
 
-        written = 0
-        for done, ((number, entry), result) in enumerate(
-            in_order(self.pipeline, self.unique(entries), self.arguments.threads), start=1
-        ):
+        for (number, entry), result in in_order(self.attempt, self.unique(), self.arguments.threads):
+            if result is None:
+                continue
+            self.ended.add(number)
             if isinstance(result, Exception):
                 self.report.fail(entry.key, one_line(result))
             else:
@@ -273,17 +283,25 @@ class Run:
                 if result.words is not None:
                     self.words[entry.key] = result.words
                 if result.labels is not None:
-                    written += 1
+                    self.num_written += 1
                     yield mlf_name(entry.key), result.labels
-            show(done, len(entries), frames_per_second=self.num_frames / (time.monotonic() - self.started))
-        if not written:
+            rate = self.num_frames / (time.monotonic() - self.started)
+            show(len(self.ended), len(self.entries), frames_per_second=rate)
+        if not self.num_written:
             raise NothingToWrite
 
-    def unique(self, entries: list) -> Iterator[tuple]:
+    def attempt(self, numbered) -> Decoded | None:
+        """None for what waited for its turn when Ctrl-C came."""
+        return None if self.interrupted() else self.pipeline(numbered)
+
+    def unique(self) -> Iterator[tuple]:
         """(number from 1, entry), without entries whose name was there before: an MLF has one place for it."""
         seen = {}
-        for number, entry in enumerate(entries, start=1):
+        for number, entry in enumerate(self.entries, start=1):
+            if self.interrupted():
+                return
             if entry.key in seen:
+                self.ended.add(number)
                 other = seen[entry.key]
                 fault = f"{entry.where}: named as at {other.where}; expected each name once"
                 self.report.fail(entry.key, fault + apart_by_extension(entry, other))
@@ -304,7 +322,10 @@ class Run:
             self.lattices.append(f"{number}\t{entry.key}\n")
 
     def close(self) -> int:
-        """Write words, index and report, print the closing line; the exit status."""
+        """Write words, index and report, print the closing line; the exit status.
+
+        Raises KeyboardInterrupt, which says what was written, if something is not done because of Ctrl-C.
+        """
         from readers.files import atomic_write
         from readers.timed_words import write_words
 
@@ -315,6 +336,8 @@ class Run:
             with atomic_write(index_path(self.arguments), "w") as file:
                 file.writelines(self.lattices)
         path = report_path(self.arguments)
+        if len(self.ended) < len(self.entries):
+            raise KeyboardInterrupt(self._cut_short(path))
         self.report.write(path)
         show_losses(self.report, path, self.arguments.verbose, self.pipeline.source.list)
         if self.arguments.verbose and self.num_frames:
@@ -322,6 +345,20 @@ class Run:
         factor = seconds * TICKS_PER_SECOND / self.ticks if self.ticks else 0.0
         print(f"{self.report.summary()}; frames {self.num_frames}; real-time factor {factor:.3f}")
         return self.report.exit_status
+
+    def _cut_short(self, path: str) -> str:
+        """Name in the report what was not reached; what to say of it all."""
+        for number, entry in enumerate(self.entries, start=1):
+            if number not in self.ended:
+                self.report.skip(entry.key, "not done: interrupted")
+        arguments = self.arguments
+        files = {arguments.outmlf: self.num_written, arguments.words: self.words, index_path(arguments): self.lattices}
+        written = [name for name, content in files.items() if name and content]
+        count = f"{self.report.num_done} of {len(self.entries)} utterances are done"
+        if not written:
+            return f"{count}, nothing is written"
+        self.report.write(path)
+        return f"{count}, in {', '.join(written)}; the others are named in {path}"
 
 
 def mlf_name(key: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from readers.processes import as_they_end, end_with_parent, interrupts_held_back
+from readers.processes import as_they_end, end_with_parent, interrupts_held_back, interrupts_noted
 from tests.readers.interrupting import InterruptingCondition
 
 ASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
@@ -112,3 +112,14 @@ def test_an_interrupt_while_a_future_is_taken_hold_of_leaves_no_lock_taken(place
         thread.start()
         thread.join(10)
         assert future.done()
+
+
+def test_the_first_interrupt_is_noted_and_the_second_one_comes_through():
+    with interrupts_noted() as interrupted:
+        assert not interrupted()
+        with interrupts_held_back():
+            signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

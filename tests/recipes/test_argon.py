@@ -5,7 +5,11 @@ The acoustic model is a network that passes its input through, so the feature fi
 
 import gzip
 import itertools
+import os
 import re
+import signal
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +26,9 @@ from readers.htk import parse_kind, write_htk
 from readers.mlf import read_mlf
 from readers.slf import read_slf
 from readers.timed_words import read_ctm
+from recipes.cli import argon
 from recipes.cli.argon import main
+from recipes.cli.argon_scores import open_source
 
 PHONES = ("a", "b", "c", "sil")
 STATES = [f"{phone}_s{i}" for phone in PHONES for i in (2, 3, 4)]
@@ -230,6 +236,79 @@ def test_a_stream_s_option_for_files_is_refused_by_name(made, tmp_path, capsys):
     assert decode(made, tmp_path, "--json") == 2
     assert capsys.readouterr().err == ("error: command line: --json without --stream; expected it for a stream alone\n")
     assert not list(tmp_path.iterdir())
+
+
+class InterruptedScores:
+    """Ctrl-C comes while one of the utterances is worked on; those after it do not end before it is noticed."""
+
+    def __init__(self, source, name):
+        self.source, self.name = source, name
+
+    def __getattr__(self, name):
+        return getattr(self.source, name)
+
+    def scores(self, entry):
+        if entry.key == self.name:
+            os.kill(os.getpid(), signal.SIGINT)
+        while entry.key >= self.name and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            time.sleep(0.001)
+        return self.source.scores(entry)
+
+
+@pytest.fixture
+def interrupted_at(monkeypatch):
+    """A function: the utterance at which Ctrl-C comes."""
+
+    def interrupt(name):
+        monkeypatch.setattr(argon, "open_source", lambda arguments: InterruptedScores(open_source(arguments), name))
+
+    return interrupt
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_done_when_ctrl_c_comes_is_kept(made, tmp_path, capsys, interrupted_at, threads):
+    assert decode(made, tmp_path / "whole") == 0
+    whole, names = read_mlf(tmp_path / "whole/out.mlf"), list(SENTENCES)
+    capsys.readouterr()
+    interrupted_at(names[1])
+    prefix, words = tmp_path / "lat/t", tmp_path / "w.ctm"
+    assert decode(made, tmp_path, "-lattice-prefix", str(prefix), "--words", str(words), threads=threads) == 130
+    mlf = tmp_path / "out.mlf"
+    found, printed = read_mlf(mlf), capsys.readouterr()
+    done = len(found)
+    assert 2 <= done <= threads + 1  # the other thread may be at work on one
+    files = f"{mlf}, {words}, {prefix}.index"
+    text = f"{done} of {len(names)} utterances are done, in {files}; the others are named in {mlf}.report"
+    assert (printed.out, printed.err) == ("", f"interrupted: {text}\n")
+    assert dict(found) == {name: whole[name] for name in names[:done]}
+    index = (tmp_path / "lat/t.index").read_text()
+    assert index == "".join(f"{number}\t{name}\n" for number, name in enumerate(names[:done], 1))
+    assert sorted(path.name for path in (tmp_path / "lat").glob("*.lat")) == [f"t{n}.lat" for n in range(1, done + 1)]
+    assert list(read_ctm(words)) == names[:done]
+    lost = "".join(f"{name}\tskipped\tnot done: interrupted\n" for name in names[done:])
+    counts = f"# utterances: {done} done, {len(names) - done} skipped, 0 failed\n"
+    assert Path(f"{mlf}.report").read_text() == counts + lost
+
+
+def test_when_ctrl_c_comes_before_anything_is_done_an_older_mlf_stays(made, tmp_path, capsys, interrupted_at):
+    (tmp_path / "out.mlf").write_text("older")
+    first = next(iter(SENTENCES))
+    interrupted_at(first)
+    (tmp_path / "list.scp").write_text(
+        f"{first}={tmp_path}/none.htk\n" + "".join((made / "list.scp").read_text().splitlines(keepends=True)[1:])
+    )
+    assert decode(made, tmp_path, infiles=tmp_path / "list.scp", threads=1) == 130
+    message = f"interrupted: 0 of {len(SENTENCES)} utterances are done, nothing is written\n"
+    assert capsys.readouterr().err == message
+    assert (tmp_path / "out.mlf").read_text() == "older"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["list.scp", "out.mlf"]
+
+
+def test_ctrl_c_at_the_last_utterance_loses_nothing(made, tmp_path, capsys, interrupted_at):
+    interrupted_at(list(SENTENCES)[-1])
+    assert decode(made, tmp_path, threads=1) == 0
+    assert capsys.readouterr().out.startswith(f"utterances: {len(SENTENCES)} done")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_threads_change_nothing(made, tmp_path):
