@@ -150,8 +150,8 @@ def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
         outside[arrays.position_exit[model != silent]] = True
         outside[graph.start] = True
         for _ in range(int(arrays.word_level.max())):
-            inside[arrays.word_target] |= inside[word_source]
-            outside[arrays.word_target] |= outside[word_source]
+            np.logical_or.at(inside, arrays.word_target, inside[word_source])  # several arcs may lead to a state
+            np.logical_or.at(outside, arrays.word_target, outside[word_source])
         entered |= (target_model == silent) & ~(inside & ~outside)[source]
     return entered
 

@@ -103,6 +103,14 @@ def test_silence_cost_is_charged_once_on_entering_silence():
     assert make_decoder(after_either, {2: 0.0}, sil_cost=2.5).decode(scores).cost == 2.5
 
 
+@pytest.mark.parametrize(("outside", "inside"), [(1, 2), (2, 1)])
+def test_silence_after_words_that_several_arcs_end_is_charged_whatever_the_numbers_of_states(outside, inside):
+    arcs = [(0, outside, "[a_s2]", 0.0), (0, inside, "[sil_s2]", 5.0)]
+    arcs += [(outside, 3, "X", 0.0), (inside, 3, "X", 0.0), (3, 4, "[sil_s2]", 0.0)]
+    decoder = make_decoder(arcs, {4: 0.0}, sil_cost=7.0)
+    assert decoder.decode(np.zeros((len(decoder.graph.states), 2), np.float32)).cost == 7.0
+
+
 def test_silence_models_are_those_of_the_sentence_start_or_as_named():
     arcs = [(0, 1, "[h#_s2]", 0.0), (1, 2, "<s>", 0.0), (2, 3, "[aa_s2]", 0.0), (3, 4, "[sp_s2]", 0.0)]
     decoder = make_decoder(arcs, {4: 0.0})
