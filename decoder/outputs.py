@@ -39,9 +39,10 @@ def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME
     words: dict[int, list[tuple[str, float]]] = {}
     for word in word_steps(path, graph, decoder.silence):
         states = np.flatnonzero(path.label[word.first : word.last] >= 0) + word.first
-        if graph.outputs[word.word]:
-            # A word without states of its own stands beside the word that its label was crossed in.
-            first = word.first if states.size else max(step for step in phones if step <= max(word.label, 0))
+        if graph.outputs[word.word] and phones:
+            # A word without states of its own stands beside the word that its label was crossed in, or the first one.
+            before = (step for step in phones if step <= word.label)
+            first = word.first if states.size else max(before, default=min(phones))
             score = _score(path.cost[states].sum() + path.cost[word.label])
             words.setdefault(first, []).append((graph.outputs[word.word], score))
     labels = []

@@ -90,6 +90,20 @@ def test_word_that_shares_its_phone_with_another_is_not_lost():
     assert sorted(named) == ["a", "b", "x", "y"]
 
 
+@pytest.mark.parametrize(
+    ("arcs", "finals", "frames", "words"),
+    [
+        ([(0, 1, "A", 0.0), (1, 2, "B", 0.0), (2, 3, "[a_s2]", 0.0)], {3: 0.0}, 2, ("A", "B")),
+        ([(0, 1, "A", 0.0), (0, 2, "[a_s2]", 0.0)], {1: 0.0, 2: 1.0}, 0, ()),
+    ],
+)
+def test_words_before_the_first_state_stand_beside_it(arcs, finals, frames, words):
+    decoder = Decoder(precompile(make_acceptor(arcs, finals)), None)
+    result = decoder.decode(np.zeros((1, frames), np.float32))
+    labels = state_labels(result, decoder)
+    assert tuple(name for label in labels for name, _ in label.aux[1:]) == words
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_lattice_file_holds_the_best_path_with_its_score(seed, tmp_path):
     case = random_case(seed)
