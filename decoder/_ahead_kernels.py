@@ -103,7 +103,7 @@ def next_words(arrays, num_first, num_second):
             begin = num_open - 1
             while open_states[begin] != state:
                 begin -= 1
-            for m in range(begin, num_open):
+            for m in range(num_open - 1, begin - 1, -1):  # costs come from what was found last
                 closed[open_states[m]] = True
                 order[num_closed] = open_states[m]
                 num_closed += 1

@@ -17,7 +17,7 @@ from decoder.image import DecodingGraph
 from decoder.language_model import SENTENCE_END, LanguageModel
 from readers.errors import GraphError
 
-MOST_ROUNDS = 100
+MOST_ROUNDS = 10_000  # at most one for each state settles what can be settled, and two or three mostly
 NO_AHEAD = LookAhead(
     *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
     *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
@@ -33,7 +33,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     arrays = graph.arrays
     num_first = arrays.word_label.shape[0] + int(np.isfinite(arrays.final_cost).sum())
     low, high, place_word, order = next_words(arrays, num_first, 2 * num_first)
-    charged = charges_ahead(arrays, graph.lookahead, order, MOST_ROUNDS)
+    charged = charges_ahead(arrays, graph.lookahead, order, min(len(order) + 1, MOST_ROUNDS))
     if not charged.shape[0]:
         raise GraphError(f"{graph.where}: arcs in a circle have a negative cost; expected -ln of probabilities")
     ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from decoder._ahead_kernels import FAR, cost_ahead, least_between, next_words, plain_cost_ahead, with_minima
+from decoder.image import precompile
 from decoder.language_model import LanguageModel
 from decoder.lm_ahead import look_ahead, minima_levels
 from decoder.lm_collection import interpolated
 from decoder.search import Decoder, SearchOptions
+from readers.errors import GraphError
 from tests.decoder import graphs, reference
 from tests.decoder.test_search import UNPRUNED, random_case
 
@@ -173,8 +175,6 @@ def test_words_of_a_tree_stand_side_by_side_and_shared_ends_get_second_places():
             arcs.append((state, 30, f"w{3 * i + j}", 0.0))
     arcs = [arc for arc in arcs if arc[2] != "w4"]
     arcs += [(20, 21, "[d]", 0.0), (11, 21, "[d]", 0.0), (21, 30, "w4", 0.0), (30, 31, "[e]", 0.0)]
-    from decoder.image import precompile
-
     graph = precompile(graphs.make_acceptor(arcs, {31: 0.0}))
     low, high, place_word, _ = next_words(graph.arrays, 40, 40)
 
@@ -221,8 +221,6 @@ def test_a_word_that_is_dear_after_its_history_falls_out_of_the_beam_at_once():
     for word, first in (("x", 10), ("y", 20)):
         arcs += [(1, first, f"[{word}1]", 0.0), (first, first + 1, f"[{word}2]", 0.0), (first + 1, 2, word, 0.0)]
     arcs += [(2, 3, "[e]", 0.0)]
-    from decoder.image import precompile
-
     graph = precompile(graphs.make_acceptor(arcs, {3: 0.0}), None, {"x": 0.1, "y": 0.01})
     decoder = Decoder(graph, lm, SearchOptions(**{**UNPRUNED, "beam": 5.0}))
     scores = np.zeros((len(graph.states), 5), np.float32, order="F")
@@ -231,10 +229,17 @@ def test_a_word_that_is_dear_after_its_history_falls_out_of_the_beam_at_once():
     assert tokens[True].tokens_per_frame < tokens[False].tokens_per_frame
 
 
-def test_circle_of_negative_cost_is_refused():
-    from decoder.image import precompile
-    from readers.errors import GraphError
+@pytest.mark.parametrize("length", [3, 250])
+def test_a_long_circle_of_states_is_none_of_negative_cost(length):
+    arcs = [(0, 1, "[s]", 0.0), *((i, i + 1, f"[r{i}]", 0.1) for i in range(1, length))]
+    arcs += [(length, 1, "[back]", 0.1), (length, length + 1, "W", 0.0)]
+    words = {("<s>",): (-99, 0), ("</s>",): (-1, 0), ("W",): (-1, 0)}
+    model = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "W"], [words]))
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {length + 1: 0.0})), model)
+    assert decoder.decode(np.zeros((length + 1, length), np.float32)).text == ["W"]
 
+
+def test_circle_of_negative_cost_is_refused():
     arcs = [(0, 1, "[a]", 0.0), (1, 0, "[b]", -1.0), (1, 2, "x", 0.0), (2, 3, "[c]", 0.0)]
     lm = LanguageModel.from_arpa(
         graphs.make_arpa(["<s>", "</s>", "x"], [{("<s>",): (-99, 0), ("</s>",): (-1, 0), ("x",): (-1, 0)}])
