@@ -87,13 +87,15 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
 
 def _by_node(links: Links) -> tuple[list[list], list[list]]:
     """Links that leave each node as (end, word, what they have): those that say nothing, and the others."""
-    lattice = links.lattice
+    lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
     silent: list[list] = [[] for _ in range(lattice.num_nodes)]
     spoken: list[list] = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(np.isfinite(links.total)).tolist():
         segments = () if lattice.div is None else lattice.div[link] or ()
-        has = Rest(float(links.total[link]), float(lattice.acoustic[link]), float(lattice.lm[link]), segments)
-        word = lattice.word[link]
+        word, acoustic = lattice.word[link], float(lattice.acoustic[link])
+        if word in SENTENCE_MARKS and scale:  # the mark goes, and its penalty with it; its score stays
+            acoustic = float(links.acoustic[link]) / scale
+        has = Rest(float(links.total[link]), acoustic, float(lattice.lm[link]), segments)
         where = silent if word in SENTENCE_MARKS else spoken
         where[int(lattice.start[link])].append((int(lattice.end[link]), word, has))
     return silent, spoken

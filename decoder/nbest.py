@@ -43,7 +43,7 @@ def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int
             continue
         for link in links.leaving[node]:
             end, word = int(lattice.end[link]), lattice.word[link]
-            if not np.isfinite(remaining[end]):
+            if not np.isfinite(links.total[link] + remaining[end]):
                 continue
             longer = words if word in SENTENCE_MARKS else (*words, word)
             so_far = acoustic + float(links.acoustic[link]), lm + float(lattice.lm[link])

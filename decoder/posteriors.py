@@ -77,6 +77,7 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
 
     The confidence of a word is the largest sum, over the moments of its time, of the posteriors of all links that say
     the same word then (C_max of Wessel et al., Confidence Measures for LVCSR, IEEE Trans. SAP 9(3), 2001).
+    Where nodes have no times it is the posterior of the word's link.
     Raises GraphError as `posteriors`, FormatError as `word_begins`.
     """
     links = weigh(lattice)
@@ -88,6 +89,8 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
         if lattice.word[link] not in SENTENCE_MARKS:
             same = np.flatnonzero(words == lattice.word[link])
             confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
+            if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: of the link alone
+                confidence = float(probability[link])
             found.append(TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence)))
     return found
 
@@ -107,13 +110,16 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
     """
     links = weigh(lattice)
     count = len(reference) + 1
-    errors = np.full((lattice.num_nodes, count), np.iinfo(np.int32).max // 2)
+    never = np.iinfo(np.int32).max // 2
+    errors = np.full((lattice.num_nodes, count), never)
     errors[links.first] = np.arange(count)
     came = np.full((lattice.num_nodes, count), -2)  # the link, or -1: a word of the reference is left out
     came[links.first, 1:] = -1
     wrong = {word: np.array([word != other for other in reference], dtype=np.int64) for word in set(lattice.word)}
-    for link in links.in_order.tolist():
+    for link in links.in_order[np.isfinite(links.total[links.in_order])].tolist():
         start, end, word = int(lattice.start[link]), int(lattice.end[link]), lattice.word[link]
+        if errors[start, 0] >= never:
+            continue
         through = errors[start].copy()
         if word not in SENTENCE_MARKS:
             through += 1
@@ -123,6 +129,8 @@ def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
         for k in range(1, count):
             if errors[end, k - 1] + 1 < errors[end, k]:
                 errors[end, k], came[end, k] = errors[end, k - 1] + 1, -1
+    if errors[links.last, -1] >= never:
+        raise links.no_path()
     words, node, k = [], links.last, count - 1
     while (node, k) != (links.first, 0):
         link = int(came[node, k])

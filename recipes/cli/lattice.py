@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from readers.errors import ArgonautError, ConfigError, GraphError
+from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
 from readers.report import RunReport
 from recipes.cli.lm_network import LATTICES, read_index
 
@@ -131,6 +131,8 @@ def check_somewhere(arguments: argparse.Namespace) -> None:
 
 
 def run_words(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
     from decoder.consensus import consensus
     from decoder.posteriors import confident_words
     from readers.timed_words import check_form, write_words
@@ -142,9 +144,13 @@ def run_words(arguments: argparse.Namespace) -> int:
         check_form(arguments.output)
 
     def words_of(name: str, lattice):
-        if arguments.by == "best":
-            return confident_words(lattice, arguments.scale)
-        return consensus(lattice, arguments.scale).words
+        best = arguments.by == "best"
+        found = confident_words(lattice, arguments.scale) if best else consensus(lattice, arguments.scale).words
+        if not np.isnan(lattice.time).any():
+            return found
+        if arguments.output:
+            raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or --mlf alone")
+        return [word._replace(start=None, end=None) for word in found]
 
     found, report = each_lattice(arguments, words_of)
     written = []
@@ -161,14 +167,14 @@ def run_words(arguments: argparse.Namespace) -> int:
 
 
 def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
-    """Words with times and confidences (TimedWord) of each utterance as MLF."""
+    """Words with times and confidences (TimedWord) of each utterance as MLF; times that are not known are left out."""
     from readers.mlf import Label, write_mlf
 
+    def ticks(seconds: float | None) -> int | None:
+        return None if seconds is None or seconds != seconds else round(seconds * TICKS)
+
     labels = (
-        (
-            f"*/{name}.rec",
-            [Label(round(w.start * TICKS), round(w.end * TICKS), w.word, w.confidence) for w in words],
-        )
+        (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.word, w.confidence) for w in words])
         for name, words in found.items()
     )
     write_mlf(path, labels)

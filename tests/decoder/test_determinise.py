@@ -89,3 +89,14 @@ def test_more_nodes_than_wanted():
 def test_no_possible_path():
     with pytest.raises(GraphError, match="no path"):
         determinise(lattice_of([(0, 1, "a", -np.inf, 0)]))
+
+
+def test_penalties_of_sentence_marks_stay_in_the_scores():
+    """A mark goes, what it costs does not: only some paths may have one."""
+    links = [(0, 1, "a", -1.0, 0.0), (0, 1, "b", -2.0, 0.0), (1, 3, "</s>", 0.0, 0.0), (1, 2, "c", -5.0, 0.0)]
+    lattice = lattice_of([*links, (2, 3, "!NULL", 0.0, 0.0)], header={"wdpenalty": "-10", "acscale": "0.5"})
+    scores = [
+        {tuple(word for word in spoken(one, path) if word != "</s>"): score for path, score in paths(one)}
+        for one in (lattice, determinise(lattice))
+    ]
+    assert scores[1] == pytest.approx(scores[0])

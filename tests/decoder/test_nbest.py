@@ -9,6 +9,7 @@ from decoder.nbest import nbest
 from decoder.scoring import SENTENCE_MARKS
 from readers.errors import GraphError
 from readers.slf import Lattice
+from tests.decoder.lattices import lattice_of
 
 
 def random_lattice(seed, num_nodes=7, num_links=18):
@@ -54,6 +55,11 @@ def test_nbest_is_the_best_of_all_paths_each_word_sequence_once(seed, count):
     for one, score in zip(found, whole):
         assert (score, one.acoustic, one.lm) in paths[one.words]
         assert score == max(whole for whole, _, _ in paths[one.words])
+
+
+def test_impossible_links_are_in_no_list():
+    links = [(0, 1, "a", -1.0, 0.0), (0, 1, "b", -np.inf, 0.0)]
+    assert [one.words for one in nbest(lattice_of(links), 5)] == [("a",)]
 
 
 def test_the_header_may_lack_scales():

@@ -50,6 +50,19 @@ def test_a_word_is_as_sure_as_all_links_that_say_it_at_one_moment():
     assert word.confidence == pytest.approx(2 / 3)
 
 
+def test_a_word_without_times_is_as_sure_as_its_link():
+    lattice = lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, "b", -3.0, 0.0)], times=[np.nan, np.nan], header={})
+    (word,) = confident_words(lattice)
+    assert (word.word, word.confidence) == ("a", pytest.approx(1 / (1 + np.exp(-2))))
+
+
+def test_the_oracle_takes_no_impossible_link():
+    lattice = lattice_of([(0, 1, "a", -1.0, 0.0), (0, 1, "b", -np.inf, 0.0)])
+    assert oracle(lattice, ["b"]) == (1, ["a"])
+    with pytest.raises(GraphError, match="no path from start to end"):
+        oracle(lattice_of([(0, 1, "b", -np.inf, 0.0)]), ["b"])
+
+
 def test_a_sure_word_is_sure():
     lattice = lattice_of([(0, 1, "<s>", 0, 0), (1, 2, "a", -5, 0), (2, 3, "</s>", 0, 0)], header={})
     (word,) = confident_words(lattice)

@@ -51,6 +51,21 @@ def test_words_with_confidences(place, capsys):
         assert [label.name for label in labels[name]] == [one.word for one in words]
 
 
+@pytest.mark.parametrize("by", ["best", "consensus"])
+def test_words_without_times(place, capsys, by):
+    path = place / "test2.lat"
+    path.write_text(re.sub(r" t=\S+", "", path.read_text()))
+    code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
+    assert code == 1
+    assert "test2.lat: nodes without times (t=); expected times, or --mlf alone" in shown.err
+    assert "u2" not in read_ctm(place / "w.ctm")
+    code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
+    assert code == 0
+    labels = read_mlf(place / "w.mlf")["u2"]
+    assert labels
+    assert all(label.start is label.end is None and 0 < label.score <= 1 for label in labels)
+
+
 def test_words_with_the_fewest_expected_errors(place, capsys):
     code, _ = run(place, capsys, "words", "--by", "consensus", "--scale", 0.5, "-o", place / "w.ctm")
     assert code == 0
