@@ -90,8 +90,10 @@ class Engine:
     def learnable(self, criterion: str | None = None) -> list[Node]:
         """The parameters below the roots, or below one of them, that training changes."""
         found = [node for node in self.graph.order if node.is_stored and node.needs_gradient]
-        below = found if criterion is None else forward_order([self.network[criterion]])
-        return [node for node in found if node in below]
+        if criterion is None:
+            return found
+        below = {node.name for node in forward_order([self.network[criterion]])}
+        return [node for node in found if node.name in below]
 
     # ---- forward
 

@@ -70,28 +70,28 @@ class GradientSink(Protocol):
 class Real:
     """The columns of a minibatch that have a frame, where others have none: they count in no sum, nor as frames.
 
-    places (n,): ascending; is_real (columns,).
+    places (n,): ascending, on the device; is_real (columns,).
     """
 
-    places: np.ndarray
+    places: Any
     is_real: np.ndarray
 
     @classmethod
-    def of_gaps(cls, gaps: np.ndarray, shares: Sequence[slice]) -> "Real":
+    def of_gaps(cls, xp: Any, gaps: np.ndarray, shares: Sequence[slice]) -> "Real":
         """gaps (columns,): which have none; every share, one worker's columns, keeps one, which holds zeros then."""
         kept = ~gaps
         for share in shares:
             if not kept[share].any():
                 kept[share.start] = True
-        return cls(kept.nonzero()[0], ~gaps)
+        return cls(xp.asarray(kept.nonzero()[0]), ~gaps)
 
     def within(self, share: slice) -> tuple[int, np.ndarray]:
-        """(how many come before, places counted from its first column) of the columns of a share."""
+        """(how many come before, places counted from its first column) of the columns of a share; on the CPU."""
         first, last = np.searchsorted(self.places, (share.start, share.stop))
         return int(first), self.places[first:last] - share.start
 
 
-def taken(matrix: Any, places: np.ndarray) -> Any:
+def taken(matrix: Any, places: Any) -> Any:
     """Some columns of a matrix in Fortran order, as a new one."""
     return matrix.T[places].T
 
@@ -158,7 +158,7 @@ class Taker:
         self._factors: dict[str, list[tuple[BoundBackward, Factors]]] = {}  # of each worker
         self._weight_of: dict[str, str] = {}  # by biases that a layer changes with it
         for node, k, bound, looks in layer_products:
-            real = None if gaps is None else Real.of_gaps(gaps, [look.columns for look in looks])
+            real = None if gaps is None else Real.of_gaps(bound[0].into.xp, gaps, [look.columns for look in looks])
             is_table = words and any(leaf.name in words for _, leaf in bound[0].operands.leaves)
             layer = layers(node, bound[0].node, k) if layers is not None and not is_table else None
             self._offer(node, k, bound, looks, layer, real)

@@ -123,7 +123,8 @@ def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -
     whose place it may not take.
     """
     path = Path(path)
-    if path.is_file() and any(one and os.path.realpath(one) == os.path.realpath(path) for one in read):
+    place = os.path.realpath(path)
+    if path.is_file() and any(one and os.path.realpath(one) == place for one in read):
         raise FileExistsError(
             errno.EEXIST, "is read, too, and would be written over; expected another place", os.fspath(path)
         )

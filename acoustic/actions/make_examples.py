@@ -1,7 +1,6 @@
 """Action makeExamples: the frames of a reader, in random order, as archives that an ExampleReader reads in order."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
@@ -12,7 +11,6 @@ from readers.example_archive import ExampleArchive
 from readers.example_reader import ExampleSet
 from readers.example_writer import archive_path, write_examples
 from readers.files import require_writable
-from readers.minibatch import Minibatch, Reader
 from readers.report import RunReport
 
 PIECE_FRAMES = 8192
@@ -53,7 +51,7 @@ class MakeExamples(Action):
                 )
             written = write_examples(
                 self.model_path,
-                _sweep(reader),
+                reader.minibatches(minibatch_size=PIECE_FRAMES),
                 reader.num_frames,
                 compress=self.compress,
                 archives=self.archives,
@@ -73,10 +71,3 @@ def _is_whole(path: Path) -> bool:
         return False
     with contextlib.closing(ExampleArchive(first)) as archive:
         return all(archive_path(path, number).exists() for number in range(1, archive.described.archives + 1))
-
-
-def _sweep(reader: Reader) -> Iterator[Minibatch]:
-    """All frames once, a short last minibatch among them whatever minibatchMode says."""
-    total = reader.num_frames
-    for position in range(0, total, PIECE_FRAMES):
-        yield reader.assemble(position, min(PIECE_FRAMES, total - position))

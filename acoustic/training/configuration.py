@@ -62,6 +62,7 @@ WITHOUT_EFFECT = {
 NOT_BUILT = dict.fromkeys(
     ("hSmoothingWeight", "frameDropThresh", "seqGammarAMF", "seqGammarLMF", "doReferenceAlign"), "sequence training"
 )
+NO_ADAPTATION = ("none", "")
 CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
 # Of those, what asks for a control; the others only say how, and have no effect without one.
 CONTROL_SWITCHES = ("autoAdjustLR", "autoAdjustMinibatch")
@@ -103,7 +104,7 @@ def idle_keys(sgd: Config) -> list[str]:
     idle = {key: f"with gradUpdateType={rule.names[0]}" for key in rule_keys() if key not in mine and key != "useNAG"}
     if _auto_adjust_block(sgd) is None:
         idle |= dict.fromkeys((*CONTROL_KEYS, "numPrevLearnRate"), "outside a block autoAdjust=[autoAdjustLR=...]")
-    if sgd.text("adaptationRegType", "none").lower() in ("none", ""):
+    if sgd.text("adaptationRegType", "none").lower() in NO_ADAPTATION:
         idle["adaptationRegWeight"] = "without adaptationRegType=KL"
     return [
         f"{sgd.where(key)}: {sgd.full_name(key)} has no effect {why}" for key, why in idle.items() if sgd.has_own(key)
@@ -169,7 +170,7 @@ def _refuse_outside(sgd: Config) -> None:
 def _adaptation_weight(sgd: Config) -> float:
     """The weight of KL adaptation; 0 without it.  Raises ConfigError."""
     kind = sgd.text("adaptationRegType", "none")
-    if kind.lower() in ("none", ""):
+    if kind.lower() in NO_ADAPTATION:
         return 0.0
     if kind.lower() not in ("kl", "klreg"):
         raise ConfigError(f"{sgd.where('adaptationRegType')}: adaptationRegType is {kind}; expected None or KL")

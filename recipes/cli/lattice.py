@@ -23,6 +23,7 @@ Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a di
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -114,12 +115,16 @@ def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any])
     return found, report
 
 
+def lattice_files(arguments: argparse.Namespace) -> list[Path]:
+    """What --lattices names, and the files that it leads to."""
+    return [Path(arguments.lattices), *(path for _, path in read_index(arguments.lattices))]
+
+
 def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
     """Raise an error unless all of the paths, None aside, and the report can be written without harm to an input."""
     from readers.files import require_writable
 
-    read = [arguments.lattices, *(path for _, path in read_index(arguments.lattices))]
-    read += [getattr(arguments, name, None) for name in ("reference", "lm")]
+    read = [*lattice_files(arguments), *(getattr(arguments, name, None) for name in ("reference", "lm"))]
     for path in filter(None, (*paths, arguments.report)):
         require_writable(path, read)
 
@@ -150,7 +155,7 @@ def run_words(arguments: argparse.Namespace) -> int:
             return found
         if arguments.output:
             raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or --mlf alone")
-        return [word._replace(start=None, end=None) for word in found]
+        return [word._replace(start=math.nan, end=math.nan) for word in found]
 
     found, report = each_lattice(arguments, words_of)
     written = []
@@ -170,8 +175,8 @@ def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
     """Words with times and confidences (TimedWord) of each utterance as MLF; times that are not known are left out."""
     from readers.mlf import Label, write_mlf
 
-    def ticks(seconds: float | None) -> int | None:
-        return None if seconds is None or seconds != seconds else round(seconds * TICKS)
+    def ticks(seconds: float) -> int | None:
+        return None if math.isnan(seconds) else round(seconds * TICKS)
 
     labels = (
         (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.word, w.confidence) for w in words])
@@ -234,9 +239,7 @@ def run_oracle(arguments: argparse.Namespace) -> int:
 def other_index(arguments: argparse.Namespace) -> str:
     """--prefix's index, which must not be that of the lattices that are read."""
     index = f"{arguments.prefix}.index"
-    read = {
-        path.resolve() for path in (Path(arguments.lattices), *(path for _, path in read_index(arguments.lattices)))
-    }
+    read = {path.resolve() for path in lattice_files(arguments)}
     written = [index, *(f"{arguments.prefix}{number}.lat" for number in range(1, len(read)))]
     if any(Path(path).resolve() in read for path in written):
         raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")

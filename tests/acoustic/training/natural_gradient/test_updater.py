@@ -322,7 +322,7 @@ def test_columns_without_a_frame_count_nowhere(method, threads, precision):
 
 def test_every_workers_share_keeps_a_column():
     gaps = np.array([False, True, True, True, True, False])
-    real = Real.of_gaps(gaps, [slice(0, 2), slice(2, 4), slice(4, 6)])
+    real = Real.of_gaps(np, gaps, [slice(0, 2), slice(2, 4), slice(4, 6)])
     assert real.places.tolist() == [0, 2, 5]
     found = [real.within(share) for share in (slice(0, 2), slice(2, 4), slice(4, 6))]
     assert [(first, places.tolist()) for first, places in found] == [(0, [0]), (1, [0]), (2, [1])]
