@@ -1,9 +1,10 @@
-"""The small system of tests/recipes/small_system.py, made once per session, and a user with a copy of it."""
+"""The systems of small_system.py and argon_system.py, made once per session, and a user with a copy of the first."""
 
 from pathlib import Path
 
 import pytest
 
+from tests.recipes.argon_system import make_argon_system
 from tests.recipes.small_system import User, copy_system, make_small_system
 
 
@@ -22,3 +23,11 @@ def user(small_system, tmp_path, monkeypatch, capsys) -> User:
     copy_system(small_system, root)
     monkeypatch.chdir(root)
     return User(root, capsys)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory) -> Path:
+    """Where the system lies that `argon` decodes with."""
+    root = tmp_path_factory.mktemp("argon")
+    make_argon_system(root)
+    return root

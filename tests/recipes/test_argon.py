@@ -1,9 +1,5 @@
-"""`argon`: compiling graphs, decoding features and audio, and how it fails.
+"""`argon`: compiling graphs, decoding features and audio, and Ctrl-C."""
 
-The acoustic model is a network that passes its input through, so the feature files hold log-likelihoods.
-"""
-
-import gzip
 import itertools
 import os
 import re
@@ -14,14 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acoustic.model_file import save_model
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from decoder.graph import GraphOptions, build_monophone_graph
-from readers.att import write_acceptor
 from readers.audio import write_wav
-from readers.dictionary import Pronunciation
 from readers.frame_labels import frame_labels
-from readers.hmm_tables import write_cntkmap, write_lookahead, write_transitions
 from readers.htk import parse_kind, write_htk
 from readers.mlf import read_mlf
 from readers.slf import read_slf
@@ -29,114 +19,9 @@ from readers.timed_words import read_ctm
 from recipes.cli import argon
 from recipes.cli.argon import main
 from recipes.cli.argon_scores import open_source
+from tests.recipes.argon_system import PERIOD, SENTENCES, STATES, compile_arguments, decode, save_identity, words_of
 
-PHONES = ("a", "b", "c", "sil")
-STATES = [f"{phone}_s{i}" for phone in PHONES for i in (2, 3, 4)]
-DICTIONARY = {"X": ("a", "b"), "Y": ("b", "c"), "Z": ("c",)}
-ARPA = """
-\\data\\
-ngram 1=5
-ngram 2=2
-\\1-grams:
--99 <s> -0.3
--0.7 </s>
--0.5 X -0.2
--0.6 Y
--0.7 Z
-\\2-grams:
--0.2 <s> X
--0.3 X Y
-\\end\\
-"""
-SENTENCES = {"u1": "X Y", "u2": "Z", "u3": "X X Z Y", "u4": "Y Z"}
-PERIOD = 100000
 CLOSING = r"utterances: (\d+) done, (\d+) skipped, (\d+) failed; frames (\d+); real-time factor \d+\.\d{3}\n"
-
-
-def spoken_states(words, rng):
-    """A state per frame: silence, the words' phones with pauses now and then, silence."""
-    phones = ["sil"]
-    for word in words:
-        phones += [*DICTIONARY[word], *(["sil"] if rng.random() < 0.3 else [])]
-    if phones[-1] != "sil":
-        phones.append("sil")
-    return [f"{phone}_s{i}" for phone in phones for i in (2, 3, 4) for _ in range(int(rng.integers(1, 4)))]
-
-
-def save_identity(path, size, window=1):
-    """A model whose ScaledLogLikelihood is its middle frame, plus a constant."""
-    network = build_simple_network(SimpleNetworkOptions((size * window, size), with_prior=True), seed=1)
-    middle = np.zeros((size, size * window), np.float32, order="F")
-    middle[:, window // 2 * size : (window // 2 + 1) * size] = np.eye(size)
-    network.set_value("W0", middle)
-    network.set_value("B0", np.zeros((size, 1), np.float32))
-    network.set_value("Prior", np.full((size, 1), 1 / size, np.float32))
-    save_model(network, path)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A directory with graph tables, model, language model and features of SENTENCES."""
-    path = tmp_path_factory.mktemp("argon")
-    (path / "lm.arpa").write_text(ARPA)
-    from readers.arpa import read_arpa
-
-    transitions = dict.fromkeys(STATES, (float(np.log(0.5)), float(np.log(0.5))))
-    state_map = {phone: [f"{phone}_s{i}" for i in (2, 3, 4)] for phone in PHONES}
-    entries = [Pronunciation(word, None, None, phones) for word, phones in DICTIONARY.items()]
-    options = GraphOptions(silence="sil")
-    graph = build_monophone_graph(state_map, transitions, entries, read_arpa(path / "lm.arpa"), options)
-    write_acceptor(path / "graph.fsa.gz", graph.acceptor)
-    write_lookahead(path / "lookahead", graph.lookahead)
-    write_transitions(path / "transitions", transitions)
-    write_cntkmap(path / "cntkmap", {state: i for i, state in enumerate(STATES)})
-    save_identity(path / "model", len(STATES))
-    rng = np.random.default_rng(0)
-    lines = []
-    for name, sentence in SENTENCES.items():
-        states = spoken_states(sentence.split(), rng)
-        frames = rng.normal(scale=2.0, size=(len(STATES), len(states)))
-        frames[[STATES.index(state) for state in states], np.arange(len(states))] += 10.0
-        write_htk(path / f"{name}.htk", frames.astype(np.float32), parse_kind("USER"), PERIOD)
-        lines.append(f"{name}.lab={path}/{name}.htk\n")
-    (path / "list.scp").write_text("".join(lines))
-    assert main(compile_arguments(path)) == 0
-    return path
-
-
-def compile_arguments(path, **changes):
-    flags = {
-        "precompile": "true",
-        "infsm": path / "graph.fsa.gz",
-        "lookahead-file": path / "lookahead",
-        "transition-file": path / "transitions",
-        "graph": path / "g.dg",
-        **changes,
-    }
-    return [text for name, value in flags.items() for text in (f"-{name}", str(value))]
-
-
-def decode(made, out, *more, **changes):
-    """Exit status of decoding made/list.scp to out/out.mlf; changes: other values of flags, None to leave one out."""
-    flags = {
-        "graph": made / "g.dg",
-        "lm": made / "lm.arpa",
-        "am": made / "model",
-        "cntkmap": made / "cntkmap",
-        "dnn_window_size": 1,
-        "infiles": made / "list.scp",
-        "outmlf": out / "out.mlf",
-        "acweight": 1.0,
-        "threads": 2,
-        **changes,
-    }
-    return main(
-        [text for name, value in flags.items() if value is not None for text in (f"-{name}", str(value))] + [*more]
-    )
-
-
-def words_of(path):
-    return {name: " ".join(label.name for label in labels) for name, labels in read_mlf(path).items()}
 
 
 def test_precompile_says_what_it_made(made, tmp_path, capsys):
@@ -406,117 +291,3 @@ def test_decoding_audio_equals_decoding_its_features(made, tmp_path):
         decode(made, tmp_path / "3", "--features", str(tmp_path / "hcopy.config"), infiles=tmp_path / "audio", **model)
         == 2
     )
-
-
-def rewrite(made, path, edit):
-    """A copy of the language model of `made`, edited."""
-    path.write_text(edit((made / "lm.arpa").read_text()))
-    return path
-
-
-def no_word_x(arpa):
-    return arpa.replace("-0.5 X", "-0.5 V").replace(" X", " V")
-
-
-def broken(made, tmp_path):
-    """What was broken -> (changes of flags, what the message must say)."""
-    lines = (made / "cntkmap").read_text().splitlines(keepends=True)
-    graph = (made / "g.dg").read_bytes()
-    (tmp_path / "cut.dg").write_bytes(graph[: len(graph) // 2])
-    (tmp_path / "text.dg").write_bytes(gzip.decompress((made / "graph.fsa.gz").read_bytes()))
-    save_identity(tmp_path / "small", 8)
-    (tmp_path / "empty").write_text("\n")
-    files = {
-        "lacking": "".join(lines[1:]),
-        "unknown": "".join([*lines, "[zz_s2] 3\n"]),
-        "alike": "a/one=x\nb/one=y\n",
-        "beyond": "".join([*lines[:-1], lines[-1].split()[0] + " 40\n"]),
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    return {
-        "graph state without index": ({"cntkmap": tmp_path / "lacking"}, r"state \[a_s2\] has no index in \S+lacking;"),
-        "state that the graph lacks": ({"cntkmap": tmp_path / "unknown"}, r"unknown: state \[zz_s2\] not in"),
-        "index beyond the outputs": ({"cntkmap": tmp_path / "beyond"}, "12 outputs, but state .* has index 40"),
-        "another model": ({"am": tmp_path / "small"}, "8 outputs, but state .* has index 11"),
-        "half a graph": ({"graph": tmp_path / "cut.dg"}, "expected .*; the file is damaged, compile it again"),
-        "graph as text": ({"graph": tmp_path / "text.dg"}, "expected a compiled decoding graph"),
-        "no such graph": ({"graph": tmp_path / "none"}, "none: No such file"),
-        "words unknown": ({"lm": rewrite(made, tmp_path / "no_x", no_word_x)}, "words are not in the"),
-        "ARPA line": ({"lm": rewrite(made, tmp_path / "bad", lambda s: s.replace("-0.6 Y", "x Y"))}, "bad:9: 'x' in"),
-        "chunks": ({"chunks": "0:1"}, "--chunks: '0:1'; expected frames of a chunk and frames ahead, 40:20"),
-        "even window": ({"dnn_window_size": 2}, "window of 2 frames; expected an odd number"),
-        "no files": ({"infiles": tmp_path / "empty"}, "no files; expected at least one"),
-        "silence": ({"silence": "quiet"}, "no silence model 'quiet'"),
-        "beam": ({"beam": "-3"}, "search option beam: -3.0; expected at least 0"),
-        "no model": ({"am": None}, "no -am; expected it for decoding"),
-        "no output": ({"outmlf": None}, "neither -outmlf nor -lattice-prefix"),
-        "two kinds of model": ({"lm-collection": "x"}, "both -lm and -lm-collection; expected one of them"),
-        "no form of words": ({"words": tmp_path / "w.doc"}, "w.doc: no form of words; expected a name in .ctm"),
-        "names alike": ({"words": "w.srt", "infiles": tmp_path / "alike"}, "w.srt: two utterances are called one;"),
-        "one file for two": ({"words": "w.ctm", "outmlf": "w.ctm"}, "-outmlf and --words are both w.ctm; expected two"),
-        "for streams": ({"running-mean": "whole"}, "--running-mean without --stream; expected it for a stream alone"),
-        "threads": ({"threads": 0}, "--threads 0; expected at least 1"),
-        "unknown flag": ({"beem": "3"}, "unrecognized arguments: -beem 3"),
-    }  # fmt: skip
-
-
-CASES = (
-    *("graph state without index", "state that the graph lacks", "index beyond the outputs", "another model"),
-    *("half a graph", "graph as text", "no such graph", "words unknown", "ARPA line", "even window", "no files"),
-    *(
-        "chunks",
-        "silence",
-        "beam",
-        "no model",
-        "no output",
-        "two kinds of model",
-        "no form of words",
-        "names alike",
-        "one file for two",
-        "for streams",
-        "threads",
-        "unknown flag",
-    ),
-)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_what_does_not_fit_is_one_line_and_status_2(made, tmp_path, capsys, case):
-    changes, message = broken(made, tmp_path)[case]
-    assert decode(made, tmp_path / "out", **changes) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
-    assert re.search(message, printed.err), printed.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_all_broken_cases_are_tested(made, tmp_path):
-    assert set(broken(made, tmp_path)) == set(CASES)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"infsm": "none.fsa"}, "none.fsa: No such file"),
-        ({"graph": ""}, "no -graph"),
-        ({"precompile": "perhaps"}, "'perhaps'; expected true or false"),
-        ({"infsm": ""}, "-precompile without -infsm"),
-    ],
-)
-def test_precompile_faults_are_one_line(made, capsys, changes, message):
-    capsys.readouterr()
-    assert main(compile_arguments(made, **changes)) == 2
-    printed = capsys.readouterr()
-    assert message in printed.err
-    assert len(printed.err.splitlines()) == 1
-
-
-def test_no_options_and_help(capsys):
-    assert main([]) == 2
-    assert "argon -help shows them" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as stop:
-        main(["-help"])
-    assert stop.value.code == 0
-    assert "worked example" in capsys.readouterr().out
