@@ -67,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     if arguments.present:
         there = scoring.match_names(references, hypotheses)
+        if not there:
+            raise FormatError(
+                f"{arguments.hypothesis}: none of the {len(references)} utterances of {arguments.reference}; "
+                "expected some"
+            )
         print(f"left out: {len(references) - len(there)} utterances that {arguments.hypothesis} lacks")
         references = {name: words for name, words in references.items() if name in there}
     results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)

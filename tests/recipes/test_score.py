@@ -38,6 +38,8 @@ def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "left out: 1 utterances that hyp lacks"
     assert out[-1] == "WER 50.0% (1 utterances, 2 words)"
+    assert main(["score", "--present", reference, mlf("other", c="X")]) == 2
+    assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected some\n"
 
 
 def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
