@@ -31,8 +31,8 @@ BUILDERS = {
 
 def classes() -> Any:
     """(4, words): the label rows of every word of a vocabulary in the order of falling frequency."""
-    from readers.lm_sequence_reader import class_table
-    from readers.vocabulary import classed_words
+    from readers.language.vocabulary import classed_words
+    from readers.sources.sentences.lm_sequence_reader import class_table
 
     counts = Counter({f"w{rank:05}": 1 + 10_000_000 // (rank + 1) for rank in range(WORDS - 1)})
     return class_table(classed_words(counts, WORDS, CLASSES, "<unk>"))
@@ -42,7 +42,7 @@ def minibatches(kind: str) -> list[dict[str, Any]]:
     """Inputs and labels of either network; the same words for both."""
     import numpy as np
 
-    from readers.indicators import Indicators
+    from readers.minibatches.indicators import Indicators
 
     rng = np.random.default_rng(0)
     shares = 1 / np.arange(1, WORDS + 1)
@@ -57,12 +57,12 @@ def minibatches(kind: str) -> list[dict[str, Any]]:
 
 def trainer(kind: str) -> Callable[[dict[str, Any]], float]:
     """One update of a network by a minibatch; returns the criterion."""
-    from acoustic.engine import Engine
-    from acoustic.simple_builder import build_simple_network, simple_network_options
+    from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
+    from acoustic.engine.engine import Engine
     from acoustic.training.options import TrainingOptions
     from acoustic.training.update import Updater
-    from readers.config import Config
-    from readers.sequences import SequenceLayout
+    from readers.config.config import Config
+    from readers.minibatches.sequence_layout import SequenceLayout
 
     block = Config.from_text(f"B=[ {BUILDERS[kind]} ]", "benchmark").block("B")
     network = build_simple_network(simple_network_options(block))

@@ -26,7 +26,7 @@ LAYERS = [shape for a, b in pairwise(SIZES) for shape in ((b, a), (b, 1))]
 
 
 def ours(weights: list, features: Any, labels: Any, dropout: float) -> training.Side:
-    from acoustic.network import Network
+    from acoustic.network.network import Network
 
     network = Network()
     network.add("ImageInput", "features", width=WIDTH, height=HEIGHT, channels=1)

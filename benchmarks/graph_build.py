@@ -45,7 +45,7 @@ def measure(directory: Path) -> int:
     seconds = time.perf_counter() - begin
     gigabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
 
-    from decoder.image_file import load_graph
+    from decoder.graph.graph_file import load_graph
 
     begin = time.perf_counter()
     graph = load_graph(directory / "graph" / "graph.dg")
@@ -59,7 +59,7 @@ def measure(directory: Path) -> int:
 
 def make_task(directory: Path, num_words: int, rng: np.random.Generator) -> None:
     """Donor (mmf, list, trees), dict and lm.arpa."""
-    from readers.arpa import Arpa, ArpaOrder, write_arpa
+    from readers.language.arpa import Arpa, ArpaOrder, write_arpa
     from recipes.stress.donor import write_donor
     from recipes.stress.words import make_words, write_words
 

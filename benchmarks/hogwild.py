@@ -38,9 +38,9 @@ def main() -> int:
 
 def epoch_of(rule, threads: int):
     """One epoch, to be called again and again; threads 0: the plain learner, which shares out every minibatch."""
-    from acoustic.training.hogwild import HogwildLearner
     from acoustic.training.learner import Learner
     from acoustic.training.options import TrainingOptions
+    from acoustic.training.parallel.hogwild import HogwildLearner
     from benchmarks.p_norm import SIZES, p_norm_network
     from benchmarks.training import make_data
 

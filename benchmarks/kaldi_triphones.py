@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.kaldi_graph import Text, lexicon_and_grammar
-from decoder.fst import EPSILON, ArcArrays, from_openfst, to_openfst
 from decoder.graph.lexicon import GraphOptions, lexicon_from_dictionary
+from decoder.graph.openfst import EPSILON, ArcArrays, from_openfst, to_openfst
 
 NOT_FINAL = np.inf
 

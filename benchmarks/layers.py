@@ -36,7 +36,7 @@ def layer_operations(sizes: tuple[int, ...], frames: int) -> int:
 
 
 def ours(sizes: tuple[int, ...], kind: str, adagrad: bool, weights: list, features: Any, labels: Any, dropout: float):
-    from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+    from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 
     options = SimpleNetworkOptions(layer_sizes=sizes, layer_types=(kind,), with_dropout=dropout > 0)
     network = build_simple_network(options)

@@ -77,10 +77,10 @@ def operations(cells: int, layers: int) -> int:
 
 
 def ours(cells: int, layers: int, weights: list, features: Any, labels: Any, dropout: float) -> training.Side:
-    from acoustic.ndl.evaluate import Scope
-    from acoustic.network import Network
-    from readers.config_syntax import Source
-    from readers.sequences import SequenceLayout
+    from acoustic.descriptions.ndl.evaluate import Scope
+    from acoustic.network.network import Network
+    from readers.config.syntax import Source
+    from readers.minibatches.sequence_layout import SequenceLayout
 
     network = Network()
     Scope(network).evaluate(Source.from_text(description(cells, layers), "lstm.ndl"))

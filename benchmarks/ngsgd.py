@@ -34,7 +34,7 @@ NETWORKS = {
 def main() -> int:
     if any(os.environ.get(name) != str(threads()) for name in VARIABLES):
         return subprocess.run([sys.executable, "-m", "benchmarks.ngsgd", *sys.argv[1:]], env=environment()).returncode
-    from acoustic.blas import product_library
+    from acoustic.runtime.blas import product_library
 
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     how = f"{threads()} threads" if threads() > 1 else "CPU time of one thread"
@@ -80,8 +80,8 @@ def measure(sizes: tuple[int, ...], settings: dict[str, Any]) -> float:
 
 def trainer(sizes: tuple[int, ...], settings: dict[str, Any], rule: Any, momentum: float) -> Callable[[], float]:
     """A network of its own; each call learns from the same minibatch once more."""
-    from acoustic.engine import Engine
-    from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+    from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+    from acoustic.engine.engine import Engine
     from acoustic.training.natural_gradient import make_updater
     from acoustic.training.options import TrainingOptions
 

@@ -11,8 +11,8 @@ SIZES = (360, *[300] * NUM_HIDDEN, 2000)
 
 def p_norm_network(seed: int = 0) -> Any:
     """The network as it starts: weights of deviation 1 / sqrt(fan-in), the output layer at zero."""
-    from acoustic.feed_forward_builder import SimpleNetworkOptions
-    from acoustic.simple_builder import build_simple_network
+    from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
+    from acoustic.descriptions.builders.simple import build_simple_network
 
     options = SimpleNetworkOptions(
         SIZES, ("PNorm",), group_size=GROUP_SIZE, fan_in_init=True, zero_output=True, eval_criterion="ErrorPrediction"

@@ -45,8 +45,8 @@ def main() -> int:
 
 def write_task(path: Path, count: int) -> None:
     """Random frames and classes: what is learned does not matter here."""
-    from readers.example_writer import write_examples
-    from readers.minibatch import Minibatch
+    from readers.minibatches.base import Minibatch
+    from readers.sources.examples.example_writer import write_examples
 
     rng = np.random.default_rng(0)
 
@@ -64,13 +64,13 @@ def write_task(path: Path, count: int) -> None:
 
 def epochs_of(model: Path, examples: Path, jobs: int) -> list[tuple[float, float]]:
     """(seconds, those of the slowest job's learning) of every epoch of a training but the first."""
-    from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-    from acoustic.training.log import read_history
+    from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
     from acoustic.training.options import TrainingOptions
     from acoustic.training.parallel import ParallelOptions
+    from acoustic.training.reporting.log import read_history
     from acoustic.training.sgd import train
-    from readers.config import Config
-    from readers.minibatch import open_reader
+    from readers.config.config import Config
+    from readers.minibatches.base import open_reader
 
     block = Config.from_text(f"reader=[readerType=ExampleReader;file={examples}]").block("reader")
     options = TrainingOptions(EPOCHS, learning_rates_per_minibatch=0.1, minibatch_size=256)

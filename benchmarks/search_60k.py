@@ -87,7 +87,7 @@ def gigabytes(directory: Path, beam: float) -> float:
     """The most memory that the command takes, network included."""
     from recipes.stress.run import decoding_arguments
 
-    program = "import sys; from recipes.cli.argon import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; from recipes.cli.argon.command import main; sys.exit(main(sys.argv[1:]))"
     more = ("-beam", str(beam), "--threads", "1", "-outmlf", str(directory / "memory.mlf"))
     command = [sys.executable, "-c", program, *map(str, decoding_arguments(directory)), *more]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -96,7 +96,7 @@ def gigabytes(directory: Path, beam: float) -> float:
 
 def two_threads(decoder, scores: dict, rounds: int = 3) -> float:
     """How many times as many frames a second two threads decode as one: the best of some rounds each, wall-clock."""
-    from decoder.batch import decode_batch
+    from decoder.search.batch import decode_batch
 
     seconds = {1: [], 2: []}
     for _ in range(rounds):

@@ -85,8 +85,8 @@ def peer_graphs(decoder, directory: Path) -> dict:
     import kaldifst
 
     from benchmarks.kaldi_graph import build_hclg
-    from readers.dictionary import read_dictionary
-    from readers.hmm_tables import read_state_map, read_transitions
+    from readers.htk.dictionary import read_dictionary
+    from readers.tables.hmm_tables import read_state_map, read_transitions
     from recipes.an4.corpus import DICTIONARY
 
     data = json.loads((directory / "stages" / "graph.done").read_text(encoding="utf-8"))["settings"]["data"]

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from decoder.scoring import score
-from readers.files import atomic_write
+from decoder.scoring.error_counts import score
+from readers.common.files import atomic_write
 
 TOLERANCE = 0.2  # % of the words
 OURS = "ours"  # what names of our searches begin with

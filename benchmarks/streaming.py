@@ -45,10 +45,10 @@ class Task:
     """Model, graph, options and utterances of a recipe's directory."""
 
     def __init__(self, directory: Path):
-        from acoustic.scorer import AcousticScorer
+        from acoustic.scoring.scorer import AcousticScorer
         from features import FeatureConfig
-        from readers.hcopy_config import read_hcopy_config
-        from readers.scp import read_pairs, read_scp
+        from readers.config.hcopy import read_hcopy_config
+        from readers.htk.scp import read_pairs, read_scp
         from recipes.an4.run import WINDOW
         from recipes.cli.score import read_words
         from recipes.decoding import open_decoder, read_choice
@@ -67,8 +67,8 @@ class Task:
 
     def compare(self) -> None:
         """Words of each stream against those of the whole, and when each came."""
-        from readers.audio import read_audio
-        from readers.htk import read_htk
+        from readers.audio.audio_file import read_audio
+        from readers.htk.parameter_file import read_htk
 
         whole, streamed, delays, work, same = {}, {}, [], [], 0
         seconds = 0.0
@@ -97,8 +97,8 @@ class Task:
         )
 
     def recognition(self, rate: int):
-        from acoustic.streaming import ScoreStream
-        from decoder.recognition import Recognition
+        from acoustic.scoring.score_stream import ScoreStream
+        from decoder.live_recognition import Recognition
         from features.streaming import FeatureStream
 
         features, scores = FeatureStream(self.config, rate), ScoreStream(self.scorer)
@@ -106,7 +106,7 @@ class Task:
 
     def delay(self, rate: int) -> float:
         """Milliseconds from the end of a frame's window to its score at the latest."""
-        from acoustic.streaming import ScoreStream
+        from acoustic.scoring.score_stream import ScoreStream
         from features.streaming import FeatureStream
 
         features = FeatureStream(self.config, rate)
@@ -135,7 +135,7 @@ class Task:
         return final, times, work
 
     def wer(self, hypotheses: dict) -> str:
-        from decoder.scoring import score
+        from decoder.scoring.error_counts import score
 
         total = score(self.references, hypotheses).total
         return f"{total.word_error_rate:.2f}%"
@@ -144,9 +144,9 @@ class Task:
         """One file of an hour through the command line, and its words given back to the utterances they stand in."""
         import numpy as np
 
-        from decoder.scoring import score
-        from readers.audio import read_audio, write_wav
-        from readers.timed_words import read_ctm
+        from decoder.scoring.error_counts import score
+        from readers.audio.audio_file import read_audio, write_wav
+        from readers.results.timed_words import read_ctm
 
         with tempfile.TemporaryDirectory() as folder:
             parts, places, at, k = [], [], 0, 0
@@ -164,7 +164,7 @@ class Task:
                 *(
                     sys.executable,
                     "-m",
-                    "recipes.cli.argon",
+                    "recipes.cli.argon.command",
                     "-graph",
                     graph / "graph.dg",
                     "-cntkmap",

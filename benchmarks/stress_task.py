@@ -32,9 +32,9 @@ class Task:
 
     def scores(self) -> dict:
         """utterance -> log-likelihoods (K, T)."""
-        from acoustic.scorer import AcousticScorer
-        from readers.htk import read_htk
-        from readers.scp import read_scp
+        from acoustic.scoring.scorer import AcousticScorer
+        from readers.htk.parameter_file import read_htk
+        from readers.htk.scp import read_scp
 
         scorer = AcousticScorer(self.directory / "am.dnn", window=1)
         entries = read_scp(self.directory / "speech" / "test.scp")[: self._num_utterances]
@@ -46,7 +46,7 @@ class Task:
 
         from benchmarks.kaldi_triphones import build_triphone_hclg
         from decoder.graph.phone_models import PhoneModels
-        from readers.dictionary import read_dictionary
+        from readers.htk.dictionary import read_dictionary
         from recipes.stress.speech import PAUSES
 
         path, graph = self.directory / "peer.fst", self.directory / "graph" / "graph.dg"
@@ -65,7 +65,7 @@ class Task:
         """The decoder over a graph whose look-ahead says nothing; made once, in flat/."""
         import numpy as np
 
-        from readers.arpa import Arpa, ArpaOrder, write_arpa
+        from readers.language.arpa import Arpa, ArpaOrder, write_arpa
         from recipes.cli.main import main
         from recipes.decoding import open_decoder
         from recipes.stress.speech import PAUSES

@@ -93,7 +93,7 @@ def main(
         print(f"{name}: PyTorch is not installed; pip install '.[bench]' in the project's directory", file=sys.stderr)
         return 2
     torch.set_num_threads(threads())
-    from acoustic.blas import product_library
+    from acoustic.runtime.blas import product_library
 
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     how = f"{THREADS} threads" if threads() > 1 else "CPU time of one thread"
@@ -272,7 +272,7 @@ def our_side(
     options: TrainingOptions with one learning rate per frame and one momentum per minibatch; weights: of the parameters
     of these names (default: of all, in their order); layout: SequenceLayout of the columns, for recurrent networks.
     """
-    from acoustic.engine import Engine
+    from acoustic.engine.engine import Engine
     from acoustic.training.update import Updater
 
     nodes = network.parameters() if parameters is None else [network[name] for name in parameters]

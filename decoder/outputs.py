@@ -8,15 +8,15 @@ their states.  Sources: CNTK book 6.1.3.3; HTK Book, label files and standard la
 
 import numpy as np
 
-from decoder.alignment import Alignment
-from decoder.image import DecodingGraph
-from decoder.lattice import WordLattice
-from decoder.path import model_instances, word_steps
-from decoder.search import Decoder, Result, SearchOptions
-from decoder.search_graph import silence_models
-from readers.frame_labels import TICKS_PER_FRAME
-from readers.mlf import Label
-from readers.slf import NULL_WORD, QUIET, Lattice, quiet_field
+from decoder.alignment.aligner import Alignment
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.search.decoder import Decoder, Result, SearchOptions
+from decoder.search.lattice import WordLattice
+from decoder.search.path import model_instances, word_steps
+from decoder.search.search_graph import silence_models
+from readers.htk.frame_labels import TICKS_PER_FRAME
+from readers.htk.mlf import Label
+from readers.htk.slf import NULL_WORD, QUIET, Lattice, quiet_field
 
 SCORE_DECIMALS = 6
 TICKS_PER_SECOND = 10_000_000

@@ -74,7 +74,7 @@ class FeatureConfig:
 
     @classmethod
     def from_hcopy(cls, settings: Mapping[str, str], **overrides) -> Self:
-        """Options from HTK names and their text, as `readers.hcopy_config.read_hcopy_config` gives them.
+        """Options from HTK names and their text, as `readers.config.hcopy.read_hcopy_config` gives them.
 
         settings may have a method `where(name) -> "file:line"` and an attribute `source`, the file's name: one of them
         then opens every message.  overrides are fields of this class.  Raises ConfigError for unknown names (with the

@@ -3,16 +3,16 @@
 import json
 from pathlib import Path
 
-from acoustic.scorer import AcousticScorer
-from decoder.image_file import load_graph
-from decoder.lm_image import open_language_model
-from decoder.scoring import Score
-from decoder.search import Decoder
+from acoustic.scoring.scorer import AcousticScorer
+from decoder.graph.graph_file import load_graph
+from decoder.lm.mapped_model import open_language_model
+from decoder.scoring.error_counts import Score
+from decoder.search.decoder import Decoder
+from readers.common.files import atomic_write
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.hmm_tables import read_cntkmap
-from readers.htk import read_htk
-from readers.scp import read_scp
+from readers.htk.parameter_file import read_htk
+from readers.htk.scp import read_scp
+from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.console import progress_display
 from recipes.tuning import Development, Grid, choose
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from readers.common.report import RunReport
 from readers.errors import FormatError
-from readers.htk import read_htk_header
-from readers.report import RunReport
-from readers.scp import ScpEntry, write_scp
+from readers.htk.parameter_file import read_htk_header
+from readers.htk.scp import ScpEntry, write_scp
 
 
 def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:

@@ -13,8 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from readers.common.files import atomic_write
 from readers.errors import ConfigError
-from readers.files import atomic_write
 from recipes.cli.console import INTERRUPTED
 from recipes.cli.main import RAW_COMMANDS, main
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decoder.scoring import Score, score
+from decoder.scoring.error_counts import Score, score
 
 if TYPE_CHECKING:  # whoever only names a grid needs no compiled search
-    from decoder.search import Decoder
+    from decoder.search.decoder import Decoder
 
 ROUNDS = 2
 Progress = Callable[..., None]

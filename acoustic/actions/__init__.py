@@ -3,8 +3,8 @@
 import importlib
 
 from acoustic.actions.base import Action, Machine
-from readers.config import Config
-from readers.config_values import did_you_mean
+from readers.config.config import Config
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 __all__ = ["Action", "Machine", "make_action"]

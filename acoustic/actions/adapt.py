@@ -1,10 +1,10 @@
 """Action adapt: a trained model learns from new data, held near what it was by KL regularisation (CNTK book 3.5.2)."""
 
 from acoustic.actions.train import Train
-from acoustic.model_file import load_model
-from acoustic.network import Network
-from acoustic.training.adaptation import Reference
-from readers.config import Config
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
+from acoustic.training.procedures.adaptation import Reference
+from readers.config.config import Config
 from readers.errors import ConfigError
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TextIO
 
-from acoustic.model_file import load_model
-from acoustic.network import Network
-from readers.config import Config
-from readers.config_syntax import Source
-from readers.config_values import nearest
-from readers.minibatch import Reader, open_reader, reader_class
-from readers.report import RunReport
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
+from readers.common.report import RunReport
+from readers.config.config import Config
+from readers.config.syntax import Source
+from readers.config.values import nearest
+from readers.minibatches.base import Reader, open_reader, reader_class
 
 READER_BLOCKS = ("reader", "cvReader")
 

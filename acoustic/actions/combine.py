@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
-from acoustic.engine import Engine
-from acoustic.model_file import load_model, save_model
-from acoustic.network import Network
-from acoustic.training.checkpoint import TrainingFiles
-from acoustic.training.combination import average, combine, criterion_of
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model, save_model
+from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
-from acoustic.training.log import read_history
 from acoustic.training.parallel.files import IterationFiles
-from readers.config import Config
+from acoustic.training.procedures.combination import average, combine, criterion_of
+from acoustic.training.reporting.log import read_history
+from acoustic.training.state.checkpoint import TrainingFiles
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.files import require_writable
-from readers.report import RunReport
 
 AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.model_file import save_model
-from acoustic.network import Network
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import save_model
+from acoustic.network.network import Network
 from acoustic.training.options import OptionFault
-from readers.config import Config
-from readers.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError
-from readers.files import require_writable
-from readers.report import RunReport
-from readers.streams import describe
+from readers.sources.frames.streams import describe
+from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
 
 
 class ConvertDbn(Action):

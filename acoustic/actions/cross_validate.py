@@ -6,13 +6,13 @@ from pathlib import Path
 
 from acoustic.actions.base import Log, Machine, Progress, losses
 from acoustic.actions.evaluate import Evaluate, at_least
-from acoustic.engine import Engine
-from acoustic.model_file import load_model
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
-from readers.config import Config
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.report import RunReport
 
 
 class CrossValidate(Evaluate):

@@ -8,17 +8,17 @@ from acoustic.actions.base import Action, Log, Machine, Progress
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
 from acoustic.actions.evaluate import PERPLEXITY_OF, at_least, result_line
 from acoustic.actions.write import refuse_inputs
-from acoustic.beam_search import BeamSearch, Hypothesis
-from acoustic.network import Network
-from acoustic.pair_engine import make_engine
+from acoustic.engine.pair_engine import make_engine
+from acoustic.network.network import Network
+from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import check_inputs, evaluate
-from readers.config import Config
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.lm_sequence_reader import LMSequenceReader, LMSequenceWords
-from readers.minibatch import Utterance, open_writer, writer_class
-from readers.pair_reader import ENCODER, PairReader, side_by_side
-from readers.report import RunReport
-from readers.sentences import SentenceReader
+from readers.minibatches.base import Utterance, open_writer, writer_class
+from readers.sources.sentences.lm_sequence_reader import LMSequenceReader, LMSequenceWords
+from readers.sources.sentences.pair_reader import ENCODER, PairReader, side_by_side
+from readers.sources.sentences.sentences import SentenceReader
 
 AT_ONCE = 64  # sequences that are decoded side by side
 MOST_HYPOTHESES = 1000  # of a sequence: all of them are computed at once

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.dump import dump_lines
-from acoustic.model_file import load_model
-from acoustic.network import Network
-from readers.config import Config
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
+from acoustic.network.text_dump import dump_lines
+from readers.common.files import atomic_write, require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.files import atomic_write, require_writable
-from readers.report import RunReport
 
 
 class DumpNode(Action):

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.mel.parse import Command, parse_script
-from acoustic.mel.script import Editor, file_path
-from acoustic.ndl.files import read_macros
-from acoustic.network import Network
-from readers.config import Config
-from readers.config_syntax import Source
+from acoustic.descriptions.mel.parse import Command, parse_script
+from acoustic.descriptions.mel.script import Editor, file_path
+from acoustic.descriptions.ndl.files import read_macros
+from acoustic.network.network import Network
+from readers.common.report import RunReport
+from readers.common.text import read_text
+from readers.config.config import Config
+from readers.config.syntax import Source
 from readers.errors import ConfigError
-from readers.report import RunReport
-from readers.text import read_text
 
 
 class Edit(Action):

@@ -6,13 +6,13 @@ Source: CNTK book 2.7, 3.5.11; the names of the tool of 2015.
 from acoustic.actions.base import Log, Progress
 from acoustic.actions.evaluate import PERPLEXITY_OF, perplexity
 from acoustic.actions.train import Train
-from acoustic.network import Network
-from acoustic.pair_builder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
-from readers.config import Config
+from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
+from acoustic.network.network import Network
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.minibatch import reader_class
-from readers.pair_reader import PairReader
-from readers.sentences import SentenceReader
+from readers.minibatches.base import reader_class
+from readers.sources.sentences.pair_reader import PairReader
+from readers.sources.sentences.sentences import SentenceReader
 
 PAIRS = {"reader": ("encoderReader", "decoderReader"), "cvReader": ("encoderCVReader", "decoderCVReader")}
 

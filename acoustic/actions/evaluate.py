@@ -3,14 +3,14 @@
 import math
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
-from acoustic.engine import Engine
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
-from acoustic.training.log import figures_text
-from readers.config import Config
+from acoustic.training.reporting.log import figures_text
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError
-from readers.minibatch import Reader
-from readers.report import RunReport
+from readers.minibatches.base import Reader
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
 

@@ -1,12 +1,12 @@
 """Action export: a trained network as an ONNX model."""
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.network import Network
-from acoustic.onnx_export import export_onnx, require_onnx
-from readers.config import Config
+from acoustic.export.onnx_export import export_onnx, require_onnx
+from acoustic.network.network import Network
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ModelError
-from readers.files import require_writable
-from readers.report import RunReport
 
 FORMATS = ("onnx",)
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
 from acoustic.actions.evaluate import at_least
 from acoustic.actions.train import BUILDERS, builder_of
-from acoustic.engine import Engine
-from acoustic.model_file import load_model
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
-from acoustic.training.gradient_test import check_elements, report_lines
-from acoustic.training.precompute import frames_alone, precompute
-from readers.config import Config
+from acoustic.training.procedures.gradient_test import check_elements, report_lines
+from acoustic.training.procedures.precompute import frames_alone, precompute
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ModelError
-from readers.report import RunReport
 
 MINIBATCH = 64  # frames: an error of a formula shows in few
 

@@ -3,12 +3,12 @@
 from typing import ClassVar
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from readers.config import Config
-from readers.config_syntax import Source
+from readers.common.report import RunReport
+from readers.config.config import Config
+from readers.config.syntax import Source
 from readers.errors import ConfigError
-from readers.minibatch import reader_class
-from readers.report import RunReport
-from readers.uci_reader import UCIFastReader, create_label_maps
+from readers.minibatches.base import reader_class
+from readers.sources.records.uci_reader import UCIFastReader, create_label_maps
 
 
 class CreateLabelMap(Action):

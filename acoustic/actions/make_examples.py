@@ -5,13 +5,13 @@ from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
 from acoustic.actions.evaluate import at_least
-from readers.config import Config
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError
-from readers.example_archive import ExampleArchive
-from readers.example_reader import ExampleSet
-from readers.example_writer import archive_path, write_examples
-from readers.files import require_writable
-from readers.report import RunReport
+from readers.sources.examples.example_archive import ExampleArchive
+from readers.sources.examples.example_reader import ExampleSet
+from readers.sources.examples.example_writer import archive_path, write_examples
 
 PIECE_FRAMES = 8192
 MEGABYTE = 1 << 20

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
-from acoustic.model_file import save_model
-from acoustic.network import Network
-from acoustic.training.mixing_up import NOISE, POWER, mix_up
-from acoustic.training.precompute import frames_alone
-from readers.config import Config
+from acoustic.network.model_file import save_model
+from acoustic.network.network import Network
+from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
+from acoustic.training.procedures.precompute import frames_alone
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError
-from readers.files import require_writable
-from readers.report import RunReport
 
 SWEEP_COLUMNS = 4096
 

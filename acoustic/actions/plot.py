@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.dot import dot_text
-from acoustic.model_file import load_model
-from acoustic.network import Network
-from readers.config import Config
+from acoustic.export.dot import dot_text
+from acoustic.network.model_file import load_model
+from acoustic.network.network import Network
+from readers.common.files import atomic_write, require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError
-from readers.files import atomic_write, require_writable
-from readers.report import RunReport
 
 # What every build of Graphviz draws.
 DOT_FORMATS = ("png", "svg", "pdf", "ps", "eps", "jpg", "jpeg", "gif", "svgz", "bmp", "json", "plain")
@@ -47,7 +47,7 @@ class Plot(Action):
         assert self.picture is not None
         kind, where = self.picture.suffix[1:].lower(), config.where("outputFile")
         if _program(self.command[0] if self.command else "dot") is None:
-            from acoustic.network_plot import picture_format
+            from acoustic.export.network_plot import picture_format
 
             try:
                 picture_format(self.picture)
@@ -71,7 +71,7 @@ class Plot(Action):
         command = self.command or ["dot", f"-T{self.picture.suffix[1:].lower() or 'png'}", "<IN>", "-o<OUT>"]
         program = _program(command[0])
         if program is None:
-            from acoustic.network_plot import draw_network
+            from acoustic.export.network_plot import draw_network
 
             if self.command:
                 log(f"warning: {command[0]} of renderCmd is not installed; matplotlib draws instead")

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.model_file import load_model, save_model
-from acoustic.svd import decompose
-from readers.config import Config
-from readers.config_syntax import Source
-from readers.config_values import parse_float
+from acoustic.network.low_rank import decompose
+from acoustic.network.model_file import load_model, save_model
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.common.text import read_text
+from readers.config.config import Config
+from readers.config.syntax import Source
+from readers.config.values import parse_float
 from readers.errors import ConfigError
-from readers.files import require_writable
-from readers.report import RunReport
-from readers.text import read_text
 
 
 class Svd(Action):

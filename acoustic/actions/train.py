@@ -9,28 +9,28 @@ from typing import ClassVar
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
-from acoustic.feed_forward_builder import SimpleNetworkOptions
-from acoustic.key_check import OptionFault
-from acoustic.ndl import build_ndl_network, ndl_options
-from acoustic.network import Network
-from acoustic.recurrent_builder import RecurrentOptions
-from acoustic.simple_builder import build_simple_network, simple_network_options
-from acoustic.training.adaptation import Reference
-from acoustic.training.checkpoint import TrainingFiles
+from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
+from acoustic.descriptions.builders.recurrent import RecurrentOptions
+from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
+from acoustic.descriptions.ndl import build_ndl_network, ndl_options
+from acoustic.network.network import Network
+from acoustic.network.unseen_classes import unseen_text
 from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import NONE
-from acoustic.training.layerwise import LayerwiseOptions, grow, layerwise_options
-from acoustic.training.log import read_history
 from acoustic.training.parallel import parallel_options
+from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.layerwise import LayerwiseOptions, grow, layerwise_options
+from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import TrainingResult, changed_description, train
-from acoustic.unseen import unseen_text
-from readers.config import Config
-from readers.config_render import render
+from acoustic.training.state.checkpoint import TrainingFiles
+from readers.common.files import require_writable
+from readers.common.report import RunReport
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+from readers.config.render import render
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.files import require_writable
-from readers.frame_reader import FrameReader
-from readers.minibatch import Reader, open_reader, reader_class
-from readers.report import RunReport
+from readers.minibatches.base import Reader, open_reader, reader_class
+from readers.sources.frames.frame_reader import FrameReader
 
 # Per block: what reads its options, what makes the network from them.
 BUILDERS = {

@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from readers.config import Config
+from readers.common.files import atomic_write, require_writable
+from readers.common.report import RunReport
+from readers.common.text import read_lines
+from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
-from readers.files import atomic_write, require_writable
-from readers.report import RunReport
-from readers.streams import describe
-from readers.text import read_lines
-from readers.vocabulary import all_words, classed_words, count_words, first_words, num_above, write_vocabulary
+from readers.language.vocabulary import all_words, classed_words, count_words, first_words, num_above, write_vocabulary
+from readers.sources.frames.streams import describe
 
 
 class WriteWordAndClass(Action):

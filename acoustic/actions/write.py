@@ -1,6 +1,6 @@
 """Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9).
 
-Scores of classes that training never saw are disabled (acoustic/unseen.py).
+Scores of classes that training never saw are disabled (acoustic/network/unseen_classes.py).
 """
 
 import contextlib
@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
-from acoustic.chunks import forward_in_chunks
-from acoustic.engine import Engine
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
+from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
+from acoustic.scoring.chunked_forward import forward_in_chunks
 from acoustic.training.evaluation import check_inputs
-from acoustic.unseen import UNSEEN, unseen_outputs
-from readers.config import Config
+from readers.common.report import RunReport
+from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
-from readers.minibatch import Reader, Writer, open_writer, writer_class
-from readers.report import RunReport
-from readers.streams import describe
-from readers.text_writer import TextFormat, TextWriter
+from readers.minibatches.base import Reader, Writer, open_writer, writer_class
+from readers.sources.frames.streams import describe
+from readers.writers.text_writer import TextFormat, TextWriter
 
 
 class Write(Action):

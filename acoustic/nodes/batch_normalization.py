@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.images import image_of
-from acoustic.node import WORK, Node, Option, Run, Shape, register_node
+from acoustic.kernels.image_geometry import image_of
+from acoustic.nodes.base import WORK, Node, Option, Run, Shape, register_node
 from readers.errors import ModelError
 
 # Columns of the workspace: what is subtracted and multiplied by, the minibatch's own statistics, its weight in both.

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.array_word_kernels import ClassLabels
-from acoustic.node import Node, Run, Shape, register_node
+from acoustic.kernels.arrays.word import ClassLabels
+from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.criteria import scalar
 from readers.errors import ModelError
 

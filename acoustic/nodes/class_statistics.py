@@ -6,7 +6,7 @@ Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natura
 
 from typing import Any
 
-from acoustic.node import Option, Shape, register_node
+from acoustic.nodes.base import Option, Shape, register_node
 from acoustic.nodes.statistics import StatisticNode
 
 COUNT_SMOOTHING = 0.01  # of the average count, as Kaldi adds it: classes without data have a scale too

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.array_group_kernels import SQUARE_FLOOR
-from acoustic.node import Node, Option, Run, Shape, register_node
+from acoustic.kernels.arrays.group import SQUARE_FLOOR
+from acoustic.nodes.base import Node, Option, Run, Shape, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from acoustic.backend import matmul_into
-from acoustic.images import Image, ImageShape, Windows, image_of, spread
-from acoustic.node import Node, Option, Run, Shape, register_node
+from acoustic.kernels.backend import matmul_into
+from acoustic.kernels.image_geometry import Image, ImageShape, Windows, image_of, spread
+from acoustic.nodes.base import Node, Option, Run, Shape, register_node
 from acoustic.nodes.leaves import InputValue
 
 IMAGE_LAYOUT = Option("imageLayout", str, "HWC", choices=("HWC",))
@@ -13,7 +13,8 @@ IMAGE_LAYOUT = Option("imageLayout", str, "HWC", choices=("HWC",))
 
 @register_node("ImageInput", "Image")
 class ImageInput(InputValue):
-    """Images: (width * height * channels, T), one image per frame, fed by the caller; acoustic.images has the order."""
+    """Images: (width * height * channels, T), one image per frame, fed by the caller; acoustic.kernels.image_geometry
+    has the order."""
 
     options = (
         Option("width", int, positional=True),

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.array_sequence_kernels import Marks
-from acoustic.node import Node, Run, Shape, register_node
+from acoustic.kernels.arrays.sequence import Marks
+from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.criteria import one_number
 from readers.errors import ModelError
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.array_kernels import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.node import WORK, Node, Run, Shape, register_node
-from readers.indicators import Indicators
+from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
+from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from readers.minibatches.indicators import Indicators
 
 
 class CriterionNode(Node):

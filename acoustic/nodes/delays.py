@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.node import Node, Option, Run, Shape, register_node
-from acoustic.sequences import Sequences
+from acoustic.nodes.base import Node, Option, Run, Shape, register_node
+from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import Node, Option, Run, Shape, register_node
 
 
 def unit_columns(xp: Any, x: Any) -> tuple[Any, Any]:

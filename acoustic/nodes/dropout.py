@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.node import LinearNode, Run, register_node
+from acoustic.nodes.base import LinearNode, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import Run, Shape, register_node
+from acoustic.nodes.base import Run, Shape, register_node
 from acoustic.nodes.sums import BroadcastNode, combine, widened
 
 

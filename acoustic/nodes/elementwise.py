@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.array_kernels import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.node import VALUE, LinearNode, Node, Option, Run, Shape, register_node
+from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
+from acoustic.nodes.base import VALUE, LinearNode, Node, Option, Run, Shape, register_node
 from readers.errors import ModelError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.node import VALUE, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Option, Run, Shape, register_node
 
 
 @register_node("LogSumGroups")

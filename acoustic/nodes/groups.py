@@ -7,7 +7,7 @@ maxout networks", ICASSP 2014; I. Goodfellow et al., "Maxout networks", ICML 201
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import VALUE, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Option, Run, Shape, register_node
 
 
 class GroupNode(Node):

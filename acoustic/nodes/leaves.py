@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from acoustic.node import Node, Option, Shape, register_node
+from acoustic.nodes.base import Node, Option, Shape, register_node
 from readers.errors import ModelError
 
 INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "zero")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.backend import matmul_into
-from acoustic.named_columns import add_to_columns, take_columns
-from acoustic.node import Node, Run, Shape, register_node
-from readers.indicators import Indicators
+from acoustic.kernels.backend import matmul_into
+from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.nodes.indicator_products import add_to_columns, take_columns
+from readers.minibatches.indicators import Indicators
 
 
 @register_node("LookupTable")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import log, pi
 from typing import Any
 
-from acoustic.node import VALUE, Node, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
 
 
 @register_node("GMMLogLikelihood", "GMMLL")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import VALUE, Node, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
 
 
 class NormNode(Node):

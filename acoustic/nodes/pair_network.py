@@ -1,6 +1,6 @@
 """PairNetwork: the socket by which one network takes the values of another (book 2.7.1)."""
 
-from acoustic.node import Node, Option, Shape, register_node
+from acoustic.nodes.base import Node, Option, Shape, register_node
 
 FIRST, LAST, ALL = "first", "last", "all"
 
@@ -13,7 +13,7 @@ class PairNetwork(Node):
     k-th of that slot here.  Its column of the last frame, or of the first with frame=first, where a layer backward in
     time has seen everything, stands at the first step of the sequence here and zeros at the others, so that, added to a
     PastValue with defaultHiddenActivity=0, it is what that begins with; with steps=all it stands at every step.
-    The gradient goes back to that frame.  See acoustic.pair_engine.
+    The gradient goes back to that frame.  See acoustic.engine.pair_engine.
     """
 
     operand_names = ("m",)

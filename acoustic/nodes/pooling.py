@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.images import ImageShape, Windows, image_of
-from acoustic.node import WORK, Node, Option, Run, Shape, register_node
+from acoustic.kernels.image_geometry import ImageShape, Windows, image_of
+from acoustic.nodes.base import WORK, Node, Option, Run, Shape, register_node
 from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
 
 

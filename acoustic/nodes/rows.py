@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.images import Image, ImageShape
-from acoustic.node import LinearNode, Option, Run, Shape, register_node
+from acoustic.kernels.image_geometry import Image, ImageShape
+from acoustic.nodes.base import LinearNode, Option, Run, Shape, register_node
 
 
 @register_node("Reshape")

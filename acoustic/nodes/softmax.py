@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import VALUE, Run, register_node
+from acoustic.nodes.base import VALUE, Run, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import Node, Run, Shape, register_node
+from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.leaves import StoredNode
 
 VARIANCE_FLOOR = 1e-10

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acoustic.images import keep_image
-from acoustic.node import VALUE, LinearNode, Node, Run, Shape, register_node
-from acoustic.shape import broadcast_shape
+from acoustic.kernels.image_geometry import keep_image
+from acoustic.kernels.shape import broadcast_shape
+from acoustic.nodes.base import VALUE, LinearNode, Node, Run, Shape, register_node
 from readers.errors import ModelError
 
 BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of one a multiple of the other's"

@@ -1,7 +1,7 @@
 """One matrix applied to several places of a context window: the layer of a time-delay neural network."""
 
-from acoustic.images import Image, Windows
-from acoustic.node import Option, Shape, register_node
+from acoustic.kernels.image_geometry import Image, Windows
+from acoustic.nodes.base import Option, Shape, register_node
 from acoustic.nodes.convolution import WindowProduct
 from readers.errors import ModelError
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.node import LinearNode, Run, Shape, register_node
+from acoustic.nodes.base import LinearNode, Run, Shape, register_node
 from readers.errors import ModelError
 
 

@@ -1,10 +1,10 @@
 """The SGD block of a configuration, read into TrainingOptions.  Source: CNTK book, section 3.3.1."""
 
-from acoustic.key_check import OptionFault, check_keys
 from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
-from readers.config import Config
+from readers.config.config import Config
+from readers.config.option_check import OptionFault, check_keys
 from readers.errors import ConfigError
 
 # Field of TrainingOptions: (name in the configuration, how Config reads it).

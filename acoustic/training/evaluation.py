@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acoustic.engine import Engine
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
 from acoustic.nodes.crf import PathNode
 from readers.errors import ModelError, ShapeError
 
@@ -43,8 +43,8 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
     at other frames of a sequence, when the reader says (`in_sequence`) that it gives frames on their own, and for one
     that needs whole sequences when it says (`cuts`) that it gives pieces.
 
-    title: what the message calls the reader; if the reader has a method `places`, as readers.minibatch.Reader, it
-    begins with the stream's place in the configuration.
+    title: what the message calls the reader; if the reader has a method `places`, as readers.minibatches.base.Reader,
+    it begins with the stream's place in the configuration.
     """
     delays = engine.network.delays()
     if delays and getattr(reader, "in_sequence", None) is False:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.network import Network
-from acoustic.pair_engine import make_engine
+from acoustic.engine.pair_engine import make_engine
+from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals, scalar
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from acoustic.key_check import OptionFault
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config_values import Schedule
+from readers.config.option_check import OptionFault
+from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from acoustic.differences import differences, fingerprint, summary
-from acoustic.network import Network
-from acoustic.training.adaptation import Reference
-from acoustic.training.checkpoint import TrainingFiles
-from acoustic.training.display import Log, Progress, silent
-from acoustic.training.hogwild import learner_for
+from acoustic.network.comparison import differences, fingerprint, summary
+from acoustic.network.network import Network
 from acoustic.training.learner import Learner
-from acoustic.training.log import read_history
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
+from acoustic.training.parallel.hogwild import learner_for
+from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.reporting.display import Log, Progress, silent
+from acoustic.training.reporting.log import read_history
+from acoustic.training.state.checkpoint import TrainingFiles
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
-from readers.minibatch import Reader
+from readers.minibatches.base import Reader
 
 
 @dataclass
@@ -63,7 +63,7 @@ def train(
         result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
 
     reader, cv_reader: sources with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`, such
-    as readers.minibatch.Reader; cv_reader is evaluated after every epoch.  Statistics that the network wants
+    as readers.minibatches.base.Reader; cv_reader is evaluated after every epoch.  Statistics that the network wants
     (Mean, InvStdDev) are computed first.
     model_path: where models, checkpoints, history and picture go; None keeps everything in memory.
     make_mode: continue after the newest model of model_path; otherwise the models of that training are removed, as

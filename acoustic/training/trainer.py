@@ -5,19 +5,20 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from acoustic.network import Network
+from acoustic.network.network import Network
 from acoustic.nodes.convolution import limit_packing
-from acoustic.team import default_threads
-from acoustic.training.adaptation import Reference
-from acoustic.training.checkpoint import Checkpoint, TrainingFiles
+from acoustic.runtime.thread_team import default_threads
 from acoustic.training.control import AdaptiveMinibatch, AdjustAfterEpoch, Control, Decision, SearchBeforeEpoch
 from acoustic.training.control.options import AFTER, BEFORE, NONE
 from acoustic.training.control.search import trial_frames
-from acoustic.training.display import Display, Log, Progress, silent
 from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate
-from acoustic.training.gradient_test import GradientCheck
 from acoustic.training.learner import Diverged, Learner, require_finite
-from acoustic.training.log import (
+from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.gradient_test import GradientCheck
+from acoustic.training.procedures.precompute import frames_alone, precompute
+from acoustic.training.reporting.display import Display, Log, Progress, silent
+from acoustic.training.reporting.log import (
     append_history,
     finished_line,
     read_history,
@@ -25,10 +26,9 @@ from acoustic.training.log import (
     truncate_history,
     validation_line,
 )
-from acoustic.training.options import EpochOptions, TrainingOptions
-from acoustic.training.plots import draw_history
-from acoustic.training.precompute import frames_alone, precompute
-from acoustic.training.snapshot import Snapshot
+from acoustic.training.reporting.plots import draw_history
+from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
+from acoustic.training.state.snapshot import Snapshot
 from readers.errors import ModelError
 
 SWEEP_COLUMNS = 4096  # frames at a time where nothing is learned in between

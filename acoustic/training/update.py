@@ -11,9 +11,9 @@ from zlib import crc32
 
 import numpy as np
 
-from acoustic.gradients import Accumulation
-from acoustic.network import Network
-from acoustic.node import Node
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.nodes.gradient_targets import Accumulation
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Step, rule_kernels
 from readers.errors import ModelError

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from decoder.fst import EPSILON
+from decoder.graph.openfst import EPSILON
 from readers.errors import GraphError
-from readers.htk_trees import phone_of
+from readers.htk.trees import phone_of
 
 
 class TriphoneTable:

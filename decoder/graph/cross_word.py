@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.fst import EPSILON, ArcArrays
 from decoder.graph.context import TriphoneTable
 from decoder.graph.lexicon import on_grid
-from decoder.language_model import SENTENCE_END, SENTENCE_START
+from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 
 START, BEGUN, AFTER_SILENCE, OVER_SILENCE, END, FINAL = range(6)
 NUM_FIXED = 6

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoder.fst import EPSILON, ArcArrays
-from decoder.image import model_of_state
-from decoder.language_model import SENTENCE_END, SENTENCE_START
-from readers.dictionary import Pronunciation
+from decoder.graph.compiled_graph import model_of_state
+from decoder.graph.openfst import EPSILON, ArcArrays
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 from readers.errors import GraphError
+from readers.htk.dictionary import Pronunciation
 
 GRID = 1024  # costs are multiples of 1/GRID (OpenFst's default delta), so that their sums in float32 are exact
 SILENCE_TOPOLOGIES = ("left-to-right", "any-order")

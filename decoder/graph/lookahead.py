@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 
 
 def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: bool = False) -> np.ndarray:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.fst import ArcArrays, from_openfst, to_openfst
 from decoder.graph.lexicon import (
     GRID,
     GraphOptions,
@@ -23,12 +22,13 @@ from decoder.graph.lexicon import (
     phone_loop,
 )
 from decoder.graph.lookahead import optimistic_costs
+from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from decoder.graph.push import push_to_start
-from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
-from readers.arpa import Arpa
-from readers.att import EPSILON, Acceptor
-from readers.dictionary import Pronunciation
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.errors import GraphError
+from readers.htk.dictionary import Pronunciation
+from readers.language.arpa import Arpa
+from readers.language.att import EPSILON, Acceptor
 
 RESERVED_WORDS = ("<eps>", "<epsilon>", "0")  # AT&T text uses them for "no label"
 STEPS = ("compiled", "epsilon-free", "determinised", "pushed", "minimised")

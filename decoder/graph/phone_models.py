@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from readers import hmm_tables
 from readers.errors import GraphError
-from readers.htk_hmm_set import Hmm, HmmSet
-from readers.htk_trees import DecisionTrees, split_triphone
+from readers.htk.hmm_set import Hmm, HmmSet
+from readers.htk.trees import DecisionTrees, split_triphone
+from readers.tables import hmm_tables
 
 POSSIBLE = 1e-6  # a transition less likely than that is none
 SAME = 1e-4  # transition probabilities that differ by less are alike

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoder.fst import ArcArrays
+from decoder.graph.openfst import ArcArrays
 from readers.errors import GraphError
 
 

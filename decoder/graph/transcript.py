@@ -18,10 +18,10 @@ import numpy as np
 from decoder.graph.lexicon import GraphOptions
 from decoder.graph.phone_models import PhoneModels
 from decoder.graph.triphone import SHORT_PAUSE, has_context
-from decoder.language_model import SENTENCE_START
-from readers.dictionary import Pronunciation
+from decoder.lm.language_model import SENTENCE_START
 from readers.errors import GraphError
-from readers.htk_trees import split_triphone
+from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import split_triphone
 
 BEGIN = -1  # what the first position follows
 Flow = dict[int, float]  # the positions that a path may come from (or BEGIN) -> cost since

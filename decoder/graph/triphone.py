@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoder.fst import ArcArrays
 from decoder.graph.context import TriphoneTable
 from decoder.graph.cross_word import Between, Walk, cross_word_acceptor
 from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, on_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, lookahead_costs, optimise
+from decoder.graph.openfst import ArcArrays
 from decoder.graph.phone_models import PhoneModels
-from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
-from readers.arpa import Arpa
-from readers.dictionary import Pronunciation
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.errors import GraphError
-from readers.htk_trees import phone_of
+from readers.htk.dictionary import Pronunciation
+from readers.htk.trees import phone_of
+from readers.language.arpa import Arpa
 
 SHORT_PAUSE = "sp"
 

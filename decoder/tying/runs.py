@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from readers.errors import FormatError, GraphError
-from readers.frame_labels import TICKS_PER_FRAME, frame_bounds
-from readers.htk_hmm_set import Transitions
-from readers.htk_trees import DecisionTrees
-from readers.mlf import Label
+from readers.htk.frame_labels import TICKS_PER_FRAME, frame_bounds
+from readers.htk.hmm_set import Transitions
+from readers.htk.mlf import Label
+from readers.htk.trees import DecisionTrees
 
 Places = Mapping[str, tuple[str, int]]  # state -> its phone, and HTK's number of it there (the first is 2)
 
@@ -58,7 +58,7 @@ def state_runs(
 ) -> list[StateRun]:
     """The stays of an utterance in order, each with the triphone that it belongs to.
 
-    labels: states that tile the utterance, see readers/frame_labels.py; context_free: phones without neighbours in
+    labels: states that tile the utterance, see readers/htk/frame_labels.py; context_free: phones without neighbours in
     their names; silence: the neighbour beyond both ends; pause: a phone that is no neighbour to others, which see each
     other across it.
     A phone begins where the phone changes, and where one that has context does not go on from left to right.

@@ -13,7 +13,7 @@ import numpy as np
 
 from decoder.tying.statistics import log_likelihood
 from readers.errors import ConfigError
-from readers.htk_trees import Question, Tree
+from readers.htk.trees import Question, Tree
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ training set, who make a development set (the corpus has none).
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
-from readers.trn import read_trn
+from readers.results.trn import read_trn
 
 DEV_SPEAKERS = Path(__file__).parent / "data" / "dev_speakers.txt"
 DICTIONARY, STATES, ALIGNMENT = "align/an4.dict", "align/ci_states.list", "align/train.ci_states.mlf"

@@ -3,12 +3,12 @@
 import math
 from pathlib import Path
 
-from decoder.transitions import estimate_transitions
+from decoder.graph.transitions import estimate_transitions
+from readers.common.files import atomic_write
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.frame_labels import read_state_list
-from readers.hmm_tables import write_transitions
-from readers.mlf import Label, read_mlf, write_mlf
+from readers.htk.frame_labels import read_state_list
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.tables.hmm_tables import write_transitions
 from recipes.an4.corpus import ALIGNMENT, STATES, Utterance
 
 WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is copied with each

@@ -158,7 +158,7 @@ class Recipe:
         return Variants.from_arguments(task, arguments, self.workers, self.overrides)
 
     def lists(self) -> int:
-        from readers.scp import write_pairs
+        from readers.htk.scp import write_pairs
         from recipes.an4 import prepare
 
         train, dev, test = (self.sets[name] for name in ("train", "dev", "test"))
@@ -279,7 +279,7 @@ class Recipe:
 
     def total(self, name: str):
         """Word errors on the test set with one of the language models."""
-        from decoder.scoring import score
+        from decoder.scoring.error_counts import score
         from recipes.cli.score import read_words
 
         return score(read_words(self.references), read_words(self.hypotheses(name))).total

@@ -31,8 +31,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from readers.common.files import atomic_write, require_writable
 from readers.errors import ConfigError
-from readers.files import atomic_write, require_writable
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str]) -> int:
     """Run the commands of a configuration; returns the exit status."""
     from acoustic.actions import make_action
-    from readers.config import AskedConfig, load_config
+    from readers.config.config import AskedConfig, load_config
 
     config = load_config(settings(argv), AskedConfig)
     commands = read_commands(config)
@@ -250,7 +250,7 @@ def cpu_threads(config) -> Iterator[int | None]:
     if count == 0:
         yield None
         return
-    from acoustic.team import computing_with
+    from acoustic.runtime.thread_team import computing_with
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(count, cores) if count > 0 else max(1, cores + count)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from readers.common.files import require_writable
+from readers.common.report import RunReport
 from readers.errors import ArgonautError
-from readers.files import require_writable
-from readers.report import RunReport
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is no terminal
 SHOWN_LOSSES = 5  # on the terminal; the report names all

@@ -26,8 +26,8 @@ Without --lm only stage one is run; with --hmms and no --mmf only stage two. --s
 import argparse
 from pathlib import Path
 
+from readers.common.report import RunReport
 from readers.errors import ConfigError, GraphError
-from readers.report import RunReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from readers.files import require_writable
+    from readers.common.files import require_writable
 
     donated = bool(arguments.mmf or arguments.hmms or arguments.trees)
     if not donated and not arguments.states and not arguments.state_list:
@@ -107,10 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
 def build(arguments: argparse.Namespace, models, donated: bool, collection: bool) -> int:
     """Stage two."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
-    from decoder.lm_collection import open_collection
-    from decoder.lm_image import open_language_model
-    from readers.dictionary import read_dictionary
-    from readers.frame_labels import read_state_list
+    from decoder.lm.collection import open_collection
+    from decoder.lm.mapped_model import open_language_model
+    from readers.htk.dictionary import read_dictionary
+    from readers.htk.frame_labels import read_state_list
 
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
     cntkmap = models.score_rows(state_list) if donated and state_list else None
@@ -153,11 +153,11 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
 def phone_models(arguments: argparse.Namespace):
     """Stage one, or what stands in for it."""
     from decoder.graph import PhoneModels, distil, from_trees, state_map_of
-    from readers.frame_labels import read_state_list
-    from readers.hmm_tables import read_state_map
-    from readers.htk_hmm_list import read_hmm_list
-    from readers.htk_mmf import read_mmf
-    from readers.htk_trees import read_trees
+    from readers.htk.frame_labels import read_state_list
+    from readers.htk.hmm_list import read_hmm_list
+    from readers.htk.mmf import read_mmf
+    from readers.htk.trees import read_trees
+    from readers.tables.hmm_tables import read_state_map
 
     trees = read_trees(arguments.trees) if arguments.trees else None
     if arguments.mmf:
@@ -187,7 +187,7 @@ def phone_models(arguments: argparse.Namespace):
 def contexts(arguments: argparse.Namespace, trees) -> list[str]:
     """Phones that triphones made by the trees have as neighbours: the dictionary's, else all that have trees."""
     from decoder.graph.triphone import SHORT_PAUSE
-    from readers.dictionary import read_dictionary
+    from readers.htk.dictionary import read_dictionary
 
     if trees is None:
         return []
@@ -199,9 +199,9 @@ def contexts(arguments: argparse.Namespace, trees) -> list[str]:
 
 
 def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[str, tuple[float, float]]:
-    from decoder.transitions import estimate_transitions
-    from readers.hmm_tables import read_transitions
-    from readers.mlf import read_mlf
+    from decoder.graph.transitions import estimate_transitions
+    from readers.htk.mlf import read_mlf
+    from readers.tables.hmm_tables import read_transitions
 
     if bool(arguments.transitions) == bool(arguments.alignment):
         raise ConfigError("command line: expected either --transitions or --alignment")
@@ -216,11 +216,11 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
 
 def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topology: str) -> RunReport:
     """Write all files of the directory; the graph comes last, so that it is never there without its tables."""
-    from decoder.image import precompile
-    from decoder.image_file import save_graph
-    from readers import hmm_tables
-    from readers.att import write_acceptor
-    from readers.files import atomic_write
+    from decoder.graph.compiled_graph import precompile
+    from decoder.graph.graph_file import save_graph
+    from readers.common.files import atomic_write
+    from readers.language.att import write_acceptor
+    from readers.tables import hmm_tables
 
     report = RunReport("words", num_done=len(graph.lookahead) - 2)  # <s> and </s> are no words
     for word, reason in graph.dropped:

@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from features import FeatureConfig, hcopy
-    from readers.files import require_writable
-    from readers.hcopy_config import read_hcopy_config
+    from readers.common.files import require_writable
+    from readers.config.hcopy import read_hcopy_config
     from recipes.cli.console import progress_display, show_losses
     from recipes.features import write_feature_list
 
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """(source, target) of the command line, then of the list; ConfigError when there are none or an odd one."""
-    from readers.scp import read_pairs
+    from readers.htk.scp import read_pairs
 
     names = arguments.files
     if len(names) % 2:

@@ -82,10 +82,10 @@ def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
 
 
 def _binary_kind(path: str, head: bytes) -> Kind | None:
-    from decoder.image_file import MAGIC
-    from decoder.lm_image import LAYOUT
-    from readers.audio import SNDFILE_MAGIC, SPHERE_MAGIC
-    from readers.htk import WAVEFORM, read_htk_header
+    from decoder.graph.graph_file import MAGIC
+    from decoder.lm.mapped_model import LAYOUT
+    from readers.audio.audio_file import SNDFILE_MAGIC, SPHERE_MAGIC
+    from readers.htk.parameter_file import WAVEFORM, read_htk_header
 
     if head[:4] in SNDFILE_MAGIC or head[:4] == SPHERE_MAGIC:
         return "audio", sound.audio
@@ -121,9 +121,9 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
 
 
 def _text_kind(path: str) -> Kind:
-    from readers.hmm_tables import is_bracketed
-    from readers.mlf import HEADER
-    from readers.text import read_lines
+    from readers.common.text import read_lines
+    from readers.htk.mlf import HEADER
+    from readers.tables.hmm_tables import is_bracketed
 
     lines = [line.strip() for line in read_lines(path)]
     filled = [line for line in lines if line]

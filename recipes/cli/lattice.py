@@ -29,8 +29,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
-from readers.report import RunReport
 from recipes.cli.lm_network import LATTICES, read_index
 
 NO_WORD = "<eps>"
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any]) -> tuple[dict[str, Any], RunReport]:
     """utterance -> work(utterance, lattice), and what was lost; a fault of one lattice is no fault of the others."""
-    from readers.slf import read_slf
+    from readers.htk.slf import read_slf
     from recipes.cli.console import one_line, progress_display, show_losses
 
     entries = read_index(arguments.lattices)
@@ -122,7 +122,7 @@ def lattice_files(arguments: argparse.Namespace) -> list[Path]:
 
 def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
     """Raise an error unless all of the paths, None aside, and the report can be written without harm to an input."""
-    from readers.files import require_writable
+    from readers.common.files import require_writable
 
     read = [*lattice_files(arguments), *(getattr(arguments, name, None) for name in ("reference", "lm"))]
     for path in filter(None, (*paths, arguments.report)):
@@ -138,9 +138,9 @@ def check_somewhere(arguments: argparse.Namespace) -> None:
 def run_words(arguments: argparse.Namespace) -> int:
     import numpy as np
 
-    from decoder.consensus import consensus
-    from decoder.posteriors import confident_words
-    from readers.timed_words import check_form, write_words
+    from decoder.lattices.consensus import consensus
+    from decoder.lattices.posteriors import confident_words
+    from readers.results.timed_words import check_form, write_words
 
     check_somewhere(arguments)
     check_outputs(arguments, arguments.output, arguments.mlf)
@@ -173,7 +173,7 @@ def run_words(arguments: argparse.Namespace) -> int:
 
 def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
     """Words with times and confidences (TimedWord) of each utterance as MLF; times that are not known are left out."""
-    from readers.mlf import Label, write_mlf
+    from readers.htk.mlf import Label, write_mlf
 
     def ticks(seconds: float) -> int | None:
         return None if math.isnan(seconds) else round(seconds * TICKS)
@@ -186,8 +186,8 @@ def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
 
 
 def run_consensus(arguments: argparse.Namespace) -> int:
-    from decoder.consensus import consensus
-    from readers.files import atomic_write
+    from decoder.lattices.consensus import consensus
+    from readers.common.files import atomic_write
 
     if not arguments.output:
         raise ConfigError("command line: no -o; expected a file to write")
@@ -206,9 +206,9 @@ def run_consensus(arguments: argparse.Namespace) -> int:
 
 
 def run_oracle(arguments: argparse.Namespace) -> int:
-    from decoder.posteriors import oracle
-    from decoder.scoring import SENTENCE_MARKS
-    from readers.mlf import Label, write_mlf
+    from decoder.lattices.posteriors import oracle
+    from decoder.scoring.error_counts import SENTENCE_MARKS
+    from readers.htk.mlf import Label, write_mlf
     from recipes.cli.score import read_words
 
     check_outputs(arguments, arguments.mlf)
@@ -247,9 +247,9 @@ def other_index(arguments: argparse.Namespace) -> str:
 
 
 def run_determinise(arguments: argparse.Namespace) -> int:
-    from decoder.determinise import determinise
-    from readers.files import atomic_write
-    from readers.slf import write_slf
+    from decoder.lattices.determinise import determinise
+    from readers.common.files import atomic_write
+    from readers.htk.slf import write_slf
 
     index = other_index(arguments)
     check_outputs(arguments, index)
@@ -272,13 +272,13 @@ def run_determinise(arguments: argparse.Namespace) -> int:
 
 
 def run_rescore(arguments: argparse.Namespace) -> int:
-    from decoder.lattice_links import weigh
-    from decoder.lattice_rescoring import rescore_lattice
-    from decoder.lm_image import open_language_model
-    from decoder.posteriors import best_path, confident_words
-    from decoder.scoring import SENTENCE_MARKS
-    from readers.files import atomic_write
-    from readers.slf import write_slf
+    from decoder.lattices.links import weigh
+    from decoder.lattices.posteriors import best_path, confident_words
+    from decoder.lattices.rescoring import rescore_lattice
+    from decoder.lm.mapped_model import open_language_model
+    from decoder.scoring.error_counts import SENTENCE_MARKS
+    from readers.common.files import atomic_write
+    from readers.htk.slf import write_slf
 
     scale = arguments.lm_scale
     if scale is not None and not 0 <= scale < float("inf"):
@@ -326,7 +326,7 @@ def new_table(arguments: argparse.Namespace) -> str | None:
 
 def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
     """The table of words at `path`; where there is none, one of these words is written."""
-    from readers.kaldi_lattice import read_word_table, word_table, write_word_table
+    from readers.kaldi.lattice import read_word_table, word_table, write_word_table
 
     if Path(path).exists():
         return read_word_table(path)
@@ -336,7 +336,7 @@ def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
 
 
 def run_kaldi(arguments: argparse.Namespace) -> int:
-    from readers.kaldi_lattice import write_kaldi_lattices
+    from readers.kaldi.lattice import write_kaldi_lattices
 
     check_outputs(arguments, arguments.output, new_table(arguments))
     found, report = each_lattice(arguments, lambda name, lattice: lattice)
@@ -352,9 +352,9 @@ def run_kaldi(arguments: argparse.Namespace) -> int:
 
 
 def run_openfst(arguments: argparse.Namespace) -> int:
-    from decoder.lattice_fst import check_words, lattice_acceptor, write_binary
-    from readers.att import write_acceptor
-    from readers.files import atomic_write
+    from decoder.lattices.openfst import check_words, lattice_acceptor, write_binary
+    from readers.common.files import atomic_write
+    from readers.language.att import write_acceptor
 
     index = other_index(arguments)
     check_outputs(arguments, index, new_table(arguments))

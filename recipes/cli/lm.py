@@ -96,9 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_estimate(arguments: argparse.Namespace) -> int:
-    from decoder.lm_estimate import estimate
-    from readers.arpa import write_arpa
-    from readers.files import require_writable
+    from decoder.lm.estimation import estimate
+    from readers.common.files import require_writable
+    from readers.language.arpa import write_arpa
 
     texts = [*arguments.text, *arguments.transcription, *arguments.mlf]
     require_writable(arguments.output, [*texts, arguments.vocabulary, arguments.dict])
@@ -108,7 +108,7 @@ def run_estimate(arguments: argparse.Namespace) -> int:
     if vocabulary is not None and not arguments.unk:
         refuse_unknown(arguments, sentences, vocabulary)
     if arguments.classes:
-        from decoder.lm_mixture import estimate_with_classes
+        from decoder.lm.mixture import estimate_with_classes
 
         arpa = estimate_with_classes(
             sentences,
@@ -143,8 +143,8 @@ def refuse_unknown(arguments: argparse.Namespace, sentences: list[list[str]], vo
 
 def run_perplexity(arguments: argparse.Namespace) -> int:
     """Exit status 1 when some words had to be left out, 2 when all."""
-    from decoder.language_model import LanguageModel, perplexity
-    from readers.arpa import read_arpa
+    from decoder.lm.language_model import LanguageModel, perplexity
+    from readers.language.arpa import read_arpa
 
     if not arguments.lm and not arguments.model:
         raise ConfigError("command line: neither --lm nor --model; expected an n-gram, a network, or both")
@@ -170,9 +170,9 @@ def run_perplexity(arguments: argparse.Namespace) -> int:
 
 def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
     """All sentences of the command line's files; ConfigError when it names none, FormatError for an empty file."""
-    from readers.mlf import read_mlf
-    from readers.text import read_lines
-    from readers.trn import read_trn
+    from readers.common.text import read_lines
+    from readers.htk.mlf import read_mlf
+    from readers.results.trn import read_trn
 
     marks = ("<s>", "</s>")
     if not arguments.text and not arguments.transcription and not arguments.mlf:
@@ -191,7 +191,7 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
 
 def check_text(path: str, lines: list[list[str]]) -> None:
     """Raises FormatError for what is no text; warns of what Kaldi calls text: a name before every sentence."""
-    from readers.mlf import HEADER
+    from readers.htk.mlf import HEADER
 
     if not lines:
         raise FormatError(f"{path}: no sentences; expected one a line")
@@ -210,8 +210,8 @@ def check_text(path: str, lines: list[list[str]]) -> None:
 
 
 def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
-    from readers.dictionary import read_dictionary
-    from readers.text import read_lines
+    from readers.common.text import read_lines
+    from readers.htk.dictionary import read_dictionary
 
     if not arguments.dict and not arguments.vocabulary:
         return None
@@ -228,6 +228,6 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
 
 def read_classes(text: str) -> int | dict[str, str]:
     """A number of classes, or the table of a file."""
-    from readers.word_classes import read_word_classes
+    from readers.language.word_classes import read_word_classes
 
     return int(text) if text.isdecimal() else read_word_classes(text)

@@ -43,11 +43,11 @@ def add_rescore(parser: argparse.ArgumentParser) -> None:
 
 def run_nbest(arguments: argparse.Namespace) -> int:
     """Exit status 1 when some lattices were lost, 2 when all."""
-    from decoder.nbest import nbest
-    from readers.files import require_writable
-    from readers.nbest import write_nbest
-    from readers.report import RunReport
-    from readers.slf import read_slf
+    from decoder.lattices.nbest import nbest
+    from readers.common.files import require_writable
+    from readers.common.report import RunReport
+    from readers.htk.slf import read_slf
+    from readers.results.nbest import write_nbest
     from recipes.cli.console import one_line, progress_display, show_losses
 
     if arguments.number < 1:
@@ -84,7 +84,7 @@ def read_index(path: str) -> list[tuple[str, Path]]:
     """(utterance, lattice file) of every line `number<TAB>utterance`; of a lattice, or a directory of them, by the
     names of the files, as HTK has them.  Raises FormatError.
     """
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     if Path(path).is_dir():
         if found := sorted(Path(path).glob("*.index")):
@@ -113,10 +113,10 @@ def run_rescore(arguments: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from decoder.rescoring import RescoringOptions, best_words, rescore, sentence_logs
-    from readers.files import require_writable
-    from readers.mlf import Label, write_mlf
-    from readers.nbest import read_nbest, write_nbest
+    from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs
+    from readers.common.files import require_writable
+    from readers.htk.mlf import Label, write_mlf
+    from readers.results.nbest import read_nbest, write_nbest
 
     if not arguments.output and not arguments.mlf:
         raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
@@ -147,8 +147,8 @@ def network_perplexity(arguments: argparse.Namespace, sentences: list[list[str]]
     """Perplexity of the network, mixed with the n-gram where --lm names one."""
     import numpy as np
 
-    from decoder.language_model import Perplexity
-    from decoder.rescoring import RescoringOptions, mix_logs, sentence_logs
+    from decoder.lattices.nbest_rescoring import RescoringOptions, mix_logs, sentence_logs
+    from decoder.lm.language_model import Perplexity
 
     RescoringOptions(arguments.weight)
     scorer = open_scorer(arguments)
@@ -168,8 +168,8 @@ def network_perplexity(arguments: argparse.Namespace, sentences: list[list[str]]
 
 
 def open_scorer(arguments: argparse.Namespace):
-    from acoustic.word_scorer import WordScorer
-    from readers.vocabulary import read_vocabulary
+    from acoustic.scoring.word_scorer import WordScorer
+    from readers.language.vocabulary import read_vocabulary
 
     if not arguments.model or not arguments.words:
         raise ConfigError("command line: --model or --words is missing; expected the network and its vocabulary")
@@ -177,8 +177,8 @@ def open_scorer(arguments: argparse.Namespace):
 
 
 def open_ngram(path: str):
-    from decoder.language_model import LanguageModel
-    from readers.arpa import read_arpa
+    from decoder.lm.language_model import LanguageModel
+    from readers.language.arpa import read_arpa
 
     return LanguageModel.from_arpa(read_arpa(path))
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "info": "what is inside a feature file, model, graph, language model or MLF",
 }
 RAW_COMMANDS = ("cntk", "argon")
+MODULES = {"argon": "argon.command"}  # of commands that are not a module of their own name
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
-        module = importlib.import_module(f"recipes.cli.{argv[0]}")
+        module = importlib.import_module(f"recipes.cli.{MODULES.get(argv[0], argv[0])}")
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)

@@ -11,8 +11,8 @@ import argparse
 import importlib
 from pathlib import Path
 
+from readers.common.files import require_writable
 from readers.errors import ConfigError
-from readers.files import require_writable
 
 RECIPES = {
     "simple2d": "the demo of the CNTK book, 1.2: two classes of points in the plane",

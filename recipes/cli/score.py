@@ -17,8 +17,8 @@ Instead of an MLF either file may be NIST's trn (lines `words (utterance)`) or C
 import argparse
 from pathlib import Path
 
+from readers.common.report import RunReport
 from readers.errors import ConfigError, FormatError
-from readers.report import RunReport
 from recipes.cli.console import show_losses
 
 FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48-39.txt"}
@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from decoder import score_report, scoring
-    from readers.files import require_writable
-    from readers.timit import read_phone_map
+    from decoder.scoring import error_counts as scoring
+    from decoder.scoring import report as score_report
+    from readers.common.files import require_writable
+    from readers.tables.timit import read_phone_map
 
     for path in (arguments.confusions, arguments.picture, arguments.report):
         if path:
@@ -99,10 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print how far the boundaries lie from each other."""
-    from decoder.boundaries import compare_boundaries
-    from readers.htk_trees import split_triphone
-    from readers.mlf import read_mlf
-    from readers.timit import read_phone_map
+    from decoder.alignment.boundaries import compare_boundaries
+    from readers.htk.mlf import read_mlf
+    from readers.htk.trees import split_triphone
+    from readers.tables.timit import read_phone_map
 
     for name in ("speakers", "transcriptions", "confusions", "picture", "per"):
         if getattr(arguments, name):
@@ -157,10 +158,10 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
     lines `utterance words`.
     Raises ConfigError for a level below 0, FormatError for one that no label has, and for what is none of these.
     """
-    from readers.mlf import HEADER, read_mlf
-    from readers.text import read_lines
-    from readers.timed_words import is_ctm, read_ctm
-    from readers.trn import is_trn, read_named_lines, read_trn
+    from readers.common.text import read_lines
+    from readers.htk.mlf import HEADER, read_mlf
+    from readers.results.timed_words import is_ctm, read_ctm
+    from readers.results.trn import is_trn, read_named_lines, read_trn
 
     if level < 0:
         raise ConfigError(f"command line: --level {level}; expected 0 or more")

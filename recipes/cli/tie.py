@@ -21,8 +21,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.report import RunReport
 from recipes.cli.console import one_line, progress_display, show_losses
 
 INPUT_FILES = ("alignment", "features", "states", "state_list", "trees", "questions")
@@ -56,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from decoder.tying import TreeOptions, tie_states
-    from readers.files import require_writable
-    from readers.htk_edit_script import read_edit_script
-    from readers.mlf import read_mlf
+    from readers.common.files import require_writable
+    from readers.htk.edit_script import read_edit_script
+    from readers.htk.mlf import read_mlf
 
     if not 0 <= arguments.transition_power < float("inf"):
         raise ConfigError(f"command line: --transition-power {arguments.transition_power}; expected at least 0")
@@ -100,9 +100,9 @@ class Reading:
     def __init__(self, arguments: argparse.Namespace):
         from decoder.graph import state_map_of
         from decoder.tying import TransitionCounts, places_of
-        from readers.frame_labels import read_state_list
-        from readers.hmm_tables import read_state_map
-        from readers.htk_trees import read_trees
+        from readers.htk.frame_labels import read_state_list
+        from readers.htk.trees import read_trees
+        from readers.tables.hmm_tables import read_state_map
 
         if bool(arguments.states) == bool(arguments.state_list):
             raise ConfigError("command line: expected either --states or --state-list")
@@ -139,8 +139,8 @@ class Reading:
     def collect(self, scp: str, alignment, report: RunReport) -> None:
         """Statistics of every utterance of the list; what is wrong with one is reported and the others go on."""
         from decoder.tying import Statistics
-        from readers.htk import HAS_C, HAS_K, kind_name, read_htk
-        from readers.scp import read_scp
+        from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
+        from readers.htk.scp import read_scp
 
         entries = read_scp(scp)
         if not entries:
@@ -169,7 +169,7 @@ class Reading:
         """Every utterance of the alignment in tied states, but for those that have none and are reported: utterances
         that are not among the features may have phones that no tree was grown for.
         """
-        from readers.mlf import write_mlf
+        from readers.htk.mlf import write_mlf
 
         def entries() -> Iterator[tuple[str, list]]:
             for name in alignment:

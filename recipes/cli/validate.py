@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from acoustic.validation import Validation
-    from readers.config import load_config
-    from readers.config_check import CheckedConfig
+    from acoustic.actions.validation import Validation
+    from readers.config.check import CheckedConfig
+    from readers.config.config import load_config
     from recipes.cli.cntk import ALIKE, TOP_NAMES, read_commands
     from recipes.cli.console import progress_display
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def extent(figures: list) -> str:
     """How much was looked at: `2 commands, 948 utterances`, those that several readers name counted once."""
-    from readers.findings import counted
+    from readers.common.faults import counted
 
     readers = [reader for command in figures for reader in command.readers.values()]
     keys = {key for reader in readers for key in reader.keys}
@@ -91,7 +91,7 @@ def check_top(config, commands: list[str]):
 
 def log_file(config, commands: list[str]) -> None:
     """Can the log be written that `stderr` asks for?"""
-    from readers.files import require_writable
+    from readers.common.files import require_writable
 
     prefix = config.text("stderr", "")
     if prefix:

@@ -13,8 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from readers.common.files import atomic_write
 from readers.errors import ConfigError
-from readers.files import atomic_write
 from recipes.language_model.grammar import Grammar, Words, read_grammar
 
 GRAMMAR = Path(__file__).parent / "data" / "grammar.txt"

@@ -19,8 +19,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 
 Draw = Callable[[str, tuple[str, ...]], str]  # (name of the words, features) -> a word
 START = "S"

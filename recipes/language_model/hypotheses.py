@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from decoder.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
-from readers.mlf import Label, write_mlf
-from readers.nbest import Hypothesis, write_nbest
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.htk.mlf import Label, write_mlf
+from readers.results.nbest import Hypothesis, write_nbest
 from recipes.language_model.results import read_sentences
 
 NUM_HYPOTHESES = 100

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from acoustic.word_scorer import WordScorer
-from decoder.language_model import LanguageModel
-from decoder.rescoring import RescoringOptions, best_words, rescore, sentence_logs
-from decoder.scoring import Score, score
-from readers.arpa import read_arpa
-from readers.mlf import read_mlf
-from readers.nbest import Lists, read_nbest
+from acoustic.scoring.word_scorer import WordScorer
+from decoder.lattices.nbest_rescoring import RescoringOptions, best_words, rescore, sentence_logs
+from decoder.lm.language_model import LanguageModel
+from decoder.scoring.error_counts import Score, score
+from readers.htk.mlf import read_mlf
+from readers.language.arpa import read_arpa
+from readers.results.nbest import Lists, read_nbest
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the network against the n-gram, word by word
 

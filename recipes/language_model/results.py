@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.training.log import read_history
-from acoustic.word_scorer import WordScorer
-from decoder.language_model import LanguageModel
-from decoder.rescoring import mix_logs, sentence_logs
-from readers.arpa import read_arpa
+from acoustic.scoring.word_scorer import WordScorer
+from acoustic.training.reporting.log import read_history
+from decoder.lattices.nbest_rescoring import mix_logs, sentence_logs
+from decoder.lm.language_model import LanguageModel
+from readers.common.files import atomic_write
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.text import read_lines
+from readers.language.arpa import read_arpa
 
 SETS = ("dev", "test")
 WEIGHTS = tuple(k / 10 for k in range(11))  # of a network against the n-gram

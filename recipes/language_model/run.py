@@ -10,8 +10,8 @@ import argparse
 import json
 from pathlib import Path
 
+from readers.common.files import atomic_write
 from readers.errors import ConfigError
-from readers.files import atomic_write
 from recipes.language_model.generate import SIZES
 from recipes.stages import Stage, command, run_recipe
 
@@ -109,7 +109,7 @@ class Recipe:
 
     def write_word_list(self) -> None:
         """The words that the n-gram is to know: the networks' without the marks that it has of its own."""
-        from readers.vocabulary import read_vocabulary
+        from readers.language.vocabulary import read_vocabulary
 
         words = [word.word for word in read_vocabulary(self.vocabulary) if word.word not in (MARK, UNKNOWN)]
         with atomic_write(self.words / "words.list", "w") as file:
@@ -122,7 +122,7 @@ class Recipe:
         )  # fmt: skip
 
     def train(self, name: str) -> int:
-        from readers.vocabulary import read_vocabulary
+        from readers.language.vocabulary import read_vocabulary
         from recipes.language_model.results import history_lines
 
         words = read_vocabulary(self.vocabulary)  # a small text has fewer than were asked for
@@ -151,15 +151,15 @@ class Recipe:
 
     def scorers(self):
         """name -> what gives ln P of words."""
-        from acoustic.word_scorer import WordScorer
-        from readers.vocabulary import read_vocabulary
+        from acoustic.scoring.word_scorer import WordScorer
+        from readers.language.vocabulary import read_vocabulary
 
         words = read_vocabulary(self.vocabulary)
         return {name: WordScorer(self.model(name), words, UNKNOWN) for name in self.models}
 
     def recognise(self) -> None:
-        from decoder.language_model import LanguageModel
-        from readers.arpa import read_arpa
+        from decoder.lm.language_model import LanguageModel
+        from readers.language.arpa import read_arpa
         from recipes.cli.console import progress_display
         from recipes.language_model.hypotheses import write_lists
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from readers.common.files import atomic_write
+from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
-from readers.files import atomic_write
-from readers.text import read_lines
 
 SETS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}  # and what names of files hold
 MARKS = ("<s>", "</s>")

@@ -18,7 +18,7 @@ It ends with the word error rates on the test set:
 import argparse
 from pathlib import Path
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 from recipes.an4.run import LMS, TRANSITION_POWER, WINDOW, Recipe
 from recipes.stages import Stage, command, run_stages
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def count_lines(path: Path) -> int:
-    from readers.frame_labels import read_state_list
+    from readers.htk.frame_labels import read_state_list
 
     return len(read_state_list(path))
 
@@ -101,7 +101,7 @@ class Tied(Recipe):
         return Stage("align", "training and development set aligned with the tied states", self.align)
 
     def tie(self) -> int:
-        from readers.scp import write_pairs
+        from readers.htk.scp import write_pairs
         from recipes.features import write_feature_list
 
         files = {u: self.out / "features" / "mfcc" / f"{u.name}.mfc" for u in self.sets["train"]}
@@ -148,8 +148,8 @@ class Tied(Recipe):
 
     def align(self) -> int:
         """The plain copies; the warped ones have the same labels."""
-        from readers.mlf import read_mlf, write_mlf
-        from readers.scp import read_scp, write_scp
+        from readers.htk.mlf import read_mlf, write_mlf
+        from readers.htk.scp import read_scp, write_scp
         from recipes.an4.corpus import ALIGNMENT, DICTIONARY
 
         home = self.out / "lvcsr" / "align"

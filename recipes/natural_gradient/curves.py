@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.files import atomic_write
 from readers.errors import FormatError
-from readers.files import atomic_write
 
 CRITERION, ERROR = "CrossEntropyWithSoftmax", "EvalErrorPrediction"
 MOST_POINTS = 20  # of a curve
@@ -54,8 +54,8 @@ def measure(models: dict[int, Path], rows: Sequence[dict], readers: Sequence[Cal
 
     rows: the run's history; readers: open the two.
     """
-    from acoustic.engine import Engine
-    from acoustic.model_file import load_model
+    from acoustic.engine.engine import Engine
+    from acoustic.network.model_file import load_model
     from acoustic.training.evaluation import evaluate
 
     per_epoch = rows[-1]["iteration"] / rows[-1]["epoch"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 from recipes.natural_gradient.curves import Point
 
 METHODS = {"plain": "plain SGD", "simple": "simple NG-SGD", "online": "online NG-SGD"}  # in the paper's order

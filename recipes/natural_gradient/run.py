@@ -91,7 +91,7 @@ def an4_task(arguments: argparse.Namespace) -> Task:
 
 
 def timit_task(arguments: argparse.Namespace) -> Task:
-    from readers.timit import read_phone_map
+    from readers.tables.timit import read_phone_map
     from recipes.timit.grid import GRID
     from recipes.timit.prepare import PHONE_MAP
     from recipes.timit.run import Recipe
@@ -164,7 +164,7 @@ class Comparison:
         ]  # fmt: skip
 
     def examples(self) -> int:
-        from readers.scp import read_scp, write_scp
+        from readers.htk.scp import read_scp, write_scp
 
         entries = [entry for entry in read_scp(self.task.train_list) if entry.logical.startswith(self.task.prefix)]
         write_scp(self.home / "train.scp", entries)
@@ -177,8 +177,8 @@ class Comparison:
 
     def train(self, method: str, jobs: int) -> int:
         """Train, measure averaged models, keep the last."""
-        from acoustic.training.log import read_history
-        from readers.files import atomic_write
+        from acoustic.training.reporting.log import read_history
+        from readers.common.files import atomic_write
         from recipes.natural_gradient.curves import measure, measured_iterations, write_curve
 
         model, start = self.model(method, jobs), self.home / "start"
@@ -198,15 +198,15 @@ class Comparison:
 
     def readers(self) -> list[Callable]:
         """Open the training part and the development set."""
-        from readers.config import load_config
-        from readers.minibatch import open_reader
+        from readers.config.config import load_config
+        from readers.minibatches.base import open_reader
 
         config = load_config(self.cntk_arguments())
         return [partial(open_reader, config.block(name).block("reader")) for name in ("NG_TestTrain", "NG_TestDev")]
 
     def score(self) -> None:
-        from acoustic.training.log import read_history
-        from readers.files import atomic_write
+        from acoustic.training.reporting.log import read_history
+        from readers.common.files import atomic_write
         from recipes.natural_gradient import results
         from recipes.natural_gradient.curves import iteration_seconds, read_curve
 

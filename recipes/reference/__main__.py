@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 from recipes.reference.document import reference
 
 PATH = Path("docs/reference.md")

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from acoustic.node import REQUIRED, Node, Option, registered_nodes
+from acoustic.nodes.base import REQUIRED, Node, Option
+from acoustic.nodes.registry import registered_nodes
 from recipes.reference.parameters import HONOURED, Place, places
 from recipes.reference.source_names import default_text
 
@@ -44,7 +45,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _functions() -> Iterator[str]:
-    from acoustic.nodes import NOT_BUILT
+    from acoustic.nodes.registry import NOT_BUILT
 
     yield "## Functions of the network description language\n"
     yield "Section 4.1.4.  Arguments stand in this order; those with a default, and all options, may be left out.\n"
@@ -80,7 +81,7 @@ def _option(option: Option) -> str:
 
 
 def _commands() -> Iterator[str]:
-    from acoustic.mel.registry import commands
+    from acoustic.descriptions.mel.registry import commands
 
     yield "## Commands of the model editing language\n"
     yield "Section 4.2.2.\n"

@@ -43,7 +43,8 @@ def places() -> Iterator[Place]:
 
 
 def _simple_builder() -> Place:
-    from acoustic import builder_parts, simple_builder
+    from acoustic.descriptions.builders import parts as builder_parts
+    from acoustic.descriptions.builders import simple as simple_builder
 
     kinds = simple_builder.KINDS.values()
     modules = dict.fromkeys(inspect.getmodule(kind.read) for kind in kinds)
@@ -59,7 +60,7 @@ def _simple_builder() -> Place:
 
 
 def _ndl_builder() -> Place:
-    from acoustic.ndl import builder
+    from acoustic.descriptions.ndl import builder
 
     read = names_read(builder)
     return Place("3.2.2", "NDLNetworkBuilder", tuple(Parameter(name, read.get(name) or "") for name in builder.KEYS))
@@ -108,21 +109,35 @@ def _refused(names: Mapping[str, str]) -> list[Parameter]:
 
 
 def _readers() -> Iterator[Place]:
-    yield _reader("3.4.1", "UCIFastReader", "readers.uci_options", ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES"))
+    yield _reader(
+        "3.4.1", "UCIFastReader", "readers.sources.records.uci_options", ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
+    )
     yield _reader(
         "3.4.2",
         "HTKMLFReader",
-        "readers.htk_mlf_options",
+        "readers.sources.frames.htk_mlf_options",
         ("READER_NAMES", "FEATURE_NAMES", "LABEL_NAMES"),
         refused="SEQUENCE_NAMES",
     )
-    yield _reader("3.1", "BinaryReader", "readers.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
+    yield _reader("3.1", "BinaryReader", "readers.sources.records.binary_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "KALDI_FEATURE_NAMES", "KALDI_LABEL_NAMES")
-    yield _reader("", "KaldiReader", "readers.kaldi_reader", tables, helper="readers.htk_mlf_options")
-    yield _reader("", "ExampleReader", "readers.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
+    yield _reader(
+        "",
+        "KaldiReader",
+        "readers.sources.frames.kaldi_reader",
+        tables,
+        helper="readers.sources.frames.htk_mlf_options",
+    )
+    yield _reader("", "ExampleReader", "readers.sources.examples.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
     tables = ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
     for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):
-        yield _reader(section, name, f"readers.{module}_sequence_reader", tables, helper="readers.sentences")
+        yield _reader(
+            section,
+            name,
+            f"readers.sources.sentences.{module}_sequence_reader",
+            tables,
+            helper="readers.sources.sentences.sentences",
+        )
 
 
 def _reader(
@@ -131,7 +146,11 @@ def _reader(
     """helper: a module that reads options for this one."""
     module = importlib.import_module(module_name)
     idle = getattr(importlib.import_module(helper or module_name), "WITHOUT_EFFECT", {})
-    read = {**names_read("readers.streams"), **names_read("readers.records"), **names_read(helper or module)}
+    read = {
+        **names_read("readers.sources.frames.streams"),
+        **names_read("readers.sources.records.records"),
+        **names_read(helper or module),
+    }
     read |= names_read(module)
     names = dict.fromkeys(name for table in tables for name in getattr(module, table))
     rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
@@ -161,7 +180,10 @@ ACTION_SECTIONS = {
 }
 OUR_ACTIONS = ("export", "makeExamples", "mixUp", "combine")
 # Modules that read names of a command block for its action.
-ACTION_HELPERS = {"3.5.6": ("acoustic.ndl.files",), "3.5.11": ("acoustic.pair_builder",)}
+ACTION_HELPERS = {
+    "3.5.6": ("acoustic.descriptions.ndl.files",),
+    "3.5.11": ("acoustic.descriptions.builders.encoder_decoder",),
+}
 
 
 def _actions() -> Iterator[Place]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.files import atomic_write
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.text import read_lines
 
 PARTS = ("train", "dev", "test")
 SIDES = ("source", "target")

@@ -66,7 +66,7 @@ class Recipe:
         write_pairs(self._pairs(), self.data)
 
     def cntk(self, commands: str) -> int:
-        from readers.text import read_lines
+        from readers.common.text import read_lines
 
         words = [
             f"{side.capitalize()}Words={len(read_lines(self.data / f'{side}.words'))}" for side in ("source", "target")
@@ -77,7 +77,7 @@ class Recipe:
         )  # fmt: skip
 
     def score(self) -> None:
-        from readers.files import atomic_write
+        from readers.common.files import atomic_write
 
         with atomic_write(self.out / "score.txt", "w") as file:
             file.writelines(f"{line}\n" for line in self._score().lines())

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acoustic.actions.decode_pairs import edit_distance
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 
 
 @dataclass

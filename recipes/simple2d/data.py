@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 
 LABELS = ("0", "1")
 NUM_TRAIN, NUM_TEST = 3000, 1000

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 from recipes.simple2d.data import GRID_STEPS, REGION
 
 SHOWN_POINTS = 600
@@ -30,7 +30,10 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
 
 
 def draw_errors(history: list[dict], path: Path) -> None:
-    """A PNG: error of training and test set after each epoch; history: as acoustic.training.log.read_history gives."""
+    """A PNG: error of training and test set after each epoch.
+
+    history: as acoustic.training.reporting.log.read_history gives.
+    """
     figure, axes = _figure()
     for part, name, colour in (("training", "training set", "tab:blue"), ("validation", "test set", "tab:orange")):
         values = [100 * row[part]["EvalErrorPrediction"] for row in history]

@@ -63,7 +63,7 @@ class Recipe:
         )  # fmt: skip
 
     def pictures(self) -> None:
-        from acoustic.training.log import read_history
+        from acoustic.training.reporting.log import read_history
         from recipes.simple2d.data import read_points
         from recipes.simple2d.pictures import draw_boundary, draw_errors
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readers.files import atomic_write
-from readers.htk_hmm_list import write_hmm_list
-from readers.htk_hmm_set import Hmm, HmmSet, left_to_right, single_gaussian_state
-from readers.htk_mmf_writer import write_mmf
-from readers.htk_trees import DecisionTrees, Question, Tree, write_trees
+from readers.common.files import atomic_write
+from readers.htk.hmm_list import write_hmm_list
+from readers.htk.hmm_set import Hmm, HmmSet, left_to_right, single_gaussian_state
+from readers.htk.mmf_writer import write_mmf
+from readers.htk.trees import DecisionTrees, Question, Tree, write_trees
 
 VOWELS = "aa ae ah ao aw ay eh er ey ih iy ow oy uh uw".split()
 CONSONANTS = "b ch d dh f g hh jh k l m n ng p r s sh t th v w y z zh".split()

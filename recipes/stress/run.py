@@ -16,8 +16,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.common.files import atomic_write
 from readers.errors import ConfigError, FormatError
-from readers.files import atomic_write
 from recipes.stages import Stage, command, run_recipe
 
 # Looking ahead with n-grams, slack only costs time.
@@ -167,8 +167,8 @@ class Recipe:
         import numpy as np
 
         from decoder.graph.phone_models import PhoneModels
-        from readers.dictionary import read_dictionary
-        from readers.frame_labels import read_state_list
+        from readers.htk.dictionary import read_dictionary
+        from readers.htk.frame_labels import read_state_list
         from recipes.stress import speech
         from recipes.stress.texts import read_sentences
 
@@ -190,10 +190,10 @@ class Recipe:
         return command("argon", *decoding_arguments(self.out), *threads, "-outmlf", self.hypotheses)
 
     def score(self) -> int:
-        from decoder.language_model import perplexity
-        from decoder.lm_image import open_language_model
-        from decoder.scoring import score
-        from readers.frame_labels import read_state_list
+        from decoder.lm.language_model import perplexity
+        from decoder.lm.mapped_model import open_language_model
+        from decoder.scoring.error_counts import score
+        from readers.htk.frame_labels import read_state_list
         from recipes.cli.score import read_words
         from recipes.stress.speech import frame_errors
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.model_file import save_model
-from acoustic.network import Network
-from acoustic.scorer import AcousticScorer
+from acoustic.network.model_file import save_model
+from acoustic.network.network import Network
+from acoustic.scoring.scorer import AcousticScorer
 from decoder.graph.phone_models import PhoneModels
-from readers.dictionary import Pronunciation
-from readers.frame_labels import TICKS_PER_FRAME
-from readers.htk import parse_kind, read_htk, write_htk
-from readers.mlf import Label, read_mlf, write_mlf
-from readers.scp import ScpEntry, read_scp, write_scp
+from readers.htk.dictionary import Pronunciation
+from readers.htk.frame_labels import TICKS_PER_FRAME
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.parameter_file import parse_kind, read_htk, write_htk
+from readers.htk.scp import ScpEntry, read_scp, write_scp
 from recipes.stress.donor import NUM_CLASSES, PHONES, SILENCE, SILENT_STATES, Senone, senones
 
 DIMENSION = 32

@@ -3,8 +3,8 @@
 from itertools import groupby
 from pathlib import Path
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 from recipes.stress.donor import PHONES
 
 RULES = Path(__file__).parent / "data" / "spelling.txt"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from readers.text import read_lines
+from readers.common.text import read_lines
 
 _WORD = re.compile(r"[a-z][a-z']*")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.cmudict import read_cmudict
-from readers.dictionary import Pronunciation, write_dictionary
 from readers.errors import ConfigError
+from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.language.cmudict import read_cmudict
 from recipes.stress.donor import PHONES, SILENCE, VOWELS
 from recipes.stress.spelling import NEUTRAL, Spelling
 

@@ -8,8 +8,8 @@ utterances), the development set 50 speakers of TEST (400) and the test set the 
 from dataclasses import dataclass
 from pathlib import Path
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 
 DATA = Path(__file__).parent / "data"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.dictionary import Pronunciation, write_dictionary
+from readers.common.files import atomic_write
+from readers.common.report import RunReport
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.hmm_tables import write_state_map
-from readers.mlf import Label, read_mlf, write_mlf
-from readers.report import RunReport
-from readers.scp import read_scp
-from readers.timit import Segment, read_phone_map, read_segments
+from readers.htk.dictionary import Pronunciation, write_dictionary
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.scp import read_scp
+from readers.tables.hmm_tables import write_state_map
+from readers.tables.timit import Segment, read_phone_map, read_segments
 from recipes.timit.corpus import DATA, Utterance
 
 PHONE_MAP = DATA / "phones.61-48-39.txt"

@@ -79,7 +79,7 @@ class Recipe:
 
     def variants(self, arguments: argparse.Namespace):
         """The book's example setups on this corpus; the second task is the dialect region."""
-        from readers.timit import read_phone_map
+        from readers.tables.timit import read_phone_map
         from recipes.timit.grid import GRID
         from recipes.timit.prepare import PHONE_MAP
         from recipes.variants.run import Decoding, Task, Variants
@@ -115,7 +115,7 @@ class Recipe:
         return self.account(report, "corpus")
 
     def features(self) -> int:
-        from readers.scp import write_pairs
+        from readers.htk.scp import write_pairs
 
         pairs = [(u.audio, self.feature_file(u)) for name in SETS for u in self.sets[name]]
         write_pairs(self.out / "lists" / "hcopy.list", pairs)
@@ -162,7 +162,7 @@ class Recipe:
         )
 
     def tune(self) -> int:
-        from readers.timit import read_phone_map
+        from readers.tables.timit import read_phone_map
         from recipes.cli.score import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances
         from recipes.timit.grid import GRID
@@ -198,8 +198,8 @@ class Recipe:
         )  # fmt: skip
 
     def closing(self) -> None:
-        from decoder.scoring import score
-        from readers.timit import read_phone_map
+        from decoder.scoring.error_counts import score
+        from readers.tables.timit import read_phone_map
         from recipes.cli.score import read_words
         from recipes.timit.prepare import PHONE_MAP
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from readers.common.files import atomic_write
+from readers.common.processes import as_they_end, interrupts_held_back
+from readers.common.report import RunReport
 from readers.errors import ConfigError
-from readers.files import atomic_write
-from readers.processes import as_they_end, interrupts_held_back
-from readers.report import RunReport
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import load_wheel
 from recipes.timit.synthesis.sentences import read_grammar

@@ -7,9 +7,9 @@ Marks BOS and EOS around a sentence are left out, whatever their label (in some 
 
 from pathlib import Path
 
+from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
-from readers.labelled_text import Token, read_columns, read_parallel, read_tab_lines
-from readers.text import read_lines
+from readers.language.labelled_text import Token, read_columns, read_parallel, read_tab_lines
 from recipes.understanding.conlleval import phrases
 from recipes.understanding.grammar import Tagged
 

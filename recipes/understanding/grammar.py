@@ -26,8 +26,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 
 Tagged = list[tuple[str, str]]  # word, label
 

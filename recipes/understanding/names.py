@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 from recipes.understanding.grammar import Names
 
 NAMES = Path(__file__).parent / "data" / "names.txt"

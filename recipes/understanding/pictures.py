@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 
 MOST_LABELS = 24  # in the matrix: those with the most errors
 
@@ -14,7 +14,7 @@ MOST_LABELS = 24  # in the matrix: those with the most errors
 def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> None:
     """A PNG: F1 of the development queries after each epoch above the criterion of training and development queries.
 
-    history: as acoustic.training.log.read_history gives; f1 in percent.
+    history: as acoustic.training.reporting.log.read_history gives; f1 in percent.
     """
     figure = _figure(5.6, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)

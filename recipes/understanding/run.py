@@ -120,7 +120,7 @@ class Recipe:
         return last if epoch in (None, self.num_epochs(name)) else Path(f"{last}.{epoch}")
 
     def history(self, name: str) -> list[dict]:
-        from acoustic.training.log import read_history
+        from acoustic.training.reporting.log import read_history
 
         return read_history(f"{self.out / name / 'model' / 'slu'}.history.jsonl")
 
@@ -138,7 +138,7 @@ class Recipe:
 
     def choose(self, name: str) -> int:
         """Leaves epochs.json: F1 of the development queries after each epoch, and which epoch is taken."""
-        from readers.files import atomic_write
+        from readers.common.files import atomic_write
 
         lost, f1 = 0, []
         for epoch in range(1, self.num_epochs(name) + 1):
@@ -161,7 +161,7 @@ class Recipe:
         return self.out / name / "test.tags.txt"
 
     def score(self, name: str) -> None:
-        from readers.files import atomic_write
+        from readers.common.files import atomic_write
         from recipes.understanding.pictures import draw_confusions, draw_epochs
 
         score = self.score_of("test", self.tags(name))

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from readers.common.files import atomic_write
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.labelled_text import read_columns
-from readers.lu_sequence_reader import read_tokens
-from readers.text import read_lines
+from readers.language.labelled_text import read_columns
+from readers.sources.sentences.lu_sequence_reader import read_tokens
 from recipes.understanding.corpus import BEGIN, END
 from recipes.understanding.grammar import Tagged
 

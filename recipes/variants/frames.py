@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.engine import Engine
-from acoustic.model_file import load_model
-from readers.config import Config
-from readers.files import atomic_write
-from readers.minibatch import open_reader
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
+from readers.common.files import atomic_write
+from readers.config.config import Config
+from readers.minibatches.base import open_reader
 
 BLOCK = 4096  # frames at a time
 LABELS = "labels"  # the stream of states

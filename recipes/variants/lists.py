@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from readers.common.files import atomic_write
+from readers.common.report import RunReport
 from readers.errors import FormatError
-from readers.files import atomic_write
-from readers.mlf import Label, write_mlf
-from readers.report import RunReport
-from readers.scp import ScpEntry, read_scp, write_scp
+from readers.htk.mlf import Label, write_mlf
+from readers.htk.scp import ScpEntry, read_scp, write_scp
 from recipes.features import write_feature_list
 
 TICKS_PER_FRAME = 100_000

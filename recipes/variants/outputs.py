@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.htk import read_htk
-from readers.scp import read_list, read_scp
+from readers.htk.parameter_file import read_htk
+from readers.htk.scp import read_list, read_scp
 
 
 def read_outputs(scp: Path, outputs: Path) -> dict[str, np.ndarray]:

@@ -108,7 +108,7 @@ class Variants:
     # Features and lists
 
     def data(self) -> int:
-        from readers.scp import write_pairs
+        from readers.htk.scp import write_pairs
         from recipes.variants import lists
 
         lost, sets = 0, self.task.sets()
@@ -167,7 +167,7 @@ class Variants:
         )  # fmt: skip
 
     def history(self, name: str, training: str) -> list[dict]:
-        from acoustic.training.log import read_history
+        from acoustic.training.reporting.log import read_history
 
         return read_history(self.work / name / training / "net.history.jsonl")
 
@@ -215,7 +215,7 @@ class Variants:
         print(f"dev {self.task.unit} {score.word_error_rate:.1f}% ({name}): {shown}", flush=True)
 
     def score(self) -> None:
-        from readers.files import atomic_write
+        from readers.common.files import atomic_write
         from recipes.decoding import open_decoder, read_choice
         from recipes.tuning import decode_and_score
         from recipes.variants.table import draw_table, markdown_rows, text_table
@@ -261,17 +261,17 @@ class Variants:
 
     def reader(self, name: str):
         """The block of the reader of a variant's development set, with labels."""
-        from readers.config import load_config
+        from readers.config.config import load_config
 
         config = load_config(self.cntk_arguments("simple" if name == "crossvalidate" else name))
         return config.block("Test").block("reader")
 
     def dev_error(self, name: str) -> float:
         """The share of wrong development frames of the model that a variant ends with."""
-        from acoustic.engine import Engine
-        from acoustic.model_file import load_model
+        from acoustic.engine.engine import Engine
+        from acoustic.network.model_file import load_model
         from acoustic.training.evaluation import evaluate
-        from readers.minibatch import open_reader
+        from readers.minibatches.base import open_reader
 
         network = load_model(self.model(name))
         node = next(node for node in ERRORS if node in network.nodes)
@@ -282,7 +282,7 @@ class Variants:
     def draw_confusions(self) -> None:
         """Which phone is taken for which after the first and after the last epoch (the book's Fig. 1.4)."""
         from decoder.graph.lexicon import state_map_of
-        from readers.frame_labels import read_state_list
+        from readers.htk.frame_labels import read_state_list
         from recipes.variants.frames import classified_frames, draw_confusions, phone_confusions
 
         states = read_state_list(self.task.states)

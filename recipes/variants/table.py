@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.files import atomic_write
+from readers.common.files import atomic_write
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decoder.fst import ArcArrays, from_openfst, to_openfst
+from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from recipes.cli.main import main
 
 kaldifst = pytest.importorskip("kaldifst")
@@ -60,7 +60,7 @@ def test_both_searches_find_the_same_paths_at_the_same_cost(tmp_path):
     kaldi_decoder = pytest.importorskip("kaldi_decoder")
     from benchmarks.stress_task import Task
     from decoder.graph import PhoneModels
-    from readers.dictionary import read_dictionary
+    from readers.htk.dictionary import read_dictionary
 
     assert (
         main(["recipe", "stress", "--size", "tiny", "--utterances", "2", "--out", str(tmp_path), "--to", "speech"]) == 0

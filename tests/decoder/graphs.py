@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from decoder.image import precompile
-from decoder.language_model import LanguageModel, LMArrays
-from readers.arpa import Arpa, ArpaOrder
-from readers.att import Acceptor
+from decoder.graph.compiled_graph import precompile
+from decoder.lm.language_model import LanguageModel, LMArrays
+from readers.language.arpa import Arpa, ArpaOrder
+from readers.language.att import Acceptor
 
 
 def make_acceptor(arcs, finals, start=0):

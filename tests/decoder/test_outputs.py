@@ -5,17 +5,17 @@ import threading
 import numpy as np
 import pytest
 
-from decoder.batch import AHEAD, decode_batch, in_order
-from decoder.image import precompile
+from decoder.graph.compiled_graph import precompile
+from decoder.lattices.posteriors import confident_words
 from decoder.outputs import slf_lattice, state_labels, word_labels
-from decoder.posteriors import confident_words
-from decoder.search import Decoder, SearchOptions
+from decoder.search.batch import AHEAD, decode_batch, in_order
+from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ShapeError
-from readers.frame_labels import frame_labels
-from readers.mlf import Label, read_mlf, write_mlf
-from readers.slf import NULL_WORD, read_slf, write_slf
+from readers.htk.frame_labels import frame_labels
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.slf import NULL_WORD, read_slf, write_slf
 from tests.decoder.graphs import make_acceptor
-from tests.decoder.test_search import UNPRUNED, random_case
+from tests.decoder.search.test_decoder import UNPRUNED, random_case
 
 # <s> and </s> are one state of silence; x is a b, y is c with its label inside; silence may stand between words.
 ARCS = [

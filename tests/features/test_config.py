@@ -4,8 +4,8 @@ import pytest
 
 from features.config import FeatureConfig, SettingError
 from features.settings import REFUSED, SETTINGS, TALK
+from readers.config.hcopy import HCopyConfig
 from readers.errors import ConfigError
-from readers.hcopy_config import HCopyConfig
 
 
 class Placed(dict):

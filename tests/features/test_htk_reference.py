@@ -5,8 +5,8 @@ import pytest
 
 from features.config import FeatureConfig
 from features.extraction import extract, frame_period
-from readers.audio import read_audio
-from readers.htk import kind_name, read_htk
+from readers.audio.audio_file import read_audio
+from readers.htk.parameter_file import kind_name, read_htk
 
 COMMON = {
     "SOURCEFORMAT": "WAV",

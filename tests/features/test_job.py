@@ -12,9 +12,9 @@ import pytest
 from features import FeatureConfig, extract, hcopy
 from features.job import BLAS_THREAD_VARIABLES, FILES_PER_TASK
 from features.settings import SETTINGS
-from readers.audio import read_audio, write_sphere, write_wav
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
 from readers.errors import ConfigError
-from readers.htk import kind_name, read_htk
+from readers.htk.parameter_file import kind_name, read_htk
 from recipes.cli.main import main
 
 CONFIG = FeatureConfig(target_kind="FBANK_D", num_channels=12, save_with_crc=False)
@@ -116,7 +116,7 @@ INTERRUPTED = """
 import sys
 from concurrent.futures import Future
 from recipes.cli.main import main
-from tests.readers.interrupting import InterruptingCondition
+from tests.readers.common.interrupting import InterruptingCondition
 
 if __name__ == "__main__":
     create = Future.__init__

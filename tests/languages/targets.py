@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.actions import Machine, make_action
-from acoustic.mel.parse import parse_script
-from acoustic.mel.script import Editor
-from acoustic.model_file import save_model
-from acoustic.ndl import MacroTable, Scope, parse_ndl, shipped_macros, split_sections
-from acoustic.network import Network
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network, simple_network_options
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network, simple_network_options
+from acoustic.descriptions.mel.parse import parse_script
+from acoustic.descriptions.mel.script import Editor
+from acoustic.descriptions.ndl import MacroTable, Scope, parse_ndl, shipped_macros, split_sections
+from acoustic.network.model_file import save_model
+from acoustic.network.network import Network
 from acoustic.training.configuration import training_options
-from readers.config import Config
-from readers.config_check import CheckedConfig
-from readers.config_render import render
-from readers.config_syntax import Source
+from readers.config.check import CheckedConfig
+from readers.config.config import Config
+from readers.config.render import render
+from readers.config.syntax import Source
 from readers.errors import ArgonautError
-from readers.htk_mlf_options import ReaderOptions
+from readers.sources.frames.htk_mlf_options import ReaderOptions
 
 LIMIT = 10.0  # seconds for one text, most of which take milliseconds
 MAX_BLOCKS = 60

@@ -1,4 +1,4 @@
-"""A few seconds of fuzzing of the three languages; `python -m tests.fuzz_languages` does it for longer."""
+"""A few seconds of fuzzing of the three languages; `python -m tests.languages.fuzz_languages` does it for longer."""
 
 import itertools
 import signal
@@ -63,7 +63,7 @@ def test_other_exceptions_are_not_taken_for_faults():
 
 def test_the_long_run_reports_a_bug_once_with_a_short_text(monkeypatch, capsys):
     fuzz_languages = pytest.importorskip(
-        "tests.fuzz_languages", reason="limits memory with `resource`", exc_type=ImportError
+        "tests.languages.fuzz_languages", reason="limits memory with `resource`", exc_type=ImportError
     )
 
     def broken(text):

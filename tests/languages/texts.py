@@ -4,8 +4,8 @@ import re
 
 from hypothesis import strategies as st
 
-from acoustic.mel.registry import commands
-from acoustic.node import registered_nodes
+from acoustic.descriptions.mel.registry import commands
+from acoustic.nodes.registry import registered_nodes
 from tests.languages import examples
 
 NAMES = ("a", "b", "x", "W", "features", "labels", "L1", "L1.S", "net", "SGD", "reader", "run", "m", "Ä", "_1")

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readers.config import Config
-from readers.htk import USER, write_htk
+from readers.config.config import Config
+from readers.htk.parameter_file import USER, write_htk
 
 
 @dataclass

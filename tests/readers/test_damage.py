@@ -9,20 +9,20 @@ import random
 import numpy as np
 import pytest
 
-from readers.arpa import read_arpa
-from readers.att import read_acceptor, read_symbols
-from readers.audio import read_audio, write_sphere, write_wav
-from readers.dictionary import read_dictionary
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
+from readers.config.hcopy import read_hcopy_config
 from readers.errors import ArgonautError
-from readers.frame_labels import frame_labels, read_state_list
-from readers.hcopy_config import read_hcopy_config
-from readers.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
-from readers.htk import parse_kind, read_htk, write_htk
-from readers.mlf import read_mlf
-from readers.scp import read_list, read_pairs, read_scp
-from readers.slf import read_slf
-from readers.timit import read_phone_map, read_segments, read_sentence
-from readers.trn import read_trn
+from readers.htk.dictionary import read_dictionary
+from readers.htk.frame_labels import frame_labels, read_state_list
+from readers.htk.mlf import read_mlf
+from readers.htk.parameter_file import parse_kind, read_htk, write_htk
+from readers.htk.scp import read_list, read_pairs, read_scp
+from readers.htk.slf import read_slf
+from readers.language.arpa import read_arpa
+from readers.language.att import read_acceptor, read_symbols
+from readers.results.trn import read_trn
+from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
+from readers.tables.timit import read_phone_map, read_segments, read_sentence
 
 ROUNDS = 60
 # Characters that mean something to one format or another.

@@ -4,16 +4,16 @@ hold log-likelihoods.
 
 import numpy as np
 
-from acoustic.model_file import save_model
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import save_model
 from decoder.graph import GraphOptions, build_monophone_graph
-from readers.arpa import read_arpa
-from readers.att import write_acceptor
-from readers.dictionary import Pronunciation
-from readers.hmm_tables import write_cntkmap, write_lookahead, write_transitions
-from readers.htk import parse_kind, write_htk
-from readers.mlf import read_mlf
-from recipes.cli.argon import main
+from readers.htk.dictionary import Pronunciation
+from readers.htk.mlf import read_mlf
+from readers.htk.parameter_file import parse_kind, write_htk
+from readers.language.arpa import read_arpa
+from readers.language.att import write_acceptor
+from readers.tables.hmm_tables import write_cntkmap, write_lookahead, write_transitions
+from recipes.cli.argon.command import main
 
 PHONES = ("a", "b", "c", "sil")
 STATES = [f"{phone}_s{i}" for phone in PHONES for i in (2, 3, 4)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.htk import parse_kind, write_htk
+from readers.htk.parameter_file import parse_kind, write_htk
 
 STATES = ("a_s2", "b_s2", "sil_s2")
 DIM, CONTEXT = 4, 3

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.audio import write_wav
-from readers.htk import read_htk, write_htk
-from readers.mlf import Label, write_mlf
-from readers.scp import write_pairs
-from recipes.cli import argon, cntk
+from readers.audio.audio_file import write_wav
+from readers.htk.mlf import Label, write_mlf
+from readers.htk.parameter_file import read_htk, write_htk
+from readers.htk.scp import write_pairs
+from recipes.cli import cntk
+from recipes.cli.argon import command as argon
 from recipes.cli.main import main
 
 RATE, HOP, WINDOW = 16000, 160, 400  # samples per second, frame and window

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from acoustic.model_file import load_model
-from readers.mlf import read_mlf
-from readers.slf import read_slf
+from acoustic.network.model_file import load_model
+from readers.htk.mlf import read_mlf
+from readers.htk.slf import read_slf
 from recipes.cli.main import main
 from recipes.timit import run as timit
 from tests.recipes.small_system import (

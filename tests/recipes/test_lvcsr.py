@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from readers.config import load_config
-from readers.frame_labels import read_state_list
-from readers.htk_edit_script import read_edit_script
-from readers.htk_mmf import read_mmf
-from readers.mlf import read_mlf
+from readers.config.config import load_config
+from readers.htk.edit_script import read_edit_script
+from readers.htk.frame_labels import read_state_list
+from readers.htk.mlf import read_mlf
+from readers.htk.mmf import read_mmf
 from recipes.an4.run import CONFIG as AN4_CONFIG
 from recipes.cli.main import main
 from recipes.lvcsr.run import CONFIG, QUESTIONS

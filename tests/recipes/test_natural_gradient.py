@@ -5,20 +5,14 @@ import dataclasses
 
 import pytest
 
-from readers.config import load_config
+from readers.config.config import load_config
 from readers.errors import ConfigError, FormatError
 from recipes.cli.main import main
-from recipes.natural_gradient.curves import (
-    Point,
-    iteration_seconds,
-    measured_iterations,
-    read_curve,
-    write_curve,
-)
+from recipes.natural_gradient.curves import Point, iteration_seconds, measured_iterations, read_curve, write_curve
 from recipes.natural_gradient.results import Run, draw, markdown, table
 from recipes.natural_gradient.run import CONFIG, Comparison, parse_runs
+from tests.recipes.an4.test_an4 import make_corpus
 from tests.recipes.small_system import STATES
-from tests.recipes.test_an4 import make_corpus
 
 POINTS = [Point(4, 1.0, -1.5, -1.75, 0.4), Point(8, 2.0, -0.5, -0.875, 0.25)]
 

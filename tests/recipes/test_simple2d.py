@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from readers.config import load_config
+from readers.config.config import load_config
 from recipes.cli.main import main
 from recipes.simple2d import data
 from recipes.simple2d.run import CONFIG

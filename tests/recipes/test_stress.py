@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from decoder.graph import PhoneModels, distil
-from readers.dictionary import Pronunciation, read_dictionary
 from readers.errors import ConfigError, FormatError
-from readers.htk_mmf import read_mmf
-from readers.htk_trees import read_trees
+from readers.htk.dictionary import Pronunciation, read_dictionary
+from readers.htk.mmf import read_mmf
+from readers.htk.trees import read_trees
 from recipes.cli.main import main
 from recipes.stress import donor, speech, words
 from recipes.stress.sentences import FOLLOWERS, SHARES, Language

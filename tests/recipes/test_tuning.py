@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decoder.scoring import Score
+from decoder.scoring.error_counts import Score
 from recipes import tuning
 from recipes.decoding import read_choice, search_flags
 from recipes.tuning import Development, Grid

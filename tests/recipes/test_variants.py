@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readers.config import load_config
+from readers.config.config import load_config
 from readers.errors import ConfigError, FormatError
-from readers.htk import read_htk_header, write_htk
-from readers.mlf import Label, read_mlf
-from readers.scp import read_scp
+from readers.htk.mlf import Label, read_mlf
+from readers.htk.parameter_file import read_htk_header, write_htk
+from readers.htk.scp import read_scp
 from recipes.cli.main import main
 from recipes.timit.corpus import Utterance
 from recipes.variants import lists
@@ -19,8 +19,8 @@ from recipes.variants.arguments import GROUPS, RECURRENT, VARIANTS, parse_names
 from recipes.variants.frames import draw_confusions, phone_confusions
 from recipes.variants.run import CONFIG, TRAININGS, Variants, frame_error
 from recipes.variants.table import Row, draw_table, markdown_rows, text_table
+from tests.recipes.an4.test_an4 import make_corpus
 from tests.recipes.small_system import STATES
-from tests.recipes.test_an4 import make_corpus
 
 CORPORA = {"an4": (132, 74), "timit": (183, 8)}
 

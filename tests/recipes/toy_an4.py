@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.mlf import Label, write_mlf
+from readers.htk.mlf import Label, write_mlf
 from tests.recipes.small_system import DICTIONARY, RATE, STATES, WORDS, speak
 
 SPEAKERS = {"train": ("fabc", "mdef", "fclc"), "test": ("mxyz",)}  # fclc is one of the held-out speakers

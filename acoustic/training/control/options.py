@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from acoustic.key_check import OptionFault
-from readers.config_values import Schedule
+from readers.config.option_check import OptionFault
+from readers.config.values import Schedule
 
 NONE, AFTER, BEFORE = "none", "adjustAfterEpoch", "searchBeforeEpoch"
 # Spelling in lower case: mode.

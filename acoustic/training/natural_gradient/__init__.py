@@ -1,6 +1,6 @@
 """Natural-gradient stochastic gradient descent (Povey, Zhang and Khudanpur, 2015)."""
 
-from acoustic.network import Network
+from acoustic.network.network import Network
 from acoustic.training.natural_gradient.updater import NaturalGradientUpdater
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient

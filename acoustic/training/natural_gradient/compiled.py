@@ -1,5 +1,5 @@
-"""The online natural gradient of a layer for float32 on the CPU: the loops of _kernels.py and _estimates.py, and what
-they are told.
+"""The online natural gradient of a layer for float32 on the CPU: the loops of layer_kernels.py and
+estimate_kernels.py, and what they are told.
 
 Of a training step at 512 frames plain descent takes so much already that a tenth more is some 1e8 operations; so there
 is no Python between the products, and no pass over memory but those that the norms need.
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from acoustic import blas, tiles
-from acoustic.backend import aligned_zeros
-from acoustic.playback import address_of, current, is_possible, play, same, table_of
+from acoustic.kernels.backend import aligned_zeros
+from acoustic.runtime import blas, tiles
+from acoustic.runtime.recorder import address_of, current, is_possible, play, same, table_of
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 
@@ -39,19 +39,19 @@ class CompiledLayer:
     """
 
     def __init__(self, twin: ArrayLayer, turn: int, half: HalfMemory | None = None) -> None:
-        from acoustic.training.natural_gradient import _estimates, _kernels, _table, _tiles
+        from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table, tile_kernels
 
         self.twin, self.turn, self._half = twin, turn, half
-        self._fields, self._scratch_size = _table, _estimates.scratch_size
+        self._fields, self._scratch_size = layer_table, estimate_kernels.scratch_size
         largest = max((fisher.rank for fisher in twin.factors), default=0)
-        self._by_tiles = half is not None and largest <= _tiles.MOST_RANK and tiles.are_usable()
-        self._half_sizes = _tiles if self._by_tiles else _kernels
+        self._by_tiles = half is not None and largest <= tile_kernels.MOST_RANK and tiles.are_usable()
+        self._half_sizes = tile_kernels if self._by_tiles else layer_kernels
         self._lock = threading.Lock()
         self._sides = [
             (side, fisher) for side, fisher in enumerate((twin.output_fisher, twin.input_fisher)) if fisher is not None
         ]
-        self._numbers = np.zeros(_table.HISTORY + 1)
-        self._table = np.zeros(_table.FIELDS, np.int64)
+        self._numbers = np.zeros(layer_table.HISTORY + 1)
+        self._table = np.zeros(layer_table.FIELDS, np.int64)
         self._buffers: dict[int, Any] = {}
         self._frames = self._workers = 0
         self._parameters: tuple[Any, ...] = ()

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from acoustic.backend import matmul_into
-from acoustic.network import Network
-from acoustic.node import Node
+from acoustic.kernels.backend import matmul_into
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
 from acoustic.nodes.sums import Plus
 from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
 from acoustic.training.natural_gradient.simple import precondition
@@ -87,7 +87,7 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
 
 
 class ArrayLayer:
-    """A layer's update in plain matrix products; see acoustic.updating.Layer.
+    """A layer's update in plain matrix products; see acoustic.engine.execution.gradient_sinks.Layer.
 
     output_fisher, input_fisher: the Fisher matrix's factors, None where they are not estimated from minibatch to
     minibatch.

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from acoustic import blas
-from acoustic.gradients import Accumulation
-from acoustic.network import Network
-from acoustic.node import Node
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.nodes.gradient_targets import Accumulation
+from acoustic.runtime import blas
 from acoustic.training.natural_gradient.compiled import CompiledLayer, HalfMemory
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
 from acoustic.training.options import TrainingOptions

@@ -12,11 +12,11 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from acoustic.team import default_threads
+from acoustic.runtime.thread_team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
+from readers.common.processes import as_they_end, end_with_parent, interrupts_held_back
 from readers.errors import ArgonautError, ConfigError, ModelError
-from readers.processes import as_they_end, end_with_parent, interrupts_held_back
 
 CONNECTION_SECONDS = 30
 Log = Callable[[str], None]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.model_file import load_tensors, save_model, save_tensors
-from acoustic.network import Network
+from acoustic.network.model_file import load_tensors, save_model, save_tensors
+from acoustic.network.network import Network
 from readers.errors import ModelError
 
 FORMAT, VERSION = "argonaut-outer-iteration", 1

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acoustic.model_file import load_model, load_tensors, save_tensors
-from acoustic.network import Network
-from acoustic.team import computing_with
-from acoustic.training.hogwild import learner_for
+from acoustic.network.model_file import load_model, load_tensors, save_tensors
+from acoustic.network.network import Network
+from acoustic.runtime.thread_team import computing_with
 from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
+from acoustic.training.parallel.hogwild import learner_for
 from readers.errors import ArgonautError, ModelError
-from readers.minibatch import Reader
+from readers.minibatches.base import Reader
 
 FORMAT = "argonaut-job"
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.model_file import load_tensors
-from acoustic.network import Network
+from acoustic.network.model_file import load_tensors
+from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals
 from acoustic.training.learner import Each, Learner
-from acoustic.training.log import append_history
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.parallel.executors import Jobs, Log
 from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.parallel.job import Job, JobResult, keeps_state, load_output
 from acoustic.training.parallel.options import ParallelOptions
+from acoustic.training.reporting.log import append_history
 from readers.errors import ModelError
-from readers.minibatch import Reader
+from readers.minibatches.base import Reader
 
 AVERAGE = "average"
 

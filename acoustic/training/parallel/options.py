@@ -7,8 +7,8 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 from dataclasses import dataclass
 from typing import ClassVar
 
-from acoustic.key_check import OptionFault, check_keys
-from readers.config import Config
+from readers.config.config import Config
+from readers.config.option_check import OptionFault, check_keys
 from readers.errors import ConfigError
 
 AVERAGING = "ModelAveragingSGD"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from acoustic.key_check import OptionFault
+from readers.config.option_check import OptionFault
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Rule:
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
-    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/playback.py
+    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/runtime/recorder.py
     by_columns: ClassVar[bool] = False  # it has update_columns
     refuses: ClassVar[tuple[str, ...]] = ()  # names of options that do not go with it
 

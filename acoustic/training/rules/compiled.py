@@ -1,17 +1,17 @@
-"""Compiled update rules for float32 on the CPU: what each does says ArrayRules; the loops are in _loops.py."""
+"""Compiled update rules for float32 on the CPU: what each does says ArrayRules; the loops are in compiled_loops.py."""
 
 from typing import Any
 
 import numpy as np
 
-from acoustic import _kernels
-from acoustic.kernels import CompiledKernels, flat, frames, share_elements
-from acoustic.playback import current
-from acoustic.team import Team
-from acoustic.training.rules import _loops
+from acoustic.kernels.compiled import elementwise_loops
+from acoustic.kernels.compiled.elementwise import CompiledKernels, flat, frames, share_elements
+from acoustic.kernels.compiled.word import share_columns
+from acoustic.runtime.recorder import current
+from acoustic.runtime.thread_team import Team
+from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, ArrayRules
 from acoustic.training.rules.base import Step
-from acoustic.word_kernels import share_columns
 
 
 class CompiledRules(ArrayRules):
@@ -28,7 +28,7 @@ class CompiledRules(ArrayRules):
             limit, l2, shrink = _singles(step.limit, step.l2, step.shrink)
             share_elements(
                 self.team,
-                _kernels.regularised_momentum,
+                elementwise_loops.regularised_momentum,
                 [weight, gradient, velocity],
                 rate,
                 decay,
@@ -48,7 +48,7 @@ class CompiledRules(ArrayRules):
 
         def work(part: slice) -> None:
             some = weights, gradients[part], velocities, columns[part]
-            _loops.momentum_columns(*some, rate, decay, limit, nesterov)
+            compiled_loops.momentum_columns(*some, rate, decay, limit, nesterov)
 
         share_columns(self.team, gradient.size, len(columns), work)
 
@@ -58,66 +58,69 @@ class CompiledRules(ArrayRules):
         weights, gradients, limit = frames(weight), frames(gradient), np.float32(step.limit)
         sums, size, count = frames(squares), gradient.size, len(columns)
         found = share_columns(
-            self.team, size, count, lambda part: _loops.adagrad_columns(gradients[part], sums, columns[part], limit)
+            self.team,
+            size,
+            count,
+            lambda part: compiled_loops.adagrad_columns(gradients[part], sums, columns[part], limit),
         )
         rate = np.float32(step.rate / _mean(found) if normalise else step.rate)
         share_columns(
             self.team,
             size,
             count,
-            lambda part: _loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
+            lambda part: compiled_loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
         )
 
     def subtract(self, weight: Any, change: Any) -> None:
         if current() is None:
             weight -= change
         else:
-            share_elements(None, _loops.subtract, [weight, change])
+            share_elements(None, compiled_loops.subtract, [weight, change])
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)
-        share_elements(self.team, _loops.adagrad, [weight, gradient, squares], *settings)
+        share_elements(self.team, compiled_loops.adagrad, [weight, gradient, squares], *settings)
 
     def adagrad_scale(self, weight: Any, gradient: Any, squares: Any, step: Step) -> float:
         settings = _singles(step.limit, step.l2)
-        return _mean(share_elements(self.team, _loops.adagrad_scale, [weight, gradient, squares], *settings))
+        return _mean(share_elements(self.team, compiled_loops.adagrad_scale, [weight, gradient, squares], *settings))
 
     def rmsprop(
         self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
     ) -> None:
         numbers = _singles(step.rate, step.limit, step.l2, step.shrink, *settings)
-        share_elements(self.team, _loops.rmsprop, [weight, gradient, squares, steps, sign], *numbers)
+        share_elements(self.team, compiled_loops.rmsprop, [weight, gradient, squares, steps, sign], *numbers)
 
     def rmsprop_scale(
         self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
     ) -> float:
         numbers = _singles(step.limit, step.l2, *settings)
         return _mean(
-            share_elements(self.team, _loops.rmsprop_scale, [weight, gradient, squares, steps, sign], *numbers)
+            share_elements(self.team, compiled_loops.rmsprop_scale, [weight, gradient, squares, steps, sign], *numbers)
         )
 
     def fsadagrad(
         self, weight: Any, gradient: Any, squares: Any, velocity: Any, step: Step, keep: float, frames: float
     ) -> None:
         numbers = _singles(step.rate, step.momentum, step.limit, step.l2, step.shrink, keep, 1 - keep, frames)
-        share_elements(self.team, _loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
+        share_elements(self.team, compiled_loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
 
     def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: tuple) -> None:
         beta1, beta2, *rest = settings
         betas = beta1, 1 - beta1, beta2, 1 - beta2
         numbers = _singles(1 / step.num_frames, step.limit, step.l2, step.shrink, *betas, *rest)
-        share_elements(self.team, _loops.adamw, [weight, gradient, mean, squares], *numbers)
+        share_elements(self.team, compiled_loops.adamw, [weight, gradient, mean, squares], *numbers)
 
     def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:
-        share_elements(self.team, _loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
+        share_elements(self.team, compiled_loops.scaled_step, [weight, gradient], *_singles(rate, shrink))
 
     def shrink(self, weight: Any, threshold: float) -> None:
         if threshold:
-            share_elements(self.team, _loops.shrink_all, [weight], np.float32(threshold))
+            share_elements(self.team, compiled_loops.shrink_all, [weight], np.float32(threshold))
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
         words = [np.uint32(word) for k in (key, key ^ SALT) for word in (k & 0xFFFFFFFF, k >> 32)]
-        _loops.add_noise(flat(weight), first, *words, deviation)
+        compiled_loops.add_noise(flat(weight), first, *words, deviation)
 
 
 def _singles(*numbers: float) -> list[np.float32]:

@@ -14,7 +14,8 @@ _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 def archive_kind(head: bytes):
     """(what it is, describer) of the first bytes of a binary archive; None for other files."""
-    from readers import example_archive, record_cache
+    from readers.sources.examples import example_archive
+    from readers.sources.records import record_cache
 
     if head.startswith(record_cache.MAGIC):
         return "record cache of a reader", cache
@@ -43,13 +44,13 @@ def text_kind(lines: list[str]):
 
 
 def _is_record(row: list[str]) -> bool:
-    from readers.text import is_number
+    from readers.common.text import is_number
 
     return sum(map(is_number, row)) >= max(2, len(row) - 1)
 
 
 def features(path: str) -> Figures:
-    from readers.kaldi_ark import read_matrix_header, scan_ark
+    from readers.kaldi.ark import read_matrix_header, scan_ark
 
     entries = scan_ark(path)
     headers = [read_matrix_header(path, entry.offset) for entry in entries]
@@ -66,7 +67,7 @@ def features(path: str) -> Figures:
 def alignments(path: str) -> Figures:
     import numpy as np
 
-    from readers.kaldi_ark import read_alignments
+    from readers.kaldi.ark import read_alignments
 
     found = dict(read_alignments(path))
     classes = set().union(*(np.unique(one).tolist() for one in found.values()))
@@ -79,7 +80,7 @@ def alignments(path: str) -> Figures:
 
 
 def scp(path: str) -> Figures:
-    from readers.kaldi_ark import read_ark_scp
+    from readers.kaldi.ark import read_ark_scp
 
     entries = read_ark_scp(path)
     files = {entry.path for entry in entries}
@@ -92,7 +93,7 @@ def scp(path: str) -> Figures:
 
 
 def cache(path: str) -> Figures:
-    from readers.record_cache import open_cache
+    from readers.sources.records.record_cache import open_cache
 
     found = open_cache(path)
     figures: Figures = [("records", len(next(iter(found.columns.values()))))]
@@ -103,7 +104,7 @@ def cache(path: str) -> Figures:
 
 
 def examples(path: str) -> Figures:
-    from readers.example_archive import BYTE, CLASS, ExampleArchive
+    from readers.sources.examples.example_archive import BYTE, CLASS, ExampleArchive
 
     archive = ExampleArchive(path)
     archive.close()
@@ -121,7 +122,7 @@ def examples(path: str) -> Figures:
 
 
 def records(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     rows = [line.split() for line in read_lines(path) if line.strip()]
     return [("records", len(rows)), ("columns", len(rows[0]))]

@@ -16,7 +16,7 @@ _CALL = re.compile(r"\s*(?:[^\W\d][\w.]*\s*=\s*)?([^\W\d]\w*)\s*\(")
 
 def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
     """(what it is, describer) of the lines of a configuration of any sort, comments included; None for other text."""
-    from readers.config_syntax import strip_comment
+    from readers.config.syntax import strip_comment
 
     num_filled = sum(map(bool, lines))
     lines = [line for line in map(strip_comment, lines) if line]
@@ -37,19 +37,19 @@ def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
 
 
 def _editing_commands() -> set[str]:
-    from acoustic.mel.registry import commands
+    from acoustic.descriptions.mel.registry import commands
 
     return {name.lower() for command in commands() for name in (command.name, *command.aliases)}
 
 
 def _node_names() -> set[str]:
-    from acoustic.node import registered_nodes
+    from acoustic.nodes.registry import registered_nodes
 
     return {name.lower() for node in registered_nodes() for name in (node.type_name, *node.aliases)}
 
 
 def hcopy(path: str) -> Figures:
-    from readers.hcopy_config import read_hcopy_config
+    from readers.config.hcopy import read_hcopy_config
 
     config = read_hcopy_config(path)
     shown = ("SOURCEFORMAT", "TARGETKIND", "NUMCHANS", "NUMCEPS", "TARGETRATE", "WINDOWSIZE")
@@ -61,7 +61,7 @@ def hcopy(path: str) -> Figures:
 
 
 def cntk(path: str) -> Figures:
-    from readers.config import load_config
+    from readers.config.config import load_config
 
     config = load_config([f"configFile={path}"])
     commands = config.array("command", [])
@@ -90,9 +90,9 @@ def _value(block, name: str) -> str:
 
 
 def network_description(path: str) -> Figures:
-    from acoustic.ndl import split_sections
-    from readers.config_syntax import Source
-    from readers.text import read_text
+    from acoustic.descriptions.ndl import split_sections
+    from readers.common.text import read_text
+    from readers.config.syntax import Source
 
     sections, script = split_sections(Source.from_text(read_text(path), str(Path(path))))
     return [
@@ -103,8 +103,8 @@ def network_description(path: str) -> Figures:
 
 
 def editing_script(path: str) -> Figures:
-    from readers.config_syntax import strip_comment
-    from readers.text import read_lines
+    from readers.common.text import read_lines
+    from readers.config.syntax import strip_comment
 
     known = _editing_commands()
     calls = [match.group(1) for line in read_lines(path) if (match := _CALL.match(strip_comment(line)))]

@@ -21,7 +21,7 @@ def kaldi_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def kaldi_lattices(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     lines = [line.strip() for line in read_lines(path)]
     names = [line for before, line in pairwise(["", *lines]) if line and not before]
@@ -42,7 +42,7 @@ def kaldi_lattices(path: str) -> Figures:
 def graph(path: str) -> Figures:
     import numpy as np
 
-    from decoder.image_file import load_graph
+    from decoder.graph.graph_file import load_graph
 
     graph = load_graph(path)
     final = int(np.isfinite(graph.arrays.final_cost).sum())
@@ -56,8 +56,8 @@ def graph(path: str) -> Figures:
 
 
 def acceptor(path: str) -> Figures:
-    from readers.att import read_acceptor
-    from readers.hmm_tables import is_bracketed
+    from readers.language.att import read_acceptor
+    from readers.tables.hmm_tables import is_bracketed
 
     graph = read_acceptor(path)
     used = [graph.symbols[i] for i in set(graph.label.tolist())]
@@ -71,7 +71,7 @@ def acceptor(path: str) -> Figures:
 
 
 def lattice(path: str) -> Figures:
-    from readers.slf import NULL_WORD, read_slf
+    from readers.htk.slf import NULL_WORD, read_slf
 
     lattice = read_slf(path)
     words = set(lattice.word) - {NULL_WORD}
@@ -88,7 +88,7 @@ def lattice(path: str) -> Figures:
 def transitions(path: str) -> Figures:
     import math
 
-    from readers.hmm_tables import read_transitions
+    from readers.tables.hmm_tables import read_transitions
 
     stay = [math.exp(ln_self) for ln_self, _ in read_transitions(path).values()]
     frames = [1 / (1 - p) for p in stay if p < 1]
@@ -97,21 +97,21 @@ def transitions(path: str) -> Figures:
 
 
 def cntkmap(path: str) -> Figures:
-    from readers.hmm_tables import read_cntkmap
+    from readers.tables.hmm_tables import read_cntkmap
 
     indices = read_cntkmap(path)
     return [("states", len(indices)), ("outputs", f"{min(indices.values())} to {max(indices.values())}")]
 
 
 def tied(path: str) -> Figures:
-    from readers.hmm_tables import read_tied_states
+    from readers.tables.hmm_tables import read_tied_states
 
     tied = read_tied_states(path)
     return [("states", len(tied)), ("senones", len(set(tied.values())))]
 
 
 def silence(path: str) -> Figures:
-    from readers.hmm_tables import read_silence
+    from readers.tables.hmm_tables import read_silence
 
     model, topology = read_silence(path)
     return [("model", model), ("topology", topology)]

@@ -8,7 +8,7 @@ from recipes.cli.file_kinds.figures import Figures, seconds
 
 
 def mlf(path: str) -> Figures:
-    from readers.mlf import read_mlf
+    from readers.htk.mlf import read_mlf
 
     mlf = read_mlf(path)
     labels = [label for entry in mlf.values() for label in entry]
@@ -28,15 +28,15 @@ def mlf(path: str) -> Figures:
 
 
 def segments(path: str) -> Figures:
-    from readers.timit import read_segments
+    from readers.tables.timit import read_segments
 
     segments = read_segments(path)
     return [("segments", len(segments)), ("ends at", f"sample {max(segment.end for segment in segments)}")]
 
 
 def scp(path: str) -> Figures:
-    from readers.htk import kind_name, read_htk_header
-    from readers.scp import read_scp
+    from readers.htk.parameter_file import kind_name, read_htk_header
+    from readers.htk.scp import read_scp
 
     entries = read_scp(path)
     files = {entry.path for entry in entries}
@@ -62,14 +62,14 @@ def scp(path: str) -> Figures:
 
 
 def names(path: str) -> Figures:
-    from readers.scp import read_list
+    from readers.htk.scp import read_list
 
     entries = read_list(path)
     return [("names", f"{len(entries)}, {len(set(entries))} different"), ("first", entries[0]), ("last", entries[-1])]
 
 
 def transcripts(path: str) -> Figures:
-    from readers.trn import read_trn
+    from readers.results.trn import read_trn
 
     transcripts = read_trn(path)
     words = Counter(word for entry in transcripts.values() for word in entry)

@@ -6,7 +6,7 @@ from recipes.cli.file_kinds.figures import Figures
 
 
 def dictionary(path: str) -> Figures:
-    from readers.dictionary import read_dictionary
+    from readers.htk.dictionary import read_dictionary
 
     entries = read_dictionary(path)
     phones = {phone for entry in entries for phone in entry.phones}
@@ -21,7 +21,7 @@ def dictionary(path: str) -> Figures:
 
 
 def arpa(path: str) -> Figures:
-    from readers.arpa import read_arpa
+    from readers.language.arpa import read_arpa
 
     arpa = read_arpa(path)
     figures: Figures = [("order", arpa.order)]
@@ -31,7 +31,7 @@ def arpa(path: str) -> Figures:
 
 
 def image(path: str) -> Figures:
-    from decoder.lm_image import load_language_model
+    from decoder.lm.mapped_model import load_language_model
 
     model = load_language_model(path)
     return [("order", model.order), ("words", len(model.vocabulary)), ("n-grams", model.num_arcs)]

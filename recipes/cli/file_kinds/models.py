@@ -4,8 +4,8 @@ from recipes.cli.file_kinds.figures import Figures
 
 
 def mmf(path: str) -> Figures:
-    from readers.htk_hmm_set import MACRO_KINDS
-    from readers.htk_mmf import read_mmf
+    from readers.htk.hmm_set import MACRO_KINDS
+    from readers.htk.mmf import read_mmf
 
     hmm_set = read_mmf(path)
     options = hmm_set.options
@@ -22,8 +22,8 @@ def mmf(path: str) -> Figures:
 
 def trees_or_script(path: str) -> Figures:
     from readers.errors import FormatError
-    from readers.htk_edit_script import read_edit_script
-    from readers.htk_trees import read_trees
+    from readers.htk.edit_script import read_edit_script
+    from readers.htk.trees import read_trees
 
     try:
         trees = read_trees(path)

@@ -97,7 +97,7 @@ def _input_text(node: dict) -> str:
 
 
 def dbn(path: str) -> Figures:
-    from readers.dbn import read_dbn
+    from readers.tables.dbn import read_dbn
 
     found = read_dbn(path)
     figures: Figures = [("version", found.version), ("comment", found.comment.strip() or "none")]

@@ -23,7 +23,7 @@ def run_kind(first: str):
 
 
 def history(path: str) -> Figures:
-    from acoustic.training.log import read_history
+    from acoustic.training.reporting.log import read_history
 
     rows = read_history(path)
     figures: Figures = [("epochs", f"{len(rows)}, the last is {rows[-1]['epoch']}")]
@@ -35,7 +35,7 @@ def history(path: str) -> Figures:
 
 
 def iterations(path: str) -> Figures:
-    from acoustic.training.log import read_history
+    from acoustic.training.reporting.log import read_history
 
     rows = read_history(path)
     last = rows[-1]
@@ -67,7 +67,7 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 def _objects(path: str) -> list[dict]:
     """The object of a file, or those of its lines; none for a file of anything else."""
-    from readers.text import read_text
+    from readers.common.text import read_text
 
     text = read_text(path)
     try:
@@ -112,7 +112,7 @@ def tuning(path: str) -> Figures:
 
 
 def report(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     (_, first), *lost = [(number, line) for number, line in enumerate(read_lines(path), 1) if line.strip()]
     unit, *counts = REPORT.fullmatch(first.strip()).groups()

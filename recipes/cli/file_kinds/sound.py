@@ -5,7 +5,7 @@ from recipes.cli.file_kinds.figures import Figures, all_finite, seconds
 
 
 def features(path: str) -> Figures:
-    from readers.htk import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
+    from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk, read_htk_header
 
     header = read_htk_header(path)
     frames = read_htk(path).frames
@@ -29,7 +29,7 @@ def features(path: str) -> Figures:
 
 
 def audio(path: str) -> Figures:
-    from readers.audio import read_audio
+    from readers.audio.audio_file import read_audio
 
     samples, rate = read_audio(path)
     return [

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from readers.common.text import is_count, is_number
 from readers.errors import FormatError
-from readers.text import is_count, is_number
 from recipes.cli.file_kinds.figures import Figures
 
 STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # how a state is named: aa_s2, aa_s2_1, sil[2], ST_a_3
@@ -55,7 +55,7 @@ def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | 
 
 def pair_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
     """The same of a list of two file names a line."""
-    from readers.text import split_fields
+    from readers.common.text import split_fields
 
     try:
         rows = [[name for name, _ in split_fields(line, "")] for line in lines]
@@ -75,7 +75,7 @@ def _is_score(text: str) -> bool:
 
 
 def _is_topology(path: str) -> bool:
-    from readers.hmm_tables import read_topology
+    from readers.tables.hmm_tables import read_topology
 
     try:
         read_topology(path)
@@ -99,7 +99,7 @@ def _number_kind(rows: list[list[str]]) -> tuple[str, Callable[[str], Figures]]:
 
 
 def index(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
     prefix = path.removesuffix(".index")
@@ -115,7 +115,7 @@ def index(path: str) -> Figures:
 
 
 def pairs_of_files(path: str) -> Figures:
-    from readers.scp import read_pairs
+    from readers.htk.scp import read_pairs
 
     pairs = read_pairs(path)
     missing = sum(not Path(source).is_file() for source, _ in pairs)
@@ -135,7 +135,7 @@ def names(path: str) -> Figures:
 
 
 def vocabulary(path: str) -> Figures:
-    from readers.vocabulary import read_vocabulary
+    from readers.language.vocabulary import read_vocabulary
 
     words = read_vocabulary(path)
     return [
@@ -146,14 +146,14 @@ def vocabulary(path: str) -> Figures:
 
 
 def topology(path: str) -> Figures:
-    from readers.hmm_tables import read_topology
+    from readers.tables.hmm_tables import read_topology
 
     models = read_topology(path)
     return [("models", " ".join(models)), ("ways", sum(map(len, models.values())))]
 
 
 def outputs(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     shown = dict(line.split() for line in read_lines(path) if line.strip())
     silent = sum(output == "[]" for output in shown.values())
@@ -161,7 +161,7 @@ def outputs(path: str) -> Figures:
 
 
 def state_map(path: str) -> Figures:
-    from readers.hmm_tables import read_state_map
+    from readers.tables.hmm_tables import read_state_map
 
     models = read_state_map(path)
     sizes = {len(states) for states in models.values()}
@@ -171,7 +171,7 @@ def state_map(path: str) -> Figures:
 
 
 def symbols(path: str) -> Figures:
-    from readers.kaldi_lattice import read_word_table
+    from readers.kaldi.lattice import read_word_table
 
     ids = read_word_table(path)
     zero = next((name for name, number in ids.items() if number == 0), "nothing")
@@ -179,14 +179,14 @@ def symbols(path: str) -> Figures:
 
 
 def lookahead(path: str) -> Figures:
-    from readers.hmm_tables import read_lookahead
+    from readers.tables.hmm_tables import read_lookahead
 
     scores = read_lookahead(path)
     return [("words", len(scores)), ("scores", f"{min(scores.values()):g} to {max(scores.values()):g}")]
 
 
 def numbers(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     rows = [line.split() for line in read_lines(path) if line.strip()]
     values = [float(row[1]) for row in rows]
@@ -197,7 +197,7 @@ def numbers(path: str) -> Figures:
 
 
 def hmm_list(path: str) -> Figures:
-    from readers.htk_hmm_list import read_hmm_list
+    from readers.htk.hmm_list import read_hmm_list
 
     models = read_hmm_list(path)
     return [("logical", len(models)), ("physical", len(set(models.values())))]

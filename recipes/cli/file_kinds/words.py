@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from readers.text import is_count, is_number
+from readers.common.text import is_count, is_number
 from recipes.cli.file_kinds.figures import Figures
 
 CUE = re.compile(r"(?:\d+:)?\d+:\d\d[.,]\d{3} --> (?:(\d+):)?(\d+):(\d\d)[.,](\d{3})")
@@ -66,7 +66,7 @@ def _slots(row: list[str]) -> list[list[str]] | None:
 
 
 def _is_ctm(rows: list[list[str]]) -> bool:
-    from readers.timed_words import is_ctm
+    from readers.results.timed_words import is_ctm
 
     scored = all(is_number(row[5]) for row in rows if len(row) == 6)
     return is_ctm(map(" ".join, rows)) and scored and any(not is_number(row[4]) for row in rows)
@@ -80,7 +80,7 @@ def _is_stm(rows: list[list[str]]) -> bool:
 
 
 def ctm(path: str) -> Figures:
-    from readers.timed_words import read_ctm
+    from readers.results.timed_words import read_ctm
 
     utterances = read_ctm(path)
     words = [word for entry in utterances.values() for word in entry]
@@ -94,7 +94,7 @@ def ctm(path: str) -> Figures:
 
 
 def stm(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     rows = [line.split() for line in read_lines(path) if line.strip()]
     rows = [row for row in rows if not row[0].startswith(STM_COMMENT)]
@@ -108,7 +108,7 @@ def stm(path: str) -> Figures:
 
 
 def nbest(path: str) -> Figures:
-    from readers.nbest import read_nbest
+    from readers.results.nbest import read_nbest
 
     lists = read_nbest(path)
     sizes = [len(entry) for entry in lists.values()]
@@ -116,7 +116,7 @@ def nbest(path: str) -> Figures:
 
 
 def consensus(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     rows = [_slots(line.split()) for line in read_lines(path) if line.strip()]
     slots = [slot for row in rows for slot in row]
@@ -125,8 +125,8 @@ def consensus(path: str) -> Figures:
 
 
 def confusions(path: str) -> Figures:
-    from decoder.score_report import NONE
-    from readers.text import read_lines
+    from decoder.scoring.report import NONE
+    from readers.common.text import read_lines
 
     rows = [line.strip().split("\t") for line in read_lines(path) if line.strip()]
     kinds: Counter[str] = Counter()
@@ -137,7 +137,7 @@ def confusions(path: str) -> Figures:
 
 
 def subtitles(path: str) -> Figures:
-    from readers.text import read_lines
+    from readers.common.text import read_lines
 
     cues = [match for line in read_lines(path) if (match := CUE.match(line.strip()))]
     ends = [
@@ -148,7 +148,7 @@ def subtitles(path: str) -> Figures:
 
 
 def textgrid(path: str) -> Figures:
-    from readers.text import read_text
+    from readers.common.text import read_text
 
     text = read_text(path)
     ends = [float(end) for end in re.findall(r"^xmax = ([\d.]+)", text, re.MULTILINE)]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from readers.common.text import read_lines
 from readers.errors import ArgonautError, FormatError
-from readers.text import read_lines
 from recipes.timit.synthesis.espeak import Sound
 
 EDGE_SILENCE, PAUSE = "h#", "pau"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.text import read_lines
 from readers.errors import FormatError
-from readers.text import read_lines
 
 _REFERENCE = re.compile(r"\{(\w+)\}")
 _RULE = re.compile(r"(\w+):\s*(.*)")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
-from readers.text import read_lines
 from recipes.timit.synthesis.sentences import make_sentence
 
 NUM_DIALECTS = 8  # TIMIT's DR1 to DR8

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.audio import write_sphere
+from readers.audio.audio_file import write_sphere
 from readers.errors import ArgonautError
-from readers.timit import Segment, write_segments, write_sentence
+from readers.tables.timit import Segment, write_segments, write_sentence
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import ESpeak
 from recipes.timit.synthesis.phones import (

@@ -10,8 +10,8 @@ import pytest
 
 from acoustic.actions import Machine, make_action
 from acoustic.actions.decode_pairs import edit_distance
-from acoustic.model_file import load_model
-from readers.config import Config
+from acoustic.network.model_file import load_model
+from readers.config.config import Config
 from readers.errors import ArgonautError
 
 WORDS = ["<s>", "</s>", "a", "b", "c"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from acoustic.actions import Machine, make_action
-from acoustic.model_file import load_model
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from acoustic.training.log import read_history
-from readers.config import Config
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import load_model
+from acoustic.training.reporting.log import read_history
+from readers.config.config import Config
 from readers.errors import ConfigError
 
 CONFIG = """

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from acoustic.actions import Machine, make_action
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
-from readers.minibatch import open_reader
+from readers.minibatches.base import open_reader
 
 COUNT = 40
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from acoustic.actions import Machine, make_action
-from acoustic.model_file import load_model, save_model
-from acoustic.network import Network
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
-from readers.config import Config
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import load_model, save_model
+from acoustic.network.network import Network
+from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, ModelError
 
 

@@ -1,7 +1,7 @@
 """A network that learns to tell a circle from the plane around it, and a reader that dies on the way, for tests."""
 
-from acoustic.network import Network
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 
 

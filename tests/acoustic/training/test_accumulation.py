@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from acoustic.engine import Engine
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules.momentum import Momentum
 from acoustic.training.update import Updater

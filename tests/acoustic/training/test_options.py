@@ -8,7 +8,7 @@ from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import AFTER, BEFORE, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import ConfigError
 
 BOOK = """

@@ -5,15 +5,15 @@ import pytest
 
 from acoustic.actions import make_action
 from acoustic.actions.base import Machine
-from acoustic.engine import Engine
-from acoustic.model_file import save_model
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import save_model
+from acoustic.network.network import Network
 from acoustic.training.evaluation import evaluate
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
-from readers.config import Config
-from readers.minibatch import open_reader
-from readers.vocabulary import VocabularyWord, write_vocabulary
+from readers.config.config import Config
+from readers.language.vocabulary import VocabularyWord, write_vocabulary
+from readers.minibatches.base import open_reader
 
 CITIES = ["boston", "denver", "dallas"]
 WORDS = ["BOS", "EOS", "fly", "from", "to", "<unk>", *CITIES]

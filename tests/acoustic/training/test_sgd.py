@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from acoustic.engine import Engine
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.engine.engine import Engine
 from acoustic.training.evaluation import check_inputs, evaluate, evaluation_nodes
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, RmsProp

@@ -4,12 +4,12 @@ import kaldiio
 import numpy as np
 import pytest
 
-from acoustic.network import Network
+from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
-from readers.config import Config
-from readers.htk import FBANK, write_htk
-from readers.minibatch import open_reader
+from readers.config.config import Config
+from readers.htk.parameter_file import FBANK, write_htk
+from readers.minibatches.base import open_reader
 
 WIDTH, CLASSES, SPEAKERS = 3, 3, 2
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from acoustic.network import Network
+from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import AdaGrad, Momentum, RmsProp
 from acoustic.training.update import Updater

@@ -5,16 +5,16 @@ import pytest
 
 from acoustic.actions import make_action
 from acoustic.actions.base import Machine
-from acoustic.engine import Engine
-from acoustic.model_file import load_model, save_model
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model, save_model
+from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs, evaluate
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import ModelError
-from readers.htk import FBANK, read_htk, write_htk
-from readers.htk_mlf_reader import HTKMLFReader
+from readers.htk.parameter_file import FBANK, read_htk, write_htk
+from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 
 CLASSES, LENGTHS = 3, (20, 7, 33, 12, 25, 16, 9, 28, 14, 21)
 WHOLE, CUT = "frameMode=false", "frameMode=false;truncated=true"

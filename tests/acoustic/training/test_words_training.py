@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acoustic.engine import Engine
-from acoustic.network import Network
-from acoustic.simple_builder import build_simple_network, simple_network_options
+from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
 from acoustic.training.evaluation import evaluate
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES
 from acoustic.training.sgd import train
-from readers.config import Config
-from readers.minibatch import open_reader
-from readers.vocabulary import VocabularyWord, write_vocabulary
+from readers.config.config import Config
+from readers.language.vocabulary import VocabularyWord, write_vocabulary
+from readers.minibatches.base import open_reader
 from tests.acoustic.training.test_utterances import stopped
 
 WORDS = ["</s>", "a", "b", "x", "y", "<unk>"]

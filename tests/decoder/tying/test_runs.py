@@ -7,8 +7,8 @@ import pytest
 
 from decoder.tying import TransitionCounts, places_of, state_runs
 from readers.errors import FormatError, GraphError
-from readers.htk_trees import DecisionTrees, Question, Tree
-from readers.mlf import Label
+from readers.htk.mlf import Label
+from readers.htk.trees import DecisionTrees, Question, Tree
 
 STATES = {"a": ("a2", "a3"), "b": ("b2", "b3"), "sil": ("sil2", "sil3", "sil4"), "sp": ("sp2",)}
 FREE = ("sil", "sp")

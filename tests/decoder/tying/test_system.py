@@ -6,11 +6,11 @@ import pytest
 from decoder.graph import distil
 from decoder.tying import Statistics, TransitionCounts, TreeOptions, places_of, state_runs, tie_states
 from readers.errors import GraphError
-from readers.htk_edit_script import read_edit_script
-from readers.htk_hmm_list import read_hmm_list
-from readers.htk_mmf import read_mmf
-from readers.htk_trees import Question, read_trees
-from readers.mlf import Label
+from readers.htk.edit_script import read_edit_script
+from readers.htk.hmm_list import read_hmm_list
+from readers.htk.mlf import Label
+from readers.htk.mmf import read_mmf
+from readers.htk.trees import Question, read_trees
 
 PHONES = ("a", "b", "c")
 STATES = {phone: (f"{phone}_s2", f"{phone}_s3") for phone in PHONES} | {"sil": ("sil2", "sil3", "sil4")}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from decoder.tying import StateRun, Statistics, TreeOptions, grow_tree
 from decoder.tying.statistics import log_likelihood
 from readers.errors import ConfigError, FormatError, ShapeError
-from readers.htk_trees import DecisionTrees, Question, Tree
+from readers.htk.trees import DecisionTrees, Question, Tree
 
 PHONES = "abcde"
 QUESTIONS = [Question(f"L_{p}", (f"{p}-*",)) for p in PHONES] + [Question(f"R_{p}", (f"*+{p}",)) for p in PHONES]

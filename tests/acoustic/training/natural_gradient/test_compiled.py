@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acoustic.network import Network
+from acoustic.network.network import Network
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.layers import Step

@@ -6,7 +6,7 @@ from pathlib import Path
 from acoustic.training.configuration import training_options
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
-from readers.config import Config
+from readers.config.config import Config
 
 PAGE = (Path(__file__).parents[4] / "docs" / "natural_gradient.md").read_text(encoding="utf-8")
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from acoustic.engine import Engine
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Momentum, NaturalGradient
-from readers.sequences import SequenceLayout
-from tests.acoustic.loop_networks import INPUTS, SIZE, lstm, simple_rnn
-from tests.acoustic.recurrent import randomise
+from readers.minibatches.sequence_layout import SequenceLayout
+from tests.acoustic.recurrence.loop_networks import INPUTS, SIZE, lstm, simple_rnn
+from tests.acoustic.recurrence.recurrent_networks import randomise
 
 RATE, LENGTHS = 0.01, (7, 9, 9, 5)
 

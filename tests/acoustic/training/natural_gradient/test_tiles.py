@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from acoustic import tiles
-from acoustic.backend import aligned_zeros
-from acoustic.playback import address_of
+from acoustic.kernels.backend import aligned_zeros
+from acoustic.runtime import tiles
+from acoustic.runtime.recorder import address_of
 
 pytestmark = pytest.mark.skipif(not tiles.are_usable(), reason="this processor has no registers for tiles")
 OUT, IN = 0, 1
@@ -22,7 +22,7 @@ class Side:
     """A table with what `reduce_frames` reads of it, for one side of a layer that has a bias."""
 
     def __init__(self, side, rows, rank, count):
-        from acoustic.training.natural_gradient import _table, _tiles
+        from acoustic.training.natural_gradient import layer_table, tile_kernels
 
         rng = np.random.default_rng(rows + rank)
         self.side, self.w = side, np.asfortranarray(rng.standard_normal((rank, rows + side)) * 0.1, np.float32)
@@ -31,18 +31,18 @@ class Side:
         self.norms, self.summed = np.zeros(count, np.float32), np.zeros(rows, np.float32)
         self.ones = rng.standard_normal(count).astype(np.float32)
         self.scales, self.j = np.ones(rank + 2), np.zeros((rank, rows + 1), np.float32, order="F")
-        self.memory = aligned_zeros(int(_tiles.memory_size(rows, rank, count)), np.uint8)
+        self.memory = aligned_zeros(int(tile_kernels.memory_size(rows, rank, count)), np.uint8)
         self.memory[:] = 255  # not numbers, as bfloat16: nothing may be read that was not written
         self.place = np.array([address_of(self.memory)])
-        self.copies = aligned_zeros(int(_tiles.estimate_size(rows, rank, 1)), np.uint8)
-        self.table = np.zeros(_table.FIELDS, np.int64)
+        self.copies = aligned_zeros(int(tile_kernels.estimate_size(rows, rank, 1)), np.uint8)
+        self.table = np.zeros(layer_table.FIELDS, np.int64)
         fields = {"ROWS": rows, "RANK": rank, "UPDATES": 1, "VERSION": 1, "W": self.w, "SCALES": self.scales}
         for name, value in {**fields, "J": self.j, "HALF_W": self.copies}.items():
-            self.table[getattr(_table, name) + side] = value if isinstance(value, int) else address_of(value)
-        self.table[_table.BIAS], self.table[_table.HALF_MEMORY] = 1, address_of(self.place)
+            self.table[getattr(layer_table, name) + side] = value if isinstance(value, int) else address_of(value)
+        self.table[layer_table.BIAS], self.table[layer_table.HALF_MEMORY] = 1, address_of(self.place)
 
     def reduce(self):
-        from acoustic.training.natural_gradient._tiles import reduce_frames
+        from acoustic.training.natural_gradient.tile_kernels import reduce_frames
 
         places, count = (address_of(self.x), address_of(self.to)), self.x.shape[1]
         return reduce_frames(self.table, self.side, *places, count, 0, self.norms, self.ones, self.summed)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.training.configuration import training_options
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from acoustic.training.sgd import train
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import ConfigError
 from tests.acoustic.training.ring import Killed, dying
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acoustic import blas, tiles
-from acoustic.engine import Engine
-from acoustic.key_check import OptionFault
-from acoustic.network import Network
+from acoustic.engine.engine import Engine
+from acoustic.engine.execution.gradient_sinks import Real
+from acoustic.network.network import Network
+from acoustic.runtime import blas, tiles
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
@@ -16,10 +16,10 @@ from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from acoustic.training.update import Updater
-from acoustic.updating import Real
+from readers.config.option_check import OptionFault
 from readers.errors import ModelError
-from readers.indicators import Indicators
-from readers.sequences import SequenceLayout
+from readers.minibatches.indicators import Indicators
+from readers.minibatches.sequence_layout import SequenceLayout
 
 FRAMES, RATE = 150, 0.01
 

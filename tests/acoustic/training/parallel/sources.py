@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.network import Network
-from acoustic.simple_builder import SimpleNetworkOptions, build_simple_network
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import FormatError
-from readers.example_reader import ExampleReader
-from readers.example_writer import write_examples
-from readers.minibatch import Minibatch
+from readers.minibatches.base import Minibatch
+from readers.sources.examples.example_reader import ExampleReader
+from readers.sources.examples.example_writer import write_examples
 
 DIM, CLASSES = 6, 4
 

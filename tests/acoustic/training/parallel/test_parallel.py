@@ -9,16 +9,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from acoustic.engine import Engine
-from acoustic.model_file import load_model, load_tensors
-from acoustic.team import computing_with
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model, load_tensors
+from acoustic.runtime.thread_team import computing_with
 from acoustic.training import trainer
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
-from acoustic.training.log import read_history
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.parallel.job import close_reader
+from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
 from readers.errors import FormatError, ModelError
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task

@@ -4,7 +4,7 @@ import pytest
 
 from acoustic.training.configuration import training_options
 from acoustic.training.parallel import ParallelOptions, parallel_options
-from readers.config import Config
+from readers.config.config import Config
 from readers.errors import ConfigError
 
 

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from acoustic.model_file import load_tensors
-from acoustic.team import computing_with
+from acoustic.network.model_file import load_tensors
+from acoustic.runtime.thread_team import computing_with
 from acoustic.training import trainer
-from acoustic.training.log import read_history
 from acoustic.training.parallel import ParallelOptions, executors
+from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from tests.acoustic.training.parallel.test_parallel import Here
 from tests.acoustic.training.test_utterances import CUT, LENGTHS, WHOLE, blocks, options, reader_of, recurrent

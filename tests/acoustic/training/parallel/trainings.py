@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from acoustic.model_file import load_tensors
-from acoustic.team import computing_with
-from acoustic.training.log import read_history
+from acoustic.network.model_file import load_tensors
+from acoustic.runtime.thread_team import computing_with
 from acoustic.training.parallel import ParallelOptions
+from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
 from tests.acoustic.training.parallel.sources import opened, small_network, small_options
 

@@ -1,0 +1,1 @@
+"""From text to a network: NDL, MEL and the predefined networks."""

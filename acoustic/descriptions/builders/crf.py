@@ -1,0 +1,77 @@
+"""SimpleNetworkBuilder, rnnType CRF: an LSTM network whose criterion is that of the labels of whole sentences.
+
+    SimpleNetworkBuilder=[
+      rnnType=CRF; trainingCriterion=CRF; evalCriterion=ErrorPrediction
+      lookupTableOrder=3; layerSizes=2832:50:300:127
+    ]
+
+Layers are those of rnnType LSTM; scores of labels and of pairs of them make a conditional random field, and `outputs`
+is its best path.  Source: CNTK book 2.4.3; the tool has names for it, but not the network (2016).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acoustic.descriptions.builders.parts import ERROR_NODE_NAMES, ERRORS, add_labels, read_options
+from acoustic.descriptions.builders.recurrent import (
+    LSTM_KEYS,
+    LstmOptions,
+    add_lstm_layers,
+    gate_settings,
+    recurrent_settings,
+)
+from acoustic.network.network import Network
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+
+CRF_KEYS = LSTM_KEYS
+
+
+@dataclass(frozen=True)
+class CrfOptions(LstmOptions):
+    """The same as for LSTM; evaluation is by CRF or ErrorPrediction, of the best path."""
+
+    criteria: ClassVar[Mapping[str, str]] = {"crf": "CRF"}
+    evaluations: ClassVar[Mapping[str, str]] = {"crf": "CRF"} | ERRORS
+
+    training_criterion: str = "CRF"
+    eval_criterion: str = "CRF"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.with_prior:
+            raise OptionFault(
+                "needPrior", "true; expected false: a conditional random field has no prior of the labels"
+            )
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        top = add_lstm_layers(network, self)
+        number, rows, columns = self.num_hidden, self.layer_sizes[-1], network.shapes[top.name].rows
+        weights = network.add(
+            "LearnableParameter", f"TimesBeforeSoftMax{number}", rows=rows, cols=columns, **self.initial()
+        )
+        scores = network.add("Times", "outputsBeforeSoftmax", weights, top)
+        pairs = {"rows": rows, "cols": rows, "init": "fixedValue", "value": 1 / rows}  # book 2.4.3
+        transitions = network.add("LearnableParameter", f"TransProb{number}", **pairs)
+        labels = add_labels(network, rows)
+        network.criteria.append(network.add("CRF", "CRFTrainCriterion", labels, scores, transitions).name)
+        best = network.add("SequenceDecoder", "outputs", scores, transitions)
+        network.outputs.append(best.name)
+        network.add("Softmax", "PosteriorProb", scores)
+        evaluation = self.eval_criterion.lower()
+        if evaluation in ERRORS:
+            errors = network.add("ErrorPrediction", ERROR_NODE_NAMES[evaluation], labels, best)
+            network.evaluations.append(errors.name)
+        else:
+            network.evaluations.append(network.criteria[0])
+        network.validate()
+        return network
+
+
+def crf_options(builder: Config) -> CrfOptions:
+    """The options of a block with rnnType=CRF.  Raises ConfigError."""
+    criterion = builder.text("trainingCriterion", "CRF")
+    names = {"training_criterion": criterion, "eval_criterion": builder.text("evalCriterion", criterion)}
+    return read_options(builder, CrfOptions, **recurrent_settings(builder), **gate_settings(builder), **names)

@@ -1,0 +1,145 @@
+"""SimpleNetworkBuilder's fully connected networks (rnnType SIMPLENET), p-norm layers among them.
+
+Sources: CNTK book, section 3.2.1; p-norm layers: X. Zhang, J. Trmal, D. Povey, S. Khudanpur, ICASSP 2014; their
+initial values, the scale of the classes and the transform of the input: D. Povey, X. Zhang, S. Khudanpur, "Parallel
+training of DNNs with natural gradient and parameter averaging", 2015, appendices C.5 to C.7.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acoustic.descriptions.builders.parts import (
+    LAYER_TYPES,
+    BuilderOptions,
+    add_criteria,
+    add_input,
+    add_labels,
+    add_lookup,
+    add_scaled_likelihood,
+    read_options,
+)
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+
+FEED_FORWARD_KEYS = (
+    *("pNormGroupSize", "pNormPower", "zeroOutputInit", "classScalePower"),
+    *("applyLDATransform", "ldaWithinClass"),
+)
+
+
+@dataclass(frozen=True)
+class SimpleNetworkOptions(BuilderOptions):
+    """A fully connected network (SIMPLENET).
+
+    words: with more than one, the first hidden layer is a table that is looked up for each of them, so that the second
+    is words times as wide at its input.  With one, the weights of the first layer are that table already.
+    A hidden layer of type PNorm and size n has n * group_size linear units, of which every group_size make one by their
+    p-norm, p = power; then each frame is scaled to a root mean square of one.
+    zero_output: the weights of the output layer start at zero, so that training begins with equal posteriors.
+    class_scale: the output layer is scaled by (count of the class)^class_scale, average 1; 0: it is not.
+    transform_features: the input less its mean is decorrelated by LDATransform instead of normalised row by row;
+    within_class: its option, the variance that is left of directions in which classes do not differ.
+    """
+
+    layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES | {"pnorm": "PNorm"}
+
+    group_size: int = 10
+    power: float = 2.0
+    zero_output: bool = False
+    class_scale: float = 0.0
+    transform_features: bool = False
+    within_class: float = 0.001
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.words > 1:
+            self.check_lookup()
+        if self.group_size < 1:
+            raise OptionFault("pNormGroupSize", f"{self.group_size}; expected a number of units > 0")
+        if not 1 <= self.power < float("inf"):
+            raise OptionFault("pNormPower", f"{self.power:g}; expected a power >= 1")
+        if not -1 <= self.class_scale <= 1:
+            raise OptionFault(
+                "classScalePower", f"{self.class_scale:g}; expected a power from -1 to 1, -0.25 as a rule"
+            )
+        if self.transform_features and (self.normalise_features or self.words):
+            other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
+            raise OptionFault("applyLDATransform", f"given beside {other}; expected one of them")
+        if not 0 <= self.within_class <= 1:
+            raise OptionFault("ldaWithinClass", f"{self.within_class:g}; expected a variance from 0 to 1")
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        return _build(self, Network(precision=precision, device=device, seed=seed))
+
+
+def feed_forward_options(builder: Config) -> SimpleNetworkOptions:
+    """From a SimpleNetworkBuilder block.  Raises ConfigError."""
+    return read_options(
+        builder,
+        SimpleNetworkOptions,
+        group_size=builder.int("pNormGroupSize", 10),
+        power=builder.float("pNormPower", 2.0),
+        zero_output=builder.bool("zeroOutputInit", False),
+        class_scale=builder.float("classScalePower", 0.0),
+        transform_features=builder.bool("applyLDATransform", False),
+        within_class=builder.float("ldaWithinClass", 0.001),
+    )
+
+
+def _build(options: SimpleNetworkOptions, network: Network) -> Network:
+    hidden = options.num_hidden
+    top = add_input(network, options)
+    labels = None
+    if options.transform_features:
+        labels = add_labels(network, options.layer_sizes[-1])
+        top = _transformed(network, top, labels, options.within_class)
+    first = 0
+    if options.words > 1:
+        first, top = 1, add_lookup(network, options, top)
+    for layer in range(first, hidden):
+        below = f"H{layer}" if layer > first else "LookupTable" if first else "features"
+        top = _hidden_layer(network, options, layer, top, f"W{layer}*{below}")
+        if options.with_dropout:
+            top = network.add("Dropout", f"DropH{layer + 1}", top)
+    # The tool calls the last product Wn*H(n-1) although it is Hn that feeds it.
+    initial = {"init": "zero"} if options.zero_output else options.initial()
+    product, name = f"W{hidden}*H{hidden - 1}", "HLastUnscaled" if options.class_scale else "HLast"
+    last = _affine(network, hidden, options.layer_sizes[-1], top, product, name, initial)
+    labels = labels or add_labels(network, options.layer_sizes[-1])
+    if options.class_scale:
+        scale = network.add("ClassScale", "ClassScale", labels, power=options.class_scale)
+        last = network.add("ColumnElementTimes", "HLast", last, scale)
+    posterior = network.add("Softmax", "PosteriorProb", last)
+    add_criteria(network, options, labels, last, posterior)
+    if options.with_prior:
+        last = add_scaled_likelihood(network, labels, last)
+    network.outputs.append(last.name)
+    network.validate()
+    return network
+
+
+def _transformed(network: Network, features: Node, labels: Node, within_class: float) -> Node:
+    centred = network.add("Minus", "CentredFeatures", features, network.add("Mean", "MeanOfFeatures", features))
+    transform = network.add("LDATransform", "LDATransformOfFeatures", features, labels, withinClass=within_class)
+    return network.add("Times", "TransformedFeatures", transform, centred)
+
+
+def _hidden_layer(network: Network, options: SimpleNetworkOptions, layer: int, below: Node, product: str) -> Node:
+    kind, name, rows = options.layer_type(layer), f"H{layer + 1}", options.layer_sizes[layer + 1]
+    if kind != "PNorm":
+        top = _affine(network, layer, rows, below, product, f"{product}+B{layer}" if kind else name, options.initial())
+        return network.add(kind, name, top) if kind else top
+    rows *= options.group_size
+    top = _affine(network, layer, rows, below, product, f"{product}+B{layer}", options.initial())
+    top = network.add("PNorm", f"PNorm{layer + 1}", top, groupSize=options.group_size, p=options.power)
+    return network.add("RMSNormalization", name, top)
+
+
+def _affine(network: Network, layer: int, rows: int, x: Node, product: str, total: str, initial: dict) -> Node:
+    columns = network.shapes[x.name].rows
+    weights = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=columns, **initial)
+    bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
+    return network.add("Plus", total, network.add("Times", product, weights, x), bias)

@@ -1,0 +1,189 @@
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM and LBLM: language models.
+
+    SimpleNetworkBuilder=[
+      rnnType=CLASSLSTM; lookupTableOrder=1; layerSizes=10000:100:200:10000; vocabSize=10000; nbrClass=50
+      trainingCriterion=classCrossEntropyWithSoftmax
+    ]
+
+Class-based models take their labels from LMSequenceReader with mode=class, the others one-hot ones; `features` are
+one-hot words, which that reader and LUSequenceReader give as numbers, so that the vocabulary costs nothing.
+Source: CNTK book, sections 3.2.1, 7.2 and 7.3; parameters, criteria and outputs are named as by the tool.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.descriptions.builders.parts import add_labels, read_options
+from acoustic.descriptions.builders.recurrent import (
+    GATE_KEYS,
+    RECURRENT_KEYS,
+    LstmOptions,
+    RecurrentOptions,
+    add_bottom,
+    add_delay,
+    add_dropout,
+    add_lstm_layers,
+    add_rnn_layers,
+    add_top,
+    gate_settings,
+    recurrent_settings,
+)
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.nodes.class_criterion import LABEL_ROWS
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+
+CLASS_CRITERION = "ClassBasedCrossEntropyWithSoftmax"
+CLASS_CRITERIA = {name.lower(): CLASS_CRITERION for name in (CLASS_CRITERION, "classCrossEntropyWithSoftmax")}
+CLASS_KEYS = ("vocabSize", "nbrClass", "nodeType")
+CLASS_LM_KEYS = (*RECURRENT_KEYS, *CLASS_KEYS)
+CLASS_LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS, *CLASS_KEYS)
+LOG_BILINEAR_KEYS = (*RECURRENT_KEYS, "maOrder")
+
+
+@dataclass(frozen=True)
+class ClassOptions(RecurrentOptions):
+    """What class-based models are told beside it; this kind has simple recurrent layers (CLASSLM).
+
+    num_classes: of the words; vocabulary: how many words there are, the size of the output layer.
+    """
+
+    criteria: ClassVar[Mapping[str, str]] = CLASS_CRITERIA
+    evaluations: ClassVar[Mapping[str, str]] = CLASS_CRITERIA
+
+    training_criterion: str = CLASS_CRITERION
+    eval_criterion: str = CLASS_CRITERION
+    num_classes: int = 0
+    vocabulary: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.num_hidden:
+            raise OptionFault("layerSizes", f"{self.sizes}; expected a hidden layer at least")
+        if self.vocabulary != self.layer_sizes[-1]:
+            raise OptionFault(
+                "vocabSize", f"{self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
+            )
+        if not 1 <= self.num_classes <= self.vocabulary:
+            raise OptionFault("nbrClass", f"{self.num_classes}; expected 1 to {self.vocabulary}, the number of words")
+        if self.with_prior:
+            raise OptionFault("needPrior", "true; expected false: labels of class-based models have no prior")
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        _add_classes(network, self, add_rnn_layers(network, self))
+        return network
+
+
+@dataclass(frozen=True)
+class ClassLstmOptions(LstmOptions, ClassOptions):
+    """The same with LSTM layers (CLASSLSTM), over a table that is looked up for the words, or over words themselves.
+
+    The tool insists on the table; the book's 7.3 has none.  Without one the matrices of the first layer's gates are it.
+    """
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        _add_classes(network, self, add_lstm_layers(network, self))
+        return network
+
+
+@dataclass(frozen=True)
+class LogBilinearOptions(RecurrentOptions):
+    """A log-bilinear model (LBLM): every layer is linear, and the words before are added to the input.
+
+    order: how many words before (maOrder), each through a matrix of its own.  Layers are U x + bi; a recurrent one is
+    y(t) + bi with y(t) = U x(t) + R y(t-1).
+    """
+
+    order: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.order < 0:
+            raise OptionFault("maOrder", f"{self.order}; expected 0 or more")
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        top = _add_past_words(network, self, add_bottom(network, self, "Lookuptatble"))  # the tool's spelling
+        for layer in range(self.first_layer, self.num_hidden):
+            top = add_dropout(network, self, layer, _add_linear_layer(network, self, layer, top))
+        add_top(network, self, top)
+        return network
+
+
+def class_lm_options(builder: Config) -> ClassOptions:
+    """The options of a block with rnnType=CLASSLM.  Raises ConfigError."""
+    return read_options(builder, ClassOptions, **recurrent_settings(builder), **_class_settings(builder))
+
+
+def class_lstm_options(builder: Config) -> ClassLstmOptions:
+    """The options of a block with rnnType=CLASSLSTM.  Raises ConfigError."""
+    settings = recurrent_settings(builder) | gate_settings(builder) | _class_settings(builder)
+    return read_options(builder, ClassLstmOptions, **settings)
+
+
+def log_bilinear_options(builder: Config) -> LogBilinearOptions:
+    """The options of a block with rnnType=LBLM.  Raises ConfigError."""
+    return read_options(builder, LogBilinearOptions, **recurrent_settings(builder), order=builder.int("maOrder", 0))
+
+
+def _class_settings(builder: Config) -> dict[str, Any]:
+    """The options that CLASS_KEYS stand for, and other defaults of the common ones."""
+    criterion = builder.text("trainingCriterion", CLASS_CRITERION)
+    vocabulary = builder.int("vocabSize", -1)
+    return {
+        "training_criterion": criterion,
+        "eval_criterion": builder.text("evalCriterion", criterion),
+        "layer_types": tuple(builder.array("layerTypes", builder.array("nodeType", ["Sigmoid"]))) or ("",),
+        "num_classes": builder.int("nbrClass", -1),
+        "vocabulary": builder.ints("layerSizes")[-1] if vocabulary == -1 else vocabulary,
+    }
+
+
+def _add_classes(network: Network, options: ClassOptions, top: Node) -> None:
+    """Classes, words within them, and the criterion; W has a column for each word, so that a class is a slice of it."""
+    rows = network.shapes[top.name].rows
+    number = options.num_hidden
+    weights = network.add(
+        "LearnableParameter", f"W{number}", rows=rows, cols=options.layer_sizes[-1], **options.initial()
+    )
+    labels = add_labels(network, LABEL_ROWS)
+    classes = network.add(
+        "LearnableParameter", "WeightForClassPostProb", rows=options.num_classes, cols=rows, **options.initial()
+    )
+    scores = network.add("Times", "ClassPostProb", classes, top)
+    criterion = network.add(CLASS_CRITERION, "TrainNodeClassBasedCrossEntropy", labels, top, weights, scores)
+    network.criteria.append(criterion.name)
+    network.evaluations.append(criterion.name)
+    network.outputs.append(network.add("TransposeTimes", "outputs", weights, top).name)
+    network.add("Softmax", "PosteriorProb", "outputs")  # as in the tool: over all words, without regard to classes
+    network.validate()
+
+
+def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> Node:
+    """x, and what it was at the words before through matrices DD1, DD2, ..."""
+    rows, total = network.shapes[x.name].rows, x
+    for steps in range(1, options.order + 1):
+        past = add_delay(network, options, f"pastValue{steps}", rows, steps)
+        network.connect(past, x)
+        weights = network.add("LearnableParameter", f"DD{steps}", rows=rows, cols=rows, **options.initial())
+        product = network.add("Times", f"DD{steps}*pastValue{steps}", weights, past)
+        total = network.add("Plus", f"WithPast{steps}", total, product)
+    return network.add("Dropout", "DropPast", total) if options.with_dropout and options.order else total
+
+
+def _add_linear_layer(network: Network, options: LogBilinearOptions, layer: int, x: Node) -> Node:
+    """U x + bi, recurrent where that is asked for."""
+    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
+    weights = network.add("LearnableParameter", f"U{layer}", rows=rows, cols=columns, **options.initial())
+    y = network.add("Times", f"U{layer}*{x.name}", weights, x)
+    if layer + 1 in options.recurrent_layers:
+        again = network.add("LearnableParameter", f"R{layer + 1}", rows=rows, cols=rows, **options.initial())
+        past = add_delay(network, options, f"PastH{layer + 1}", rows)
+        y = network.add("Plus", f"Y{layer + 1}", network.add("Times", f"R{layer + 1}*{past.name}", again, past), y)
+        network.connect(past, y)
+    bias = network.add("LearnableParameter", f"bi{layer}", rows=rows, cols=1, init="fixedValue", value=0)
+    return network.add("Plus", f"H{layer + 1}", y, bias)

@@ -1,0 +1,231 @@
+"""What the predefined networks of SimpleNetworkBuilder share: options, names, input, output layer and criteria.
+
+Source: CNTK book, section 3.2.1; node names and the order of creation are those of the tool, its slips included,
+for model editing scripts and other people's configurations name these nodes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+from readers.errors import ConfigError
+
+LAYER_TYPES = {
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "rectifiedlinear": "RectifiedLinear",
+    "relu": "RectifiedLinear",
+    "none": "",
+    "linear": "",
+    "": "",
+}
+CRITERIA = {  # name in lower case: node type
+    "crossentropywithsoftmax": "CrossEntropyWithSoftmax",
+    "crossentropy": "CrossEntropy",
+    "squareerror": "SquareError",
+    "logistic": "Logistic",
+}
+ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPrediction"}
+# The tool called this node after the criterion's name of 2015, then after that of 2016.
+ERROR_NODE_NAMES = {"errorprediction": "EvalErrorPrediction", "classificationerror": "EvalClassificationError"}
+OTHER_CRITERIA = {  # and what they are for
+    "noisecontrastiveestimation": "is not built",
+    "ncecrossentropywithsoftmax": "is not built",
+    "classcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
+    "classbasedcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
+    "sequencewithsoftmax": "is not built",
+    "crf": "is for rnnType CRF",
+}
+# Read for every kind of network.
+COMMON_KEYS = (
+    "layerSizes",
+    "layerTypes",
+    "trainingCriterion",
+    "evalCriterion",
+    "initValueScale",
+    "uniformInit",
+    "fanInInit",
+    "applyMeanVarNorm",
+    "needPrior",
+    "addDropoutNodes",
+    "outputLayerSize",
+    "rnnType",
+    "lookupTableOrder",
+)
+
+
+@dataclass(frozen=True)
+class BuilderOptions:
+    """What every predefined network is told; names in any case.  Raises OptionFault for what is unknown or no size.
+
+    layer_sizes: dimensions of input, hidden layers and output.
+    layer_types: nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None.  A
+    subclass may know others.
+    training_criterion: CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic; eval_criterion: these or
+    ErrorPrediction (ClassificationError).  A subclass may know others.
+    init_scale: scales the range or deviation of the initial weights: uniform in +-0.05 init_scale, or Gaussian of
+    deviation 0.2 init_scale / sqrt(columns), which is what the tool computes (the book writes sqrt(fanout)).
+    fan_in_init: Gaussian of deviation init_scale / sqrt(columns) instead of either.
+    normalise_features: add mean and variance normalisation of the input, computed over the data before training.
+    with_prior: add the label prior and the scaled log-likelihood that a decoder wants.
+    with_dropout: add a dropout node after each hidden layer.  The book has one on the input too, the tool has not.
+    words: how many word indicators stand one above the other in the input (lookupTableOrder).
+    """
+
+    criteria: ClassVar[Mapping[str, str]] = CRITERIA
+    evaluations: ClassVar[Mapping[str, str]] = CRITERIA | ERRORS
+    layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES
+
+    layer_sizes: Sequence[int]
+    layer_types: Sequence[str] = ("Sigmoid",)
+    training_criterion: str = "CrossEntropyWithSoftmax"
+    eval_criterion: str = "CrossEntropyWithSoftmax"
+    init_scale: float = 1.0
+    uniform_init: bool = True
+    fan_in_init: bool = False
+    normalise_features: bool = False
+    with_prior: bool = False
+    with_dropout: bool = False
+    words: int = 0
+
+    def __post_init__(self):
+        if len(self.layer_sizes) < 2 or min(self.layer_sizes) < 1:
+            raise OptionFault("layerSizes", f"{self.sizes}; expected at least an input and an output size, all > 0")
+        for name in self.layer_types:
+            _known("layerTypes", name, self.layer_kinds)
+        _known("trainingCriterion", self.training_criterion, self.criteria)
+        _known("evalCriterion", self.eval_criterion, self.evaluations)
+
+    @property
+    def sizes(self) -> str:
+        """The layer sizes as a configuration has them, for messages."""
+        return ":".join(str(size) for size in self.layer_sizes)
+
+    @property
+    def num_hidden(self) -> int:
+        return len(self.layer_sizes) - 2
+
+    def layer_type(self, layer: int) -> str:
+        """Node type of hidden layer `layer`, counted from 0; "" when it is linear."""
+        return self.layer_kinds[self.layer_types[min(layer, len(self.layer_types) - 1)].lower()]
+
+    def initial(self) -> dict[str, Any]:
+        """Options of a LearnableParameter with random initial values."""
+        kind = "fanIn" if self.fan_in_init else "uniform" if self.uniform_init else "gaussian"
+        return {"init": kind, "initValueScale": self.init_scale}
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        """The network, with its initial weights; a seed always gives the same ones."""
+        raise NotImplementedError
+
+    def check_lookup(self) -> None:
+        """Raise OptionFault where the sizes have no room for a table that is looked up for each of the words."""
+        if len(self.layer_sizes) < 3 or self.layer_sizes[0] % self.words:
+            needed = f"layerSizes with a multiple of {self.words} first and the dimension of the table second"
+            raise OptionFault("lookupTableOrder", f"{self.words}, layerSizes {self.sizes}; expected {needed}")
+
+
+def _known(key: str, name: str, table: Mapping[str, str]) -> None:
+    if name.lower() in table:
+        return
+    reason = OTHER_CRITERIA.get(name.lower(), "is unknown")
+    if name.lower() in ERRORS:
+        reason = "has no gradient" if key == "trainingCriterion" else "is for labels with a row for each class"
+    elif name.lower() in CRITERIA:
+        reason = "is for another rnnType"
+    names = ", ".join(dict.fromkeys(filter(None, table.values())))
+    raise OptionFault(key, f"{name} {reason}; expected one of {names}")
+
+
+Options = TypeVar("Options", bound=BuilderOptions)
+
+
+def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> Options:
+    """What `make` gives of the common keys of a SimpleNetworkBuilder block and of `more`, which goes before them.
+
+    Raises ConfigError with file and line, for an OptionFault too.
+    """
+    order = builder.int("lookupTableOrder", 0)
+    if order < 0:
+        raise ConfigError(f"{builder.where('lookupTableOrder')}: lookupTableOrder is {order}; expected 0 or more")
+    sizes = builder.ints("layerSizes")
+    output = builder.int("outputLayerSize", -1)
+    if output not in (-1, tuple(sizes)[-1]):
+        raise ConfigError(
+            f"{builder.where('outputLayerSize')}: outputLayerSize is {output}; expected the last of layerSizes"
+        )
+    training = builder.text("trainingCriterion", "CrossEntropyWithSoftmax")
+    common = {
+        "layer_sizes": tuple(sizes),
+        "layer_types": tuple(builder.array("layerTypes", ["Sigmoid"])) or ("",),
+        "training_criterion": training,
+        "eval_criterion": builder.text("evalCriterion", training),
+        "init_scale": builder.float("initValueScale", 1.0),
+        "uniform_init": builder.bool("uniformInit", True),
+        "fan_in_init": builder.bool("fanInInit", False),
+        "normalise_features": builder.bool("applyMeanVarNorm", False),
+        "with_prior": builder.bool("needPrior", False),
+        "with_dropout": builder.bool("addDropoutNodes", False),
+        "words": order,
+    }
+    try:
+        return make(**(common | more))
+    except OptionFault as fault:
+        raise ConfigError(f"{builder.where(fault.key)}: {builder.full_name(fault.key)}: {fault.text}") from None
+
+
+def add_input(network: Network, options: BuilderOptions) -> Node:
+    """The features, normalised where that is asked for."""
+    features = network.add("InputValue", "features", rows=options.layer_sizes[0])
+    network.features.append(features.name)
+    if not options.normalise_features:
+        return features
+    mean = network.add("Mean", "MeanOfFeatures", features)
+    deviation = network.add("InvStdDev", "InvStdOfFeatures", features)
+    return network.add("PerDimMeanVarNormalization", "MVNormalizedFeatures", features, mean, deviation)
+
+
+def add_lookup(network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable") -> Node:
+    """The table and what it gives for each word of the input, one above the other."""
+    words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
+    table = network.add("LearnableParameter", "E0", rows=rows, cols=words, **options.initial())
+    return network.add("LookupTable", name, table, features)
+
+
+def add_labels(network: Network, rows: int) -> Node:
+    labels = network.add("InputValue", "labels", rows=rows)
+    network.labels.append(labels.name)
+    return labels
+
+
+def add_criteria(
+    network: Network, options: BuilderOptions, labels: Node, last: Node, posterior: Node, names: Sequence[str] = ()
+) -> None:
+    """Training and evaluation criterion, one node for both when they are the same; names: of the two nodes."""
+
+    def add(kind: str, name: str) -> Node:
+        # CrossEntropy and Logistic take probabilities, of one class among all and of each; the others the output layer.
+        if kind == "Logistic":
+            top = network.nodes.get("LogisticProb") or network.add("Sigmoid", "LogisticProb", last)
+        else:
+            top = posterior if kind == "CrossEntropy" else last
+        return network.add(kind, name, labels, top)
+
+    kinds = options.evaluations
+    training, evaluation = options.training_criterion.lower(), options.eval_criterion.lower()
+    own = names or (kinds[training], ERROR_NODE_NAMES.get(evaluation, kinds[evaluation]))
+    network.criteria.append(add(kinds[training], own[0]).name)
+    if kinds[evaluation] == kinds[training]:
+        network.evaluations.append(network.criteria[-1])
+    else:
+        network.evaluations.append(add(kinds[evaluation], own[1]).name)
+
+
+def add_scaled_likelihood(network: Network, labels: Node, last: Node) -> Node:
+    """The output layer less the logarithm of how often each class is seen."""
+    prior = network.add("Mean", "Prior", labels)
+    return network.add("Minus", "ScaledLogLikelihood", last, network.add("Log", "LogOfPrior", prior))

@@ -1,0 +1,281 @@
+"""SimpleNetworkBuilder, rnnType SIMPLERNN and LSTM: recurrent layers, one above the other.
+
+Source: CNTK book, sections 3.2.1, 2.6.2 (eq. 2.178 to 2.182) and 7.4; parameters, criteria and outputs are named as by
+the tool.  Inner nodes, to which the tool gives numbers, have names here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from acoustic.descriptions.builders.parts import (
+    BuilderOptions,
+    add_criteria,
+    add_input,
+    add_labels,
+    add_lookup,
+    add_scaled_likelihood,
+    read_options,
+)
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from readers.config.config import Config
+from readers.config.option_check import OptionFault
+
+RECURRENT_KEYS = ("recurrentLayer", "defaultHiddenActivity", "sparseinput")
+GATE_KEYS = (
+    "constForgetGateValue",
+    "constInputGateValue",
+    "constOutputGateValue",
+    "forgetGateInitVal",
+    "inputGateInitVal",
+    "outputGateInitVal",
+)
+LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS)
+
+
+@dataclass(frozen=True)
+class RecurrentOptions(BuilderOptions):
+    """What recurrent networks are told beside it.
+
+    recurrent_layers: which hidden layers are recurrent, counted from 1, the table that is looked up included.
+    default_activity: what a delayed value is before the beginning of a sequence.
+    words: with 1 or more, the first hidden layer is a table that is looked up for each of them.
+    """
+
+    table_counts: ClassVar[bool] = False  # whether the table's number may stand for the layer above it
+
+    recurrent_layers: Sequence[int] = ()
+    default_activity: float = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.words:
+            self.check_lookup()
+        for layer in self.recurrent_layers:
+            if self.table_counts and layer == 1 and self.first_layer < self.num_hidden:
+                continue
+            if not self.first_layer < layer <= self.num_hidden:
+                table = "; layer 1 is the lookup table" if self.words and layer == 1 else ""
+                first, last = self.first_layer + 1, self.num_hidden
+                some = f"a hidden layer, {first} to {last}" if first <= last else "none, there is no such hidden layer"
+                raise OptionFault("recurrentLayer", f"{layer}, layerSizes {self.sizes}{table}; expected {some}")
+        if not abs(self.default_activity) < float("inf"):
+            raise OptionFault("defaultHiddenActivity", f"{self.default_activity}; expected a finite number")
+
+    @property
+    def first_layer(self) -> int:
+        """The first hidden layer, counted from 0, that is no lookup table."""
+        return 1 if self.words else 0
+
+
+@dataclass(frozen=True)
+class SimpleRnnOptions(RecurrentOptions):
+    """Layers H(t) = f(U X(t) + W H(t-1)) where they are recurrent, else f(U X(t) + B)."""
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        add_top(network, self, add_rnn_layers(network, self), ("criterion", "eval"))
+        return network
+
+
+@dataclass(frozen=True)
+class LstmOptions(RecurrentOptions):
+    """LSTM layers with peepholes: the first layer, and those that recurrent_layers names; others are f(U X(t) + B).
+
+    initial_gates: the first values of the biases of the input, forget and output gates; open_gates: the letters i, f, o
+    of gates that are 1 for ever.
+    """
+
+    table_counts: ClassVar[bool] = True  # the tool's example says recurrentLayer=1 there; it is an LSTM in any case
+
+    initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
+    open_gates: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        for gate, value in zip(("input", "forget", "output"), self.initial_gates):
+            if not abs(value) < float("inf"):
+                raise OptionFault(f"{gate}GateInitVal", f"{value}; expected a finite number")
+
+    def build(self, precision: str, device: str, seed: int) -> Network:
+        network = Network(precision=precision, device=device, seed=seed)
+        add_top(network, self, add_lstm_layers(network, self))
+        return network
+
+
+def recurrent_settings(builder: Config) -> dict[str, Any]:
+    """The options that RECURRENT_KEYS stand for."""
+    builder.bool("sparseinput", False)  # indicators are stored the same way
+    return {
+        "recurrent_layers": tuple(builder.ints("recurrentLayer", [])),
+        "default_activity": builder.float("defaultHiddenActivity", 0.1),
+    }
+
+
+def gate_settings(builder: Config) -> dict[str, Any]:
+    """The options that GATE_KEYS stand for."""
+    first = (
+        builder.float("inputGateInitVal", -1.0),
+        builder.float("forgetGateInitVal", -1.0),
+        builder.float("outputGateInitVal", -1.0),
+    )
+    constant = {
+        "i": builder.bool("constInputGateValue", False),
+        "f": builder.bool("constForgetGateValue", False),
+        "o": builder.bool("constOutputGateValue", False),
+    }
+    return {"initial_gates": first, "open_gates": "".join(gate for gate, is_open in constant.items() if is_open)}
+
+
+def simple_rnn_options(builder: Config) -> SimpleRnnOptions:
+    """The options of a block with rnnType=SIMPLERNN.  Raises ConfigError."""
+    return read_options(builder, SimpleRnnOptions, **recurrent_settings(builder))
+
+
+def lstm_options(builder: Config) -> LstmOptions:
+    """The options of a block with rnnType=LSTM.  Raises ConfigError."""
+    return read_options(builder, LstmOptions, **recurrent_settings(builder), **gate_settings(builder))
+
+
+def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
+    """Input and hidden layers of simple recurrent networks; returns the last one."""
+    top = add_bottom(network, options)
+    for layer in range(options.first_layer, options.num_hidden):
+        recurrent = layer + 1 in options.recurrent_layers
+        top = add_rnn_layer(network, options, layer, top) if recurrent else add_layer(network, options, layer, top)
+        top = add_dropout(network, options, layer, top)
+    return top
+
+
+def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
+    """Input and hidden layers of LSTM networks; returns the last one."""
+    top = add_bottom(network, options)
+    for layer in range(options.first_layer, options.num_hidden):
+        if layer == options.first_layer or layer + 1 in options.recurrent_layers:
+            component = 0 if layer == options.first_layer else layer  # so the tool counts them
+            top = add_lstm_layer(network, options, layer, top, component)
+        else:
+            top = add_layer(network, options, layer, top)
+        top = add_dropout(network, options, layer, top)
+    return top
+
+
+def add_layer(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
+    """Hidden layer `layer`, counted from 0, without recurrence: H = f(U x + B)."""
+    product = _product(network, options, layer, x)
+    rows = options.layer_sizes[layer + 1]
+    bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
+    return _squashed(network, options, layer, product, bias)
+
+
+def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: Node) -> Node:
+    """H(t) = f(U x(t) + W H(t-1)); as the tool has it, without a bias."""
+    rows = options.layer_sizes[layer + 1]
+    product = _product(network, options, layer, x)
+    recurrent = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=rows, **options.initial())
+    past = add_delay(network, options, f"PastH{layer + 1}", rows)
+    again = network.add("Times", f"W{layer}*PastH{layer + 1}", recurrent, past)
+    top = _squashed(network, options, layer, product, again)
+    network.connect(past, top)
+    return top
+
+
+def add_lstm_layer(
+    network: Network, options: LstmOptions, layer: int, x: Node, component: int | None = None, prefix: str = ""
+) -> Node:
+    """Eq. 2.178 to 2.182 with the nonlinearity of the first layer in the gates; parameters end in `component`.
+
+    The parameters are made in the order in which the tool draws their values.  A gate that is always open is left out,
+    with its parameters.
+    """
+    number, rows = layer if component is None else component, options.layer_sizes[layer + 1]
+    columns = network.shapes[x.name].rows
+    gates = [gate for gate in "ofic" if gate not in options.open_gates]
+    made: dict[str, Node] = {}
+
+    def parameter(kind: str, gate: str, cols: int) -> None:
+        name = f"{kind}{gate.upper()}"
+        made[name] = network.add(
+            "LearnableParameter", f"{prefix}{name}{number}", rows=rows, cols=cols, **options.initial()
+        )
+
+    def add(kind: str, name: str, *operands: Node) -> Node:
+        return network.add(kind, f"{prefix}{name}{layer + 1}", *operands)
+
+    for gate in (gate for gate in "oifc" if gate in gates):
+        parameter("WX", gate, columns)
+    first = dict(zip("ifo", options.initial_gates)) | {"c": 0.0}
+    for gate in (gate for gate in "ocif" if gate in gates):
+        made[f"B{gate.upper()}"] = network.add(
+            "LearnableParameter", f"{prefix}b{gate}{number}", rows=rows, cols=1, init="fixedValue", value=first[gate]
+        )
+    for gate in (gate for gate in "ifoc" if gate in gates):
+        parameter("WH", gate, rows)
+        if gate != "c":
+            parameter("WC", gate, 1)
+    past_h, past_c = (add_delay(network, options, f"{prefix}Past{one}{layer + 1}", rows) for one in "HC")
+
+    def gate_of(gate: str, cell: Node | None) -> Node:
+        up = gate.upper()
+        total = add("Plus", f"XB{up}", add("Times", f"X{up}", made[f"WX{up}"], x), made[f"B{up}"])
+        total = add("Plus", f"XH{up}", total, add("Times", f"R{up}", made[f"WH{up}"], past_h))
+        if cell is not None:
+            total = add("Plus", f"XHC{up}", total, add("DiagTimes", f"P{up}", made[f"WC{up}"], cell))
+        kind = "Tanh" if gate == "c" else options.layer_type(0)
+        return add(kind, f"Gate{up}", total) if kind else total
+
+    squashed = gate_of("c", None)
+    taken = add("ElementTimes", "Taken", gate_of("i", past_c), squashed) if "i" in gates else squashed
+    kept = add("ElementTimes", "Kept", gate_of("f", past_c), past_c) if "f" in gates else past_c
+    cell = add("Plus", "C", kept, taken)
+    top = add("Tanh", "H" if "o" not in gates else "TanhC", cell)
+    if "o" in gates:
+        top = add("ElementTimes", "H", gate_of("o", cell), top)
+    network.connect(past_h, top)
+    network.connect(past_c, cell)
+    return top
+
+
+def add_bottom(network: Network, options: RecurrentOptions, lookup: str = "LookupTable") -> Node:
+    """The features, or what the lookup table, a node of that name, gives for them."""
+    features = add_input(network, options)
+    return add_lookup(network, options, features, lookup) if options.words else features
+
+
+def add_dropout(network: Network, options: RecurrentOptions, layer: int, top: Node) -> Node:
+    """The layer's values with dropout, if there is to be any."""
+    return network.add("Dropout", f"DropH{layer + 1}", top) if options.with_dropout else top
+
+
+def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Sequence[str] = ()) -> None:
+    """Output layer, without a bias as in the tool, criteria, and what a decoder wants."""
+    rows, columns = options.layer_sizes[-1], network.shapes[top.name].rows
+    weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=columns, **options.initial())
+    labels = add_labels(network, rows)
+    last = network.add("Times", "outputs", weights, top)
+    posterior = network.add("Softmax", "PosteriorProb", last)
+    add_criteria(network, options, labels, last, posterior, criteria)
+    if options.with_prior:
+        last = add_scaled_likelihood(network, labels, last)
+    network.outputs.append(last.name)
+    network.validate()
+
+
+def _product(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
+    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
+    weights = network.add("LearnableParameter", f"U{layer}", rows=rows, cols=columns, **options.initial())
+    return network.add("Times", f"U{layer}*{x.name}", weights, x)
+
+
+def _squashed(network: Network, options: BuilderOptions, layer: int, product: Node, other: Node) -> Node:
+    """f(product + other), under the name of the layer."""
+    kind = options.layer_type(layer)
+    total = network.add("Plus", f"Sum{layer + 1}" if kind else f"H{layer + 1}", product, other)
+    return network.add(kind, f"H{layer + 1}", total) if kind else total
+
+
+def add_delay(network: Network, options: RecurrentOptions, name: str, rows: int, steps: int = 1) -> Node:
+    """A PastValue that is connected when what it delays is there."""
+    settings = {"rows": rows, "defaultHiddenActivity": options.default_activity, "timeStep": steps}
+    return network.add_node("PastValue", name, [None], settings)

@@ -1,0 +1,106 @@
+"""SimpleNetworkBuilder: predefined networks from a few parameters; here the kinds by rnnType.
+
+Source: CNTK book, section 3.2.1.  What they share is in builder_parts; each kind has a module.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from acoustic.descriptions.builders.crf import CRF_KEYS, crf_options
+from acoustic.descriptions.builders.feed_forward import FEED_FORWARD_KEYS, SimpleNetworkOptions, feed_forward_options
+from acoustic.descriptions.builders.language_model import (
+    CLASS_LM_KEYS,
+    CLASS_LSTM_KEYS,
+    LOG_BILINEAR_KEYS,
+    class_lm_options,
+    class_lstm_options,
+    log_bilinear_options,
+)
+from acoustic.descriptions.builders.parts import COMMON_KEYS, BuilderOptions
+from acoustic.descriptions.builders.recurrent import LSTM_KEYS, RECURRENT_KEYS, lstm_options, simple_rnn_options
+from acoustic.network.network import Network
+from readers.config.config import Config
+from readers.errors import ConfigError
+
+__all__ = ["BuilderOptions", "SimpleNetworkOptions", "build_simple_network", "simple_network_options"]
+
+
+class NetworkKind(NamedTuple):
+    """One rnnType: the names that it reads beside COMMON_KEYS, and its options from a SimpleNetworkBuilder block."""
+
+    keys: tuple[str, ...]
+    read: Callable[[Config], BuilderOptions]
+
+
+KINDS: dict[str, NetworkKind] = {
+    "SIMPLENET": NetworkKind(FEED_FORWARD_KEYS, feed_forward_options),
+    "SIMPLERNN": NetworkKind(RECURRENT_KEYS, simple_rnn_options),
+    "LSTM": NetworkKind(LSTM_KEYS, lstm_options),
+    "CLASSLM": NetworkKind(CLASS_LM_KEYS, class_lm_options),
+    "CLASSLSTM": NetworkKind(CLASS_LSTM_KEYS, class_lstm_options),
+    "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
+    "CRF": NetworkKind(CRF_KEYS, crf_options),
+}
+KINDS_NOT_BUILT = {  # what names of the tool begin with, and what they are
+    "NPLM": "neural probabilistic language models",
+    "NCELSTM": "noise-contrastive estimation",
+    "CLSTM": "LSTMs with a second input",
+    "DEEPRNN": "networks of 2015",
+    "LSTMENCODER": "networks of 2015; action trainEncoderDecoder makes one of any two",
+    "ALIGNMENTSIMILARITY": "networks of 2015",
+    "UNIDIRECTIONALLSTM": "networks of 2015",
+    "BIDIRECTIONALLSTM": "networks of 2015; BLSTM of NDL is one",
+}
+KEYS_NOT_BUILT = {
+    "streamSizes": "several input streams",
+    "lookupTableOrderSizes": "several input streams",
+    "labelEmbeddingSize": "networks that embed labels",
+    "auxfeatdim": "a second input",
+    "directConnect": "connections past hidden layers",
+    "noise_number": "noise-contrastive estimation",
+}
+WITHOUT_EFFECT = {
+    "addPrior": "the tool looks at needPrior alone",  # of its own examples
+    "word2cls": "the labels of the reader say the classes of words",
+    "cls2index": "the labels of the reader say the classes of words",
+}
+
+
+def simple_network_options(builder: Config) -> BuilderOptions:
+    """The options of a SimpleNetworkBuilder block.
+
+    Raises ConfigError with file and line for unknown names, for what is not built, and for values out of range.
+    """
+    name = builder.text("rnnType", "SIMPLENET")
+    kind = KINDS.get(name.upper())
+    if kind is None:
+        known = [what for start, what in KINDS_NOT_BUILT.items() if name.upper().startswith(start)]
+        fault = f"belongs to {known[0]}, not built" if known else "unknown"
+        raise ConfigError(f"{builder.where('rnnType')}: rnnType {name}: {fault}; expected one of {', '.join(KINDS)}")
+    _check_keys(builder, name.upper(), kind)
+    return kind.read(builder)
+
+
+def _check_keys(builder: Config, name: str, kind: NetworkKind) -> None:
+    """Raise ConfigError for the first name of the block that this kind of network does not read, with the reason."""
+    if builder.has_own("addPrior") and builder.bool("addPrior"):
+        raise ConfigError(f"{builder.where('addPrior')}: addPrior=true has no effect; expected needPrior=true")
+    for unknown in builder.unknown((*COMMON_KEYS, *kind.keys, *WITHOUT_EFFECT)):
+        key = unknown.name.rpartition(".")[2].lower()
+        readers = [one for one, other in KINDS.items() if key in (known.lower() for known in other.keys)]
+        missing = {known.lower(): what for known, what in KEYS_NOT_BUILT.items()}
+        if readers:
+            raise ConfigError(
+                f"{unknown.where}: {unknown.name} has no meaning for rnnType {name}; expected rnnType "
+                f"{' or '.join(readers)} with it"
+            )
+        if key in missing:
+            raise ConfigError(f"{unknown.where}: {unknown.name} belongs to {missing[key]}, which is not built")
+        raise ConfigError(str(unknown))
+
+
+def build_simple_network(
+    options: BuilderOptions, precision: str = "float", device: str = "cpu", seed: int = 0
+) -> Network:
+    """The network that the options describe, with its initial weights; a seed always gives the same ones."""
+    return options.build(precision, device, seed)

@@ -1,0 +1,277 @@
+"""The editing commands of the CNTK book, section 4.2.2, and those that the tool has beyond it.
+
+Each is a function of the editor, which holds the models, and of the command as parsed.
+"""
+
+from acoustic.descriptions.mel.parse import Command
+from acoustic.descriptions.mel.registry import command
+from acoustic.descriptions.mel.script import Editor, file_path
+from acoustic.network import editing
+from acoustic.network.text_dump import dump_lines
+from readers.config.values import did_you_mean, parse_bool, parse_float, parse_int
+from readers.errors import ConfigError, ModelError
+
+FORMAT = {"format": ("cntk",)}
+COPY = {"copy": ("all", "value"), "copyFlag": ("all", "value")}
+DATA = {"includeData": ("true", "false", "t", "f", "1", "0")}
+
+# Property in lower case: the option of a learnable parameter, or the list of nodes, that it sets.
+LEARNING = {
+    "computegradient": "needGradient",
+    "needsgradient": "needGradient",
+    "needgradient": "needGradient",
+    "learningratemultiplier": "learningRateMultiplier",
+}
+PARTS = {
+    "feature": "features",
+    "label": "labels",
+    "criterion": "criteria",
+    "criteria": "criteria",
+    "finalcriterion": "criteria",
+    "evaluation": "evaluations",
+    "eval": "evaluations",
+    "output": "outputs",
+}
+# Read, and of no effect: gaps between the sequences of a minibatch are left out of every criterion anyway.
+NO_EFFECT = ("multiseq",)
+PROPERTIES = (
+    *("computeGradient", "needsGradient", "needGradient", "learningRateMultiplier", "feature", "label", "criterion"),
+    *("finalCriterion", "criteria", "evaluation", "eval", "output", "multiSeq"),
+)
+
+
+@command("m = CreateModel()")
+def create_model(editor: Editor, call: Command) -> None:
+    """Make an empty model."""
+    editor.create(call.target)
+
+
+@command("CreateModelWithName(m)")
+def create_model_with_name(editor: Editor, call: Command) -> None:
+    """Make an empty model."""
+    editor.create(call.arguments[0])
+
+
+@command("m = LoadModel(file)", options=FORMAT)
+def load_model(editor: Editor, call: Command) -> None:
+    """Read a model from a file."""
+    editor.load(call.target, call.arguments[0])
+
+
+@command("LoadModelWithName(m, file)", options=FORMAT)
+def load_model_with_name(editor: Editor, call: Command) -> None:
+    """Read a model from a file."""
+    editor.load(*call.arguments)
+
+
+@command("SetDefaultModel(m)")
+def set_default_model(editor: Editor, call: Command) -> None:
+    """Say which model names without one refer to, and descriptions add to."""
+    editor.models.set_default(call.arguments[0])
+
+
+@command("SaveDefaultModel(file)", options=FORMAT)
+def save_default_model(editor: Editor, call: Command) -> None:
+    """Check the default model and write it to a file."""
+    editor.save(editor.models.default, call.arguments[0])
+
+
+@command("SaveModel(m, file)", "SaveModel(file)", options=FORMAT)
+def save_model(editor: Editor, call: Command) -> None:
+    """Check a model, the default one when none is named, and write it to a file."""
+    *name, path = call.arguments
+    if not name and path in editor.models:
+        raise ConfigError(f"{path} is a model; expected SaveModel({path}, file)")
+    editor.save(editor.models[name[0]] if name else editor.models.default, path)
+
+
+@command("UnloadModel(m, ...)")
+def unload_model(editor: Editor, call: Command) -> None:
+    """Forget models; one that is not there only gives a warning."""
+    for name in call.arguments:
+        if name in editor.models:
+            editor.models.remove(name)
+        else:
+            editor.log(f"warning: {call.where}: UnloadModel: no model {name}")
+
+
+@command("LoadNDLSnippet(m, file)", options={"section": ()})
+def load_ndl_snippet(editor: Editor, call: Command) -> None:
+    """Add what a file, or a section of it, describes to a model, which is made if it is not there."""
+    editor.describe_from_file(*call.arguments, call.options.get("section"), call.where)
+
+
+@command("Dump(m, file)", aliases=("DumpModel",), options=DATA)
+def dump(editor: Editor, call: Command) -> None:
+    """Write the nodes of a model to a text file, includeData=true: with their matrices."""
+    model = editor.models[call.arguments[0]]
+    network = editing.clone(model.network)
+    editor.write_text(call.arguments[1], dump_lines(network, network.nodes, _data(call)))
+
+
+@command("DumpNode(node, file)", options=DATA)
+def dump_node(editor: Editor, call: Command) -> None:
+    """Write some nodes to a text file, includeData=true: with their matrices."""
+    model, names = editor.models.nodes(call.arguments[0])
+    editor.write_text(call.arguments[1], dump_lines(editing.clone(model.network), names, _data(call)))
+
+
+@command("Copy(fromNode, toNode)", aliases=("CopyNode",), options=COPY)
+def copy(editor: Editor, call: Command) -> None:
+    """Copy nodes within a model or between two, copy=value: only their values."""
+    source, target, names = editor.models.pairs(*call.arguments)
+    editing.copy_nodes(source.network, target.network, names, _values_only(call))
+
+
+@command("CopySubTree(fromRoot, toRoot)", "CopySubTree(fromRoot, toModel, prefix)", options=COPY)
+def copy_sub_tree(editor: Editor, call: Command) -> None:
+    """Copy nodes with everything below them.
+
+    With a prefix, each name gets it.  Without, the difference between the two roots' names is made in the names of all
+    nodes below: CopySubTree(L3.RL, L4.RL) makes L4.BFF.W of L3.BFF.W; in one model, the copies use what is named
+    otherwise (what is below L3) together with the originals.
+    """
+    if len(call.arguments) == 3:
+        model, roots = editor.models.nodes(call.arguments[0])
+        target = editor.models[call.arguments[1]]
+        for root in roots:
+            pairs = [(name, f"{call.arguments[2]}{name}") for name in editing.subtree(model.network, root)]
+            editing.copy_nodes(model.network, target.network, pairs, _values_only(call))
+        return
+    source, target, roots = editor.models.pairs(*call.arguments)
+    for root, new in roots:
+        pairs = [(name, _moved(name, root, new)) for name in editing.subtree(source.network, root)]
+        within = source is target
+        shared = [old for old, name in pairs if within and old == name]
+        pairs = [(old, name) for old, name in pairs if not (within and old == name)]
+        if not pairs:
+            raise ModelError(f"{root}: would be copied onto itself; expected another name")
+        editing.copy_nodes(source.network, target.network, pairs, _values_only(call), shared)
+
+
+def _moved(name: str, root: str, new: str) -> str:
+    """The name with what turns `root` into `new` done to its beginning; names that begin otherwise stay."""
+    old, made = root.split("."), new.split(".")
+    while len(old) > 1 and len(made) > 1 and old[-1] == made[-1]:
+        old, made = old[:-1], made[:-1]
+    parts = name.split(".")
+    return ".".join(made + parts[len(old) :]) if parts[: len(old)] == old else name
+
+
+@command("CopyNodeInputs(fromNode, toNode)", aliases=("CopyInputs",))
+def copy_node_inputs(editor: Editor, call: Command) -> None:
+    """Give nodes the inputs that other nodes of the model have."""
+    source, target, names = editor.models.pairs(*call.arguments)
+    if source is not target:
+        raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} are of two models; expected one")
+    for old, new in names:
+        operands = [operand.name for operand in editing.connected_operands(source.network[old])]
+        if len(operands) < len(source.network[old].operands):
+            source.network[old].check_connected()
+        editing.set_inputs(target.network, new, operands, call.where)
+
+
+@command("SetInput(node, inputNumber, inputNode)", aliases=("SetNodeInput",))
+def set_input(editor: Editor, call: Command) -> None:
+    """Set an input, counted from 0, of every node that the first argument means."""
+    model, names = editor.models.nodes(call.arguments[0])
+    index = parse_int(call.arguments[1], "argument 2", "inputNumber")
+    operand = _input_of(editor, model, call.arguments[2])
+    for name in names:
+        editing.set_input(model.network, name, index, operand, call.where)
+
+
+@command("SetInputs(node, inputNode, ...)", aliases=("SetNodeInputs",))
+def set_inputs(editor: Editor, call: Command) -> None:
+    """Set all inputs of a node."""
+    model, name = editor.models.node(call.arguments[0])
+    operands = [_input_of(editor, model, text) for text in call.arguments[1:]]
+    editing.set_inputs(model.network, name, operands, call.where)
+
+
+def _input_of(editor: Editor, model, text: str) -> str:
+    owner, name = editor.models.node(text)
+    if owner is not model:
+        raise ModelError(f"{text} is of model {owner.name}; expected a node of model {model.name}")
+    return name
+
+
+@command("SetProperty(node, property, value)")
+def set_property(editor: Editor, call: Command) -> None:
+    """Set a property of nodes: how parameters learn, or which part nodes play."""
+    model, names = editor.models.nodes(call.arguments[0])
+    prop = call.arguments[1].lower()
+    if prop in NO_EFFECT:
+        return
+    if prop in PARTS:
+        member = parse_bool(call.arguments[2], "argument 3", call.arguments[1])
+        for name in names:
+            editing.set_part(model.network, name, PARTS[prop], member)
+    elif prop in LEARNING:
+        _set_learning(model.network, names, call)
+    else:
+        _refuse_property(call)
+
+
+@command("SetPropertyForSubTree(root, property, value)")
+def set_property_for_sub_tree(editor: Editor, call: Command) -> None:
+    """Set how the parameters of nodes and of everything below them learn."""
+    if call.arguments[1].lower() not in LEARNING:
+        _refuse_property(call, PROPERTIES[:4])
+    model, roots = editor.models.nodes(call.arguments[0])
+    names = [name for root in roots for name in editing.subtree(model.network, root)]
+    _set_learning(model.network, list(dict.fromkeys(names)), call)
+
+
+def _set_learning(network, names: list[str], call: Command) -> None:
+    """On the parameters among some nodes, of which there must be one."""
+    option, text = LEARNING[call.arguments[1].lower()], call.arguments[2]
+    parse = parse_bool if option == "needGradient" else parse_float
+    value = parse(text, "argument 3", call.arguments[1])
+    learnable = [name for name in names if editing.is_learnable(network[name])]
+    if not learnable:
+        raise ModelError(f"{call.arguments[0]}: no learnable parameter among {len(names)} nodes; expected one or more")
+    for name in learnable:
+        editing.set_learning(network, name, option, value)
+
+
+def _refuse_property(call: Command, known: tuple[str, ...] = PROPERTIES) -> None:
+    name = call.arguments[1]
+    if name.lower() == "recurrent":
+        raise ConfigError("property recurrent is not settable: a network finds its own loops; expected no such line")
+    raise ConfigError(f"property {name!r}; expected one of {', '.join(known)}{did_you_mean(name, known)}")
+
+
+@command("RemoveNode(node, ...)", aliases=("Remove", "Delete", "DeleteNode"))
+def remove_node(editor: Editor, call: Command) -> None:
+    """Remove nodes; what used them has to be given other inputs before the model is saved."""
+    found = [editor.models.nodes(text) for text in call.arguments]
+    for model in dict.fromkeys(model.name for model, _ in found):
+        names = [name for owner, names in found if owner.name == model for name in names]
+        editing.remove(editor.models[model].network, names)
+
+
+@command("Rename(oldName, newName)")
+def rename(editor: Editor, call: Command) -> None:
+    """Give nodes other names; how they are connected stays."""
+    source, target, names = editor.models.pairs(*call.arguments)
+    if source is not target:
+        raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} are of two models; expected one")
+    if len(dict(names)) < len(names):
+        raise ModelError(f"{call.arguments[0]} to {call.arguments[1]}: expected one new name")
+    editing.rename(source.network, dict(names))
+
+
+@command("ReviseParameter(node, file)")
+def revise_parameter(editor: Editor, call: Command) -> None:
+    """Give a parameter the values of a text file, one row of the matrix a line."""
+    model, name = editor.models.node(call.arguments[0])
+    editing.read_value(model.network, name, file_path(call.arguments[1]))
+
+
+def _values_only(call: Command) -> bool:
+    return call.options.get("copy", call.options.get("copyFlag", "all")).lower() == "value"
+
+
+def _data(call: Command) -> bool:
+    return parse_bool(call.options.get("includeData", "false"), "option", "includeData")

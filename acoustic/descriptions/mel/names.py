@@ -1,0 +1,200 @@
+"""The models of a script by name, and which nodes a name or pattern means.
+
+    L3.RL        a node of the default model            m1.L3.RL    a node of model m1
+    L3.*         every node whose name begins so        m1.L3.*.T   and ends so
+    *            every node of the default model        m1, m1.*    every node of m1
+
+Names are found in any case of letters, and the one spelled exactly comes first; what stands before and after a `*` is
+compared letter by letter.  A name of something described in the script, `L4 = SBFF(...)`, means the node that it made.
+Source: CNTK book, section 4.2.1.7.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from acoustic.descriptions.ndl.evaluate import Scope
+from acoustic.network.network import Network
+from acoustic.nodes.base import did_you_mean
+from readers.errors import ConfigError, ModelError
+
+NODE_NAME = re.compile(r"""[^\s,;=#"$()\[\]{}.][^\s,;="$()\[\]{}]*""")
+
+
+@dataclass
+class Model:
+    """A network in a script, and the names that its descriptions gave to nodes."""
+
+    name: str
+    network: Network
+    scope: Scope
+    _seen: dict | None = field(default=None, repr=False)
+    _num_seen: int = field(default=0, repr=False)
+    _folded: dict[str, list[str]] = field(default_factory=dict, repr=False)
+
+    def find(self, name: str) -> str | None:
+        """The name of the node as the network spells it, or of the one that a description's name stands for.
+
+        None when there is none, or several differ in case only.
+        """
+        if name not in self.network.nodes and name.lower() not in self._by_lower_case():
+            made = self.scope.find(name)
+            return made.name if made else None
+        return self.spelled(name)
+
+    def spelled(self, name: str) -> str | None:
+        """The same for the names of the network alone."""
+        if name in self.network.nodes:
+            return name
+        near = self._by_lower_case().get(name.lower(), [])
+        return near[0] if len(near) == 1 else None
+
+    def _by_lower_case(self) -> dict[str, list[str]]:
+        """The nodes' names by what they are in lower case.
+
+        Kept while the network has the same table of nodes, and as many: editing that takes nodes out makes a new table.
+        """
+        nodes = self.network.nodes
+        if self._seen is not nodes or self._num_seen != len(nodes):
+            self._seen, self._num_seen, self._folded = nodes, len(nodes), {}
+            for name in nodes:
+                self._folded.setdefault(name.lower(), []).append(name)
+        return self._folded
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Part of a model's nodes: one name (star False: it is all in `head`), or all that begin and end as given."""
+
+    model: Model
+    head: str
+    tail: str = ""
+    star: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.head}*{self.tail}" if self.star else self.head
+
+    def matches(self) -> list[str]:
+        """Names of the nodes, in the network's order.  Raises ModelError when there is none."""
+        if not self.star:
+            found = self.model.find(self.head)
+            names = [] if found is None else [found]
+        else:
+            names = [name for name in self.model.network.nodes if self._fits(name)]
+        if not names:
+            nodes = self.model.network.nodes
+            hint = did_you_mean(str(self).replace("*", ""), nodes) if nodes else "the model is empty"
+            raise ModelError(f"{self}: no such node in model {self.model.name}; {hint}")
+        return names
+
+    def _fits(self, name: str) -> bool:
+        long_enough = len(name) >= len(self.head) + len(self.tail)
+        return long_enough and name.startswith(self.head) and name.endswith(self.tail)
+
+    def kept(self, name: str) -> str:
+        """What the `*` stands for in a name that matches."""
+        return name[len(self.head) : len(name) - len(self.tail)]
+
+    def filled(self, kept: str) -> str:
+        """The name with that in place of the `*`; a node that is there already keeps its spelling."""
+        if not self.star:
+            return self.model.find(self.head) or new_node_name(self.head)
+        name = f"{self.head}{kept}{self.tail}"
+        return self.model.spelled(name) or new_node_name(name)
+
+
+class Models:
+    """The models of a script.  The default one is the first that was made, until SetDefaultModel names another."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Model] = {}
+        self._default: Model | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._models
+
+    def add(self, model: Model) -> Model:
+        """Take in a model, in the place of one of that name."""
+        if not re.fullmatch(r"[^\W\d]\w*", model.name):
+            raise ConfigError(f"model {model.name!r}; expected a name of letters, digits and underscores")
+        if self._default is None or self._default.name.lower() == model.name.lower():
+            self._default = model
+        self._models[model.name.lower()] = model
+        return model
+
+    def remove(self, name: str) -> None:
+        if self._models.pop(name.lower()) is self._default:
+            self._default = None
+
+    def __getitem__(self, name: str) -> Model:
+        """The model of a name.  Raises ModelError with the nearest ones."""
+        if name not in self:
+            hint = did_you_mean(name, [model.name for model in self._models.values()])
+            raise ModelError(f"model {name!r}: neither loaded nor created; {hint}")
+        return self._models[name.lower()]
+
+    @property
+    def default(self) -> Model:
+        """The model that names without one refer to.  Raises ModelError when there is none."""
+        if self._default is None:
+            raise ModelError("there is no model; expected m=LoadModel(file), m=CreateModel() or SetDefaultModel(m)")
+        return self._default
+
+    def set_default(self, name: str) -> None:
+        self._default = self[name]
+
+    def pattern(self, text: str) -> Pattern:
+        """What a name or pattern means.  Raises ModelError when it cannot mean anything."""
+        if text in self:
+            return Pattern(self[text], "", "", True)
+        model, rest = None, text
+        match = re.match(r"(\w+)([.*])", text)
+        # A node of the default model counts before a model of that name: W0*features is a node's name, too.
+        if match and match.group(1) in self and (self._default is None or text not in self._default.network.nodes):
+            model = self[match.group(1)]
+            rest = text[match.end() :] if match.group(2) == "." else text[match.end() - 1 :]
+        model = model or self.default
+        if not rest:
+            raise ModelError(f"{text!r}: no name; expected a node, a pattern or a model")
+        if rest in model.network.nodes or "*" not in rest:
+            return Pattern(model, rest)
+        head, _, tail = rest.partition("*")
+        if "*" in tail:
+            raise ModelError(f"{text!r}: more than one *; expected one, or a node's whole name")
+        return Pattern(model, head, tail, True)
+
+    def nodes(self, text: str) -> tuple[Model, list[str]]:
+        """(model, names of its nodes that a name or pattern means), at least one."""
+        pattern = self.pattern(text)
+        return pattern.model, pattern.matches()
+
+    def node(self, text: str) -> tuple[Model, str]:
+        """(model, name of the one node that is meant).  Raises ModelError when it is another number of them."""
+        model, names = self.nodes(text)
+        if len(names) > 1:
+            raise ModelError(f"{text}: {len(names)} nodes ({', '.join(names[:3])}, ...); expected one")
+        return model, names[0]
+
+    def pairs(self, source: str, target: str) -> tuple[Model, Model, list[tuple[str, str]]]:
+        """(model from, model to, names from and to) of a copy or a new name: what `*` stands for is kept.
+
+        One node may go to all nodes that a pattern matches.  Raises ModelError when the patterns do not go together.
+        """
+        old, new = self.pattern(source), self.pattern(target)
+        names = old.matches()
+        if old.star and not new.star:
+            raise ModelError(f"{source} to {target}: expected a * in both")
+        if new.star and not old.star:
+            one = old.model.network[names[0]]
+            return (
+                old.model,
+                new.model,
+                [(one.name, name) for name in new.matches() if new.model.network[name] is not one],
+            )
+        return old.model, new.model, [(name, new.filled(old.kept(name))) for name in names]
+
+
+def new_node_name(name: str) -> str:
+    """The name, if a node may have it.  Raises ModelError."""
+    if not NODE_NAME.fullmatch(name):
+        raise ModelError(f"node {name!r}: is no name; expected letters, digits, dots and underscores")
+    return name

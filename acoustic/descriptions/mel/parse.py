@@ -1,0 +1,155 @@
+"""From the text of a model editing script to its statements: commands, lines of network description, snippets.
+
+The brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`).
+Source: CNTK book, section 4.2.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from acoustic.descriptions.mel.registry import Spec, find_command, is_command
+from readers.config.scope import shorten
+from readers.config.syntax import Source, Span, find_closing, split_records, unquote
+from readers.config.values import split_array
+from readers.errors import ConfigError
+
+_HEAD = re.compile(r"""([^\s=(\[{"]+)\s*([=(\[{]?)""")
+_CALL = re.compile(r"([^\W\d]\w*)\s*(?=\()")
+_KEYWORD = re.compile(r"([^\W\d]\w*)\s*=")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A call of an editing command: `target = Name(arguments, option=value)`; texts are without quotes."""
+
+    spec: Spec
+    name: str
+    arguments: tuple[str, ...]
+    options: dict[str, str]
+    target: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """A line of network description for the default model."""
+
+    span: Span
+
+    @property
+    def where(self) -> str:
+        return self.span.where
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """`name = [ ... ]`: a network description that makes a model of that name."""
+
+    name: str
+    span: Span
+    where: str
+
+
+Statement = Command | Description | Snippet
+
+
+@dataclass
+class Script:
+    """The statements of a script in order, and the sections that its `load=` names, which hold macros."""
+
+    statements: list[Statement] = field(default_factory=list)
+    macros: list[Span] = field(default_factory=list)
+
+
+def parse_script(source: Source) -> Script:
+    """The script that a file holds, references `$name$` replaced beforehand (`Config.substitute`).
+
+    `edit=` names the sections that are the script, `load=` those that hold macros; without `edit=` the rest of the file
+    is the script.  Raises ConfigError with file and line, for unknown commands and wrong arguments too.
+    """
+    statements = list(_statements(source.span))
+    lists = {"load": None, "edit": None}
+    for statement in list(statements):
+        match = _HEAD.match(statement.span.text) if isinstance(statement, Description) else None
+        key = match.group(1).lower() if match and match.group(2) == "=" else ""
+        if key in lists:
+            if lists[key] is not None:
+                raise ConfigError(f"{statement.where}: {key}= is there twice; expected one list, name:name")
+            lists[key] = split_array(statement.span.part(match.end()).strip(), key)
+            statements.remove(statement)
+    sections = {one.name.lower(): one for one in statements if isinstance(one, Snippet)}
+    load, edit = (_named(sections, names, key) for key, names in lists.items())
+    script = Script(macros=[section.span for section in load])
+    if lists["edit"] is None:
+        script.statements = [statement for statement in statements if statement not in load]
+        return script
+    for statement in statements:
+        if not isinstance(statement, Snippet):
+            raise ConfigError(f"{statement.where}: stands outside the sections of edit=; expected it in one of them")
+    for section in edit:
+        script.statements.extend(_statements(section.span))
+    return script
+
+
+def _named(sections: dict[str, Snippet], names: list[Span] | None, key: str) -> list[Snippet]:
+    for name in names or []:
+        if name.text.lower() not in sections:
+            known = ", ".join(section.name for section in sections.values()) or "none"
+            raise ConfigError(f"{name.where}: {key}={name.text}: no such section; expected one of the file's: {known}")
+    return [sections[name.text.lower()] for name in names or []]
+
+
+def _statements(span: Span) -> Iterable[Statement]:
+    for record in split_records(span, ";"):
+        rest = record
+        while rest.text:
+            statement, rest = _statement(rest)
+            yield statement
+
+
+def _statement(record: Span) -> tuple[Statement, Span]:
+    """(the statement that a record begins with, what follows its closing bracket)."""
+    match = _HEAD.match(record.text)
+    if match is None or match.group(2) == "{" or not match.group(2):
+        raise ConfigError(
+            f"{record.where}: found {shorten(record.text)!r}; expected Command(...), name=... or name=[...]"
+        )
+    name, sign = match.groups()
+    value = record.part(match.end(1)).strip()
+    if sign == "=":
+        value = value.part(1).strip()
+        sign = value.text[:1] if value.text[:1] == "[" else "="
+    if sign == "[":
+        end = find_closing(value, 0)
+        return Snippet(name, value.part(1, end), record.where), value.part(end + 1).strip()
+    if sign == "(":
+        return _command(name, value, "", record)
+    call = _CALL.match(value.text)
+    if call and is_command(call.group(1)):
+        return _command(call.group(1), value.part(call.end()), name, record)
+    return Description(record), record.part(len(record.text))
+
+
+def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command, Span]:
+    """value: from the opening parenthesis on."""
+    end = find_closing(value, 0)
+    rest = value.part(end + 1).strip()
+    if not is_command(name) and rest.text[:1] in ("=", "{"):
+        raise ConfigError(
+            f"{record.where}: macro {name} defined in a script; expected it in a snippet name=[...], in a section that "
+            "load= names, or in a file that ndlMacros names"
+        )
+    spec = find_command(name, record.where)
+    arguments, options = [], {}
+    for part in split_records(value.part(1, end), ""):
+        match = _KEYWORD.match(part.text)
+        if match:
+            text = unquote(part.part(match.end()).strip()).text
+            options[spec.option(match.group(1), text, part.where)] = text
+        elif options:
+            raise ConfigError(f"{part.where}: {name}: {part.text!r} after an option; expected options last")
+        else:
+            arguments.append(unquote(part).text)
+    spec.check(len(arguments), bool(target), record.where)
+    return Command(spec, name, tuple(arguments), options, target, record.where), rest

@@ -1,0 +1,199 @@
+"""Running a model editing script.  Nothing is written until all of it has run; then all files are, or none.
+
+Source: CNTK book, section 4.2.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from acoustic.descriptions.mel.names import Model, Models
+from acoustic.descriptions.mel.parse import Command, Description, Script, Snippet, Statement
+from acoustic.descriptions.ndl.evaluate import Scope
+from acoustic.descriptions.ndl.files import DescriptionFile, read_description
+from acoustic.descriptions.ndl.macros import MacroTable
+from acoustic.descriptions.ndl.parse import parse_ndl
+from acoustic.descriptions.ndl.syntax import Name
+from acoustic.descriptions.ndl.syntax import Script as NdlScript
+from acoustic.network import editing
+from acoustic.network.model_file import load_model, model_bytes
+from acoustic.network.network import Network
+from readers.common.files import atomic_write, require_writable
+from readers.config.config import Config
+from readers.config.syntax import Source, Span
+from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
+
+Log = Callable[[str], None]
+# What stands between lines of network description does not ask for their nodes when it only makes a model.
+_MAKES_NO_USE = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
+
+
+class Editor:
+    """The models of a running script, and what it will write.
+
+    macros: what descriptions may call; precision: of models that the script creates, "float" or "double" (a model that
+    is loaded keeps its own); seed: of initial values; config: the block whose `$name$` stand in descriptions that the
+    script reads.
+    """
+
+    def __init__(
+        self,
+        macros: MacroTable,
+        precision: str = "float",
+        seed: int = 0,
+        log: Log = lambda line: None,
+        config: Config | None = None,
+    ) -> None:
+        self.macros, self.precision, self.seed, self.log = macros, precision, seed, log
+        self.config = config or Config()
+        self.models = Models()
+        self._lines: list[Span] = []  # of network description, not evaluated yet
+        self._files: dict[str, tuple[Path, Network | Iterable[str]]] = {}  # by real path
+
+    # Running
+
+    def run(self, script: Script) -> list[Path]:
+        """Run the statements in order, write what they save, and return those paths.
+
+        Raises ArgonautError with file, line and command; nothing has been written then.  OSError when writing fails.
+        """
+        self._run_all(script)
+        return self._write()
+
+    def preview(self, script: Script) -> Network | None:
+        """Run the statements, write nothing, and return the network that was saved last."""
+        self._run_all(script)
+        saved = [content for _, content in self._files.values() if isinstance(content, Network)]
+        return saved[-1] if saved else None
+
+    def _run_all(self, script: Script) -> None:
+        for section in script.macros:
+            self.macros.load(parse_ndl(section))
+        for statement in script.statements:
+            self._run(statement)
+        self._evaluate_lines()
+
+    def _run(self, statement: Statement) -> None:
+        if isinstance(statement, Description):
+            self._lines.append(statement.span)
+            return
+        if not (isinstance(statement, Command) and statement.spec.name in _MAKES_NO_USE):
+            self._evaluate_lines()
+        name = statement.name if isinstance(statement, Command) else f"snippet {statement.name}"
+        try:
+            if isinstance(statement, Snippet):
+                self._describe(self._model(statement.name), statement.span)
+            else:
+                statement.spec.run(self, statement)
+        except ArgonautError as fault:
+            kind = next((kind for kind in (ShapeError, ModelError) if isinstance(fault, kind)), ConfigError)
+            raise kind(_located(str(fault), statement.where, name)) from fault
+        except OSError as fault:
+            reason = f"{fault.filename or ''}: {fault.strerror or fault}".removeprefix(": ")
+            expected = "" if "expected" in reason else "; expected a readable file"
+            raise ModelError(f"{statement.where}: {name}: {reason}{expected}") from fault
+
+    # What the commands do
+
+    def create(self, name: str) -> Model:
+        """An empty model of that name."""
+        return self._add(name, Network(precision=self.precision, seed=self.seed))
+
+    def load(self, name: str, path: str) -> Model:
+        """The model of a file, or what the script has saved under that name."""
+        path = file_path(path)
+        saved = self._files.get(os.path.realpath(path), (path, None))[1]
+        if saved is not None and not isinstance(saved, Network):
+            raise ModelError(f"{path}: text that the script itself writes there; expected a model")
+        network = load_model(path) if saved is None else editing.clone(saved)
+        network.seed = self.seed
+        return self._add(name, network)
+
+    def save(self, model: Model, path: str) -> None:
+        """Check a model, and write it as it is now when the script ends.  Raises ModelError and ShapeError."""
+        model.network.validate()
+        self._keep(path, editing.clone(model.network))
+
+    def write_text(self, path: str, lines: Iterable[str]) -> None:
+        """Write lines to a file when the script ends."""
+        self._keep(path, lines)
+
+    def describe_from_file(self, name: str, path: str, section: str | None, where: str) -> None:
+        """Add what a file describes to a model: a section, by default the one that its `run=` names, else the first.
+
+        A file without sections is taken as a whole.
+        """
+        file = read_description(file_path(path), where, self.config)
+        for loaded in file.load:
+            self.macros.load(file.section(loaded))
+        names = [Name(section, True, where)] if section else [*file.run, *self._first(file)]
+        script = file.script
+        if names:
+            script = file.section(names[0])
+            self.macros.load(file.script)
+        self._describe(self._model(name), script)
+
+    @staticmethod
+    def _first(file: DescriptionFile) -> list[Name]:
+        return [Name(name, True, span.where) for name, span in list(file.sections.values())[:1]]
+
+    # Descriptions
+
+    def _add(self, name: str, network: Network) -> Model:
+        return self.models.add(Model(name, network, Scope(network, self.macros)))
+
+    def _model(self, name: str) -> Model:
+        return self.models[name] if name in self.models else self.create(name)
+
+    def _evaluate_lines(self) -> None:
+        """Make the nodes of the lines of description that wait, in the default model."""
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, []
+        try:
+            model = self.models.default
+        except ModelError as fault:
+            raise ModelError(f"{lines[0].where}: {fault}") from fault
+        pieces = (piece for span in lines for piece in span.lines())
+        self._describe(model, Source(pieces).span, define_macros=False)
+
+    def _describe(self, model: Model, text: Span | NdlScript, define_macros: bool = True) -> None:
+        editing.refresh_shapes(model.network)
+        model.scope.evaluate(text, define_macros)
+
+    # Files
+
+    def _keep(self, path: str, content: Network | Iterable[str]) -> None:
+        path = file_path(path)
+        require_writable(path)
+        self._files[os.path.realpath(path)] = (path, content)
+
+    def _write(self) -> list[Path]:
+        """Write all files beside their places, then move all of them there.
+
+        A model that is there already, byte for byte, keeps its age: a training that went on from it is not outdated
+        when a run of several commands is repeated.
+        """
+        with contextlib.ExitStack() as stack:
+            for path, content in self._files.values():
+                if isinstance(content, Network):
+                    data = model_bytes(content)
+                    if not (path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data):
+                        stack.enter_context(atomic_write(path)).write(data)
+                else:
+                    lines = (line.encode("utf-8", "surrogateescape") for line in content)
+                    stack.enter_context(atomic_write(path)).writelines(lines)
+        return [path for path, _ in self._files.values()]
+
+
+def file_path(text: str) -> Path:
+    """A file name of a script; backslashes separate directories, as they do in the book's examples."""
+    if "\0" in text:
+        raise ConfigError(f"file name {text!r}; expected one without a zero byte")
+    return Path(text.replace("\\", "/"))
+
+
+def _located(text: str, where: str, name: str) -> str:
+    """The message with the script's line and the command before it, unless it begins there already."""
+    return f"{where}: {name}: {text.removeprefix(f'{where}: ').removeprefix(f'{name}: ')}"

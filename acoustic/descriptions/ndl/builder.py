@@ -1,0 +1,129 @@
+"""NDLNetworkBuilder: the block that says which description makes the network (CNTK book 3.2.2)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from acoustic.descriptions.ndl.evaluate import Scope
+from acoustic.descriptions.ndl.files import read_description, read_macros, section_names
+from acoustic.descriptions.ndl.macros import MacroTable
+from acoustic.descriptions.ndl.parse import parse_ndl
+from acoustic.descriptions.ndl.syntax import Name, Script
+from acoustic.network.network import Network
+from readers.common.files import atomic_write
+from readers.config.config import Config
+from readers.config.option_check import check_keys
+from readers.errors import ConfigError
+
+KEYS = ("networkDescription", "run", "load", "ndlMacros", "randomSeedOffset", "dumpFileName")
+
+
+@dataclass(frozen=True)
+class NdlOptions:
+    """What an NDLNetworkBuilder block asks for, its files read and parsed.
+
+    macros: everything that is loaded or defined; script: what is run; seed_offset: added to the seed of the network;
+    dump_path: a file for the list of nodes, None for none.
+    """
+
+    macros: MacroTable
+    script: Script
+    seed_offset: int = 0
+    dump_path: Path | None = None
+
+
+def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOptions:
+    """The options of an NDLNetworkBuilder block; it reads the files that the block names.
+
+    networkDescription: the file; `load` and `run` of the block count before those in the file; a file without sections
+    is run as a whole.  Without networkDescription `load` and `run` name blocks of the configuration.
+    base: makes the network, with the nodes that the description may name, on which it is tried out.
+    Raises ArgonautError with file and line for whatever does not parse, and for nodes that do not fit together.
+    """
+    check_keys(block, KEYS, {})
+    offset = block.int("randomSeedOffset", 0)
+    if offset < 0:
+        raise ConfigError(f"{block.where('randomSeedOffset')}: randomSeedOffset is {offset}; expected 0 or more")
+    dump = block.path("dumpFileName", None)
+    macros = read_macros(block)
+    from_file = block.has("networkDescription")
+    loaded, script = _from_file(block, macros) if from_file else _from_configuration(block)
+    # Sections that are loaded may make nodes too: the inputs that several networks of a file share, for example.
+    statements = [statement for section in loaded for statement in macros.take(section)]
+    for macro in script.macros:
+        macros.define(macro)
+    options = NdlOptions(macros, Script((*statements, *script.statements)), offset, dump)
+    _network(options, base(), values=False)  # what is wrong with it shows before anything starts
+    return options
+
+
+def _network(options: NdlOptions, network: Network, values: bool) -> Network:
+    Scope(network, options.macros).evaluate(options.script, values=values)
+    network.validate()
+    return network
+
+
+def _sections(block: Config, key: str) -> tuple[Name, ...]:
+    return section_names(block.text(key), block.where(key)) if block.has(key) else ()
+
+
+def _one(names: tuple[Name, ...]) -> Name:
+    if len(names) > 1:
+        raise ConfigError(f"{names[0].where}: run names {len(names)} sections; expected one, and the others in load")
+    return names[0]
+
+
+def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]:
+    """(what is loaded, what is run) of the file that networkDescription names."""
+    path, where = block.path("networkDescription"), block.where("networkDescription")
+    if "+" in str(path) and not path.exists():
+        raise ConfigError(f"{where}: networkDescription={path}; expected one file, and the others in ndlMacros")
+    file = read_description(path, where, block)
+    loaded = [file.section(name) for name in _sections(block, "load") or file.load]
+    run = _sections(block, "run") or file.run
+    if run:
+        macros.load(file.script)
+        return loaded, file.section(_one(run))
+    if file.sections:
+        names = ", ".join(name for name, _ in file.sections.values())
+        raise ConfigError(f"{path}:1: no run=, and sections {names}; expected run= with the section to run")
+    return loaded, file.script
+
+
+def _from_configuration(block: Config) -> tuple[list[Script], Script]:
+    """The same from blocks of the configuration itself."""
+    run = _sections(block, "run")
+    if not run:
+        raise ConfigError(
+            f"{block.where()}: {block.full_name()} has neither networkDescription nor run; expected "
+            "networkDescription=FILE, or run=NAME with a block NAME=[...] of the configuration"
+        )
+    return [_section(block, name) for name in _sections(block, "load")], _section(block, _one(run))
+
+
+def _section(block: Config, name: Name) -> Script:
+    if not block.is_block(name.text):
+        raise ConfigError(f"{name.where}: no block {name.text}=[...] in the configuration; expected one with a script")
+    return parse_ndl(block.script(name.text))
+
+
+def build_ndl_network(
+    options: NdlOptions, precision: str = "float", device: str = "cpu", seed: int = 0, base: Network | None = None
+) -> Network:
+    """The network that the description makes, with its initial values; a seed always gives the same ones.
+
+    base: a network to add it to, whose precision, device and seed hold.
+    Raises ConfigError, ModelError and ShapeError that name the line of the description and the macros on the way.
+    """
+    if base is None:
+        base = Network(precision, device, seed + options.seed_offset)
+    network = _network(options, base, values=True)
+    if options.dump_path is not None:
+        with atomic_write(options.dump_path) as file:
+            file.write("".join(f"{line}\n" for line in network.describe()).encode())
+    return network
+
+
+def build_network(block: Config, precision: str = "float", device: str = "cpu", seed: int = 0) -> Network:
+    """The network of an NDLNetworkBuilder block: `ndl_options`, then `build_ndl_network`."""
+    return build_ndl_network(ndl_options(block), precision, device, seed)

@@ -1,0 +1,213 @@
+"""The later passes: arguments become operands and options, the nodes are made, connected and given their values.
+
+Source: CNTK book, sections 5.2.3.4 to 5.2.3.6.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from acoustic.descriptions.ndl.expand import Expansion
+from acoustic.descriptions.ndl.plan import Planned, Reference
+from acoustic.descriptions.ndl.syntax import Name, Number
+from acoustic.nodes.base import REQUIRED, Node, Option
+from acoustic.nodes.registry import node_class
+from readers.config.values import parse_bool
+from readers.errors import ConfigError
+
+
+def signature(kind: type[Node]) -> str:
+    """A function as it is called, `Parameter(rows, [cols])`."""
+    optional = {option.name for option in kind.options if option.default is not REQUIRED}
+    names = [f"[{name}]" if name in optional else name for name in kind.positional_arguments()]
+    return f"{kind.type_name}({', '.join(names)}{', ...' if kind.variadic else ''})"
+
+
+class Connection:
+    """Makes what an expansion has planned."""
+
+    def __init__(self, expansion: Expansion):
+        self._expansion = expansion
+        self._names = expansion.names
+        self._constants: dict[str, Planned] = {}
+
+    def make(self, values: bool = True) -> list[Node]:
+        """Add the planned nodes to the network, in order as far as operands come first; values in order of the plan.
+
+        values: whether parameters get their initial values.
+        """
+        network = self._names.network
+        plan = self._expansion.plan
+        for planned in list(plan):
+            self._bind(planned)
+        made = []
+        for planned in self._operands_first():
+            operands = [operand.made if isinstance(operand, Planned) else operand for operand in planned.operands]
+            name = planned.path
+            planned.made = network.add_node(planned.kind.type_name, name, operands, planned.options, planned.where)
+            made.append(planned.made)
+        for planned in plan:
+            if planned.kind.is_delay:
+                self._connect(planned)
+        for planned in plan:
+            assert planned.made is not None
+            self._initialise(planned.made, values)
+        return made
+
+    def _connect(self, planned: Planned) -> None:
+        """Give a delay the operand that was made after it."""
+        operand = planned.operands[0]
+        self._names.network.connect(planned.made, operand.made if isinstance(operand, Planned) else operand)
+
+    def _initialise(self, node: Node, values: bool) -> None:
+        network = self._names.network
+        try:
+            if values:
+                network.initialise(node)
+            elif node.is_stored and not node.is_precomputed:
+                network.check_size(node)
+        except OSError as fault:
+            raise ConfigError(f"{node.where}: {fault}; expected a readable file") from fault
+
+    def _bind(self, planned: Planned) -> None:
+        """Sort the arguments of a call into operands and options by the declarations of the node type."""
+        kind = planned.kind
+        by_option = {name.lower(): option for option in kind.options for name in (option.name, *option.aliases)}
+        for name, value in planned.named:
+            option = by_option.get(name.lower())
+            if name.lower() == "tag" and not self._keeps_tag(planned, option, value):
+                continue
+            if option is None:
+                # The node's own check names the options that there are.
+                planned.options[name] = self._text(value)
+            else:
+                self._give(option, value, planned)
+        for name, value in zip(self._positions(planned), planned.arguments):
+            if name in kind.operand_names:
+                planned.operands.append(self._operand(value, planned))
+            else:
+                self._give(by_option[name.lower()], value, planned)
+
+    def _give(self, option: Option, value: Any, planned: Planned) -> None:
+        if option.name in planned.options:
+            raise ConfigError(f"{planned.where}: {option.name} is given twice; expected it once")
+        planned.options[option.name] = self._option(option, value, planned)
+
+    def _positions(self, planned: Planned) -> list[str]:
+        """What each positional argument is.
+
+        Optional ones that are not there are left out, the last one first, then those that are given by name.
+        """
+        kind, count = planned.kind, len(planned.arguments)
+        names = list(kind.positional_arguments())
+        optional = [option.name for option in kind.options if option.default is not REQUIRED]
+        while len(names) > count:
+            left_out = [name for name in names if name in optional] or [
+                name for name in names if name in planned.options
+            ]
+            if not left_out:
+                break
+            names.remove(left_out[-1])
+        if kind.variadic and 0 < len(names) < count:
+            names += [names[-1]] * (count - len(names))
+        if len(names) != count:
+            found = "1 argument" if count == 1 else f"{count} arguments"
+            raise ConfigError(f"{planned.where}: parameter mismatch: {found}; expected {signature(kind)}")
+        return names
+
+    def _keeps_tag(self, planned: Planned, option: Option | None, value: Reference) -> bool:
+        """Whether the node itself takes the tag; that it joins a list is not the node's business."""
+        return option is not None and self._text(value).lower() in ("feature", "label")
+
+    def _text(self, value: Reference) -> str:
+        """A constant as text: what a variable of that name holds, else the word itself."""
+        found = self._names.resolve(value, word=True)
+        if isinstance(found, Reference):
+            return found.expression.text
+        return value.expression.text
+
+    def _option(self, option: Option, value: Any, planned: Planned) -> Any:
+        """The value of an option, from a number, a word, or a variable that holds one of them."""
+        if isinstance(value, Reference) and isinstance(value.expression, Name):
+            word = value.expression
+            if word.quoted or word.text.lower() in (choice.lower() for choice in option.choices):
+                value = word
+        if isinstance(value, Name):
+            text: str | None = value.text
+        else:
+            found = self._names.resolve(value, word=option.kind in (str, bool))
+            number = self._number_of(found)
+            if number is not None and option.kind in (int, float):
+                return number
+            if not isinstance(found, Reference):
+                name = found.path if isinstance(found, Planned) else found.name
+                raise ConfigError(
+                    f"{planned.where}: {option.name} is the node {name}; expected a constant, {signature(planned.kind)}"
+                )
+            if isinstance(found.expression, Number) and option.kind in (int, float):
+                return found.expression.value
+            text = found.expression.text
+        return parse_bool(text, planned.where, option.name) if option.kind is bool else text
+
+    def _number_of(self, found: Any) -> Any:
+        """What a Constant (1x1) holds, which the book gives for some options; None for anything else."""
+        if isinstance(found, Node):
+            return found.value[0, 0] if found.type_name == "Constant" and found.value.size == 1 else None
+        if isinstance(found, Planned) and found.kind is node_class("Constant") and len(found.arguments) == 1:
+            value = found.kind.options[0]
+            sizes = [name for name, _ in found.named if name.lower() != "tag"]
+            return None if sizes else self._option(value, found.arguments[0], found)
+        return None
+
+    def _operand(self, value: Any, planned: Planned) -> Planned | Node:
+        """The node that an argument stands for; a number becomes a Constant (1x1)."""
+        found = self._names.resolve(value)
+        return self._constant(found) if isinstance(found, Reference) else found
+
+    def _constant(self, number: Reference) -> Planned | Node:
+        """A Constant of the variable's name, one for all uses of the variable; without a variable unnamed."""
+        assert isinstance(number.expression, Number)
+        path = number.path or self._expansion.unnamed(number.frame)
+        if path not in self._constants:
+            made = self._names.existing(path)
+            if made is not None and made.settings == {"value": number.expression.value, "rows": 1, "cols": 1}:
+                return made  # from statements before these
+            where = number.frame.trace(number.expression.where)
+            planned = Planned(node_class("Constant"), path, where, [], [], options={"value": number.expression.value})
+            self._expansion.claim(planned)
+            self._expansion.plan.append(planned)
+            self._constants[path] = planned
+        return self._constants[path]
+
+    def _operands_first(self) -> Iterator[Planned]:
+        """The planned nodes, each after those below it; the order of the plan as far as that leaves it.
+
+        Delays come without their operands, which may depend on them.
+        """
+
+        def below(planned: Planned) -> Iterator[Planned | Node]:
+            return iter(() if planned.kind.is_delay else planned.operands)
+
+        done: set[int] = set()
+        for root in self._expansion.plan:
+            path: dict[int, Planned] = {}
+            stack = [] if id(root) in done else [(root, below(root))]
+            path[id(root)] = root
+            while stack:
+                planned, remaining = stack[-1]
+                child = next(remaining, None)
+                if child is None:
+                    stack.pop()
+                    del path[id(planned)]
+                    done.add(id(planned))
+                    yield planned
+                elif isinstance(child, Planned) and child.made is None:
+                    if id(child) in path:
+                        names = [one.path for one in path.values()]
+                        loop = " <- ".join([*names[names.index(child.path) :], child.path])
+                        raise ConfigError(
+                            f"{child.where}: {child.path} is its own operand: {loop}; expected no loop, or one with a "
+                            "PastValue or FutureValue in it"
+                        )
+                    if id(child) not in done:
+                        path[id(child)] = child
+                        stack.append((child, below(child)))

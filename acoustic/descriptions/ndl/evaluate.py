@@ -1,0 +1,123 @@
+"""Evaluation of a network description above a network, whole or a few statements at a time.
+
+The book has passes over the script (5.2.3.1): nodes are made, then connected, then given their values.  Here the first
+pass (`expand`) plans every node in the order of the statements; names are looked up only when all of them are there, so
+that one may be used before the line that defines it; then `connect` makes the nodes.
+Source: CNTK book, sections 4.1, 4.2.1.5 and 5.2.3.
+"""
+
+from acoustic.descriptions.ndl.connect import Connection
+from acoustic.descriptions.ndl.expand import Expansion
+from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
+from acoustic.descriptions.ndl.names import Names
+from acoustic.descriptions.ndl.parse import parse_ndl
+from acoustic.descriptions.ndl.plan import Frame, Planned, Reference
+from acoustic.descriptions.ndl.syntax import Script
+from acoustic.network.network import SPECIAL_LISTS, Network
+from acoustic.nodes.base import Node
+from readers.config.syntax import Source, Span
+from readers.config.values import did_you_mean
+from readers.errors import ArgonautError, ConfigError
+
+TAGS: dict[str, str | None] = {
+    "feature": "features",
+    "label": "labels",
+    "criterion": "criteria",
+    "criteria": "criteria",
+    "eval": "evaluations",
+    "evaluation": "evaluations",
+    "output": "outputs",
+    "multiseq": None,  # read, and without effect: sequences are always kept apart
+}
+
+
+class Scope:
+    """The names of a description, above a network that grows with every `evaluate`.
+
+    network: nodes that are in it already may be used by their names, in any case of letters.
+    macros: those that calls may use; the ones that come with the program when None.
+    """
+
+    def __init__(self, network: Network, macros: MacroTable | None = None):
+        self.network = network
+        self.macros = macros if macros is not None else MacroTable(shipped_macros())
+        self._top = Frame("", self.macros)
+
+    def evaluate(self, source: Source | Span | Script, define_macros: bool = True, values: bool = True) -> list[Node]:
+        """Add the nodes of a script, or of a few statements, to the network; returns them, operands first.
+
+        define_macros: whether the script may define macros, which stay defined for what follows; values: whether
+        parameters get their initial values, or the description is only checked.
+        Names stay too: a later call may use them, and none may be assigned twice.  Raises ArgonautError with file,
+        line and the macros on the way; network and names are then as before.
+        """
+        script = source if isinstance(source, Script) else parse_ndl(source)
+        if script.macros and not define_macros:
+            macro = script.macros[0]
+            raise ConfigError(
+                f"{macro.where}: macro {macro.name} among statements in line; expected it in a snippet or in ndlMacros"
+            )
+        for macro in script.macros:
+            self.macros.define(macro)
+        network, names = self.network, dict(self._top.names)
+        nodes, shapes = dict(network.nodes), dict(network.shapes)
+        special = {name: list(own) for name, own in network.special().items()}
+        try:
+            expansion = Expansion(Names(network))
+            for statement in script.statements:
+                expansion.statement(statement, self._top)
+            made = Connection(expansion).make(values)
+            self._mark(expansion)
+        except ArgonautError:
+            network.nodes, network.shapes, self._top.names = nodes, shapes, names
+            for name in SPECIAL_LISTS:
+                setattr(network, name, special[name])
+            raise
+        return made
+
+    def find(self, name: str) -> Node | None:
+        """The node that a name stands for, in any case: a variable, a name within a macro's call, a node's own name.
+
+        None when nothing has that name, or a number has.
+        """
+        names = Names(self.network)
+        symbol = names.lookup(self._top, name)
+        found = names.resolve(symbol) if symbol is not None else None
+        if isinstance(found, Planned):
+            found = found.made
+        return found if isinstance(found, Node) else None
+
+    def _mark(self, expansion: Expansion) -> None:
+        """Put the nodes of node arrays and the tagged ones into the network's lists, each once."""
+        for list_name, symbol in expansion.special:
+            self._add(list_name, expansion.names.resolve(symbol), symbol)
+        for tag, symbol in expansion.tags:
+            list_name = self._list_of(tag, expansion.names)
+            if list_name is not None:
+                self._add(list_name, expansion.names.resolve(symbol), tag)
+
+    def _add(self, list_name: str, found: Reference | Planned | Node, said: Reference) -> None:
+        node = found.made if isinstance(found, Planned) else found
+        where = said.frame.trace(said.expression.where)
+        if not isinstance(node, Node):
+            raise ConfigError(f"{where}: {said.expression} is a number; expected a node among the {list_name}")
+        if list_name in ("features", "labels") and not node.is_input:
+            raise ConfigError(f"{where}: {node.name} ({node.type_name}) among the {list_name}; expected an InputValue")
+        members = getattr(self.network, list_name)
+        if node.name not in members:
+            members.append(node.name)
+
+    def _list_of(self, tag: Reference, names: Names) -> str | None:
+        """The list that a tag stands for; the word itself, or a variable that holds it."""
+        word = tag.expression.text
+        if not _is_tag(word):
+            found = names.resolve(tag, word=True)
+            word = found.expression.text if isinstance(found, Reference) else word
+        if not _is_tag(word):
+            where = tag.frame.trace(tag.expression.where)
+            raise ConfigError(f"{where}: tag={word}; expected one of {', '.join(TAGS)}{did_you_mean(word, TAGS)}")
+        return "evaluations" if word.lower().startswith("eval") else TAGS[word.lower()]
+
+
+def _is_tag(word: str) -> bool:
+    return word.lower() in TAGS or word.lower().startswith("eval")

@@ -1,0 +1,178 @@
+"""The first pass over a description: macros are expanded, and every node is planned in the order of the statements."""
+
+from acoustic.descriptions.ndl.macros import MacroTable, function_names
+from acoustic.descriptions.ndl.names import Names
+from acoustic.descriptions.ndl.parse import MAX_DEPTH, NODE_LISTS
+from acoustic.descriptions.ndl.plan import Binding, Frame, Planned, Reference, Symbol, without_tags
+from acoustic.descriptions.ndl.syntax import Assignment, Call, Expression, Macro, Name, NodeList, Statement
+from acoustic.nodes.registry import node_class
+from readers.config.values import did_you_mean
+from readers.errors import ConfigError, ModelError
+
+MAX_CALLS = 50_000  # how far macros that call macros may grow
+
+
+class Expansion:
+    """Plans the nodes of statements.
+
+    plan: the nodes in order; special: (network's list, what is to be in it); tags: (tag, what has it).
+    """
+
+    def __init__(self, names: Names):
+        self.names = names
+        self.plan: list[Planned] = []
+        self.special: list[tuple[str, Symbol]] = []
+        self.tags: list[tuple[Reference, Symbol]] = []
+        self._claimed: dict[str, str] = {}
+        self._num_calls = self._num_unnamed = self._depth = 0
+
+    def statement(self, statement: Statement, frame: Frame) -> Symbol | None:
+        """Take a statement in; returns what an assignment stands for, None for a node array."""
+        if isinstance(statement, NodeList):
+            list_name = NODE_LISTS[statement.name.lower()]
+            if list_name is not None:
+                self.special.extend((list_name, Reference(member, frame)) for member in statement.members)
+            return None
+        if statement.name.lower() in function_names():
+            where = frame.trace(statement.where)
+            raise ConfigError(f"{where}: {statement.name} is the name of a function; expected another name")
+        return self._assign(statement, frame)
+
+    def _assign(self, statement: Assignment, frame: Frame) -> Symbol:
+        name, value = statement.name, statement.value
+        known = frame.names.get(name.lower()) if name else None
+        if known is not None and not self.names.is_gone(known.symbol):
+            bare = without_tags(value)
+            if known.value is not None and without_tags(known.value) == bare != value:
+                # The book adds a tag by saying the call again with it (4.1.3.2).
+                assert isinstance(value, Call)
+                self._tag(value, known.symbol, frame)
+                return known.symbol
+            if known.optional and not isinstance(value, Call):
+                return known.symbol  # the call of the macro says otherwise than the macro's own line
+            raise ConfigError(
+                f"{frame.trace(statement.where)}: {name} is assigned already, at {known.where}; expected a new name"
+            )
+        path = frame.join(name) if name else self.unnamed(frame)
+        symbol = self._symbol(value, frame, path)
+        if name:
+            frame.names[name.lower()] = Binding(name, symbol, statement.where, value)
+        return symbol
+
+    def unnamed(self, frame: Frame) -> str:
+        """A name for what has none."""
+        while True:
+            self._num_unnamed += 1
+            path = frame.join(f"unnamed{self._num_unnamed}")
+            if self.names.existing(path) is None and path.lower() not in self._claimed:
+                return path
+
+    def _symbol(self, value: Expression, frame: Frame, path: str = "") -> Symbol:
+        """What an expression stands for; path: the full name of the variable it is assigned to."""
+        if not isinstance(value, Call):
+            return Reference(value, frame, path)
+        self._num_calls += 1
+        self._depth += 1
+        if self._num_calls > MAX_CALLS or self._depth > MAX_DEPTH:
+            limit = f"{MAX_CALLS} in all" if self._num_calls > MAX_CALLS else f"{MAX_DEPTH} deep"
+            raise ConfigError(f"{frame.trace(value.where)}: calls of macros and functions, more than {limit}")
+        found = frame.macros.find(value.function)
+        path = path or self.unnamed(frame)
+        symbol = self._macro(value, *found, frame, path) if found else self._function(value, frame, path)
+        self._depth -= 1
+        self._tag(value, symbol, frame)
+        return symbol
+
+    def _function(self, call: Call, frame: Frame, path: str) -> Planned:
+        where = frame.trace(call.where)
+        try:
+            kind = node_class(call.function)
+        except ModelError as error:
+            if "not built" in str(error):
+                raise ConfigError(f"{where}: {error}") from None
+            near = did_you_mean(call.function, [*frame.macros.names(), *function_names().values()])
+            raise ConfigError(f"{where}: {call.function} is unknown; expected a function or a macro{near}") from None
+        arguments = [self._symbol(value, frame) for value in call.positional]
+        named = [(name, self._constant(name, value, frame)) for name, value in call.named]
+        planned = Planned(kind, path, where, arguments, named)
+        self.claim(planned)
+        self.plan.append(planned)
+        return planned
+
+    def claim(self, planned: Planned) -> None:
+        """Keep a node's name.  Raises ConfigError when another node has it, in any case of letters."""
+        key = planned.path.lower()
+        taken = self._claimed.get(key)
+        node = self.names.existing(planned.path)
+        if taken is None and node is not None:
+            taken = node.origin or "the network before"
+        if taken is not None:
+            raise ConfigError(
+                f"{planned.where}: there is a node {planned.path} already, from {taken}; expected a new name"
+            )
+        self._claimed[key] = planned.where
+
+    def _macro(self, call: Call, macro: Macro, home: MacroTable, frame: Frame, path: str) -> Frame:
+        if frame.is_within(macro):
+            raise ConfigError(f"{frame.trace(call.where)}: macro {macro.name} calls itself; expected no recursion")
+        values = call.positional
+        if len(values) != len(macro.parameters):
+            raise ConfigError(
+                f"{frame.trace(call.where)}: parameter mismatch: {len(values)} arguments; "
+                f"expected {len(macro.parameters)}, {macro.name}({', '.join(macro.parameters)})"
+            )
+        inner = Frame(path, home, macro, call, frame)
+        for parameter, value in zip(macro.parameters, values):
+            inner.names[parameter.lower()] = Binding(parameter, self._symbol(value, frame), call.where)
+        for name, value in call.named:
+            if name.lower() != "tag":
+                self._optional(name, value, inner, frame)
+        last: Symbol | None = None
+        for statement in macro.body:
+            last = self.statement(statement, inner) or last
+        named_like_it = inner.names.get(macro.name.lower())
+        inner.result = named_like_it.symbol if named_like_it else last
+        return inner
+
+    def _optional(self, name: str, value: Expression, inner: Frame, frame: Frame) -> None:
+        """A named argument of a macro's call: a name inside, in place of the value that the macro's own line gives."""
+        macro, call = inner.macro, inner.call
+        assert macro is not None
+        assert call is not None
+        where = frame.trace(call.where)
+        if name.lower() in inner.names:
+            raise ConfigError(f"{where}: {name} is a parameter of {macro.name}; expected its value by position, once")
+        used = {one.lower(): one for one in words(macro)}
+        if name.lower() not in used:
+            near = did_you_mean(name, used.values())
+            raise ConfigError(f"{where}: macro {macro.name} has no name {name}; expected one it uses{near}")
+        symbol = self._constant(name, value, frame)
+        inner.names[name.lower()] = Binding(name, symbol, where, optional=True)
+
+    def _constant(self, name: str, value: Expression, frame: Frame) -> Reference:
+        if isinstance(value, Call):
+            where = frame.trace(value.where)
+            raise ConfigError(f"{where}: {name}={value.function}(...); expected a constant, a number or a word")
+        return Reference(value, frame)
+
+    def _tag(self, call: Call, symbol: Symbol, frame: Frame) -> None:
+        self.tags += [
+            (self._constant(name, value, frame), symbol) for name, value in call.named if name.lower() == "tag"
+        ]
+
+
+def words(macro: Macro) -> list[str]:
+    """Every name that the body of a macro mentions: what it assigns and what it uses as an argument."""
+    found: list[str] = []
+    waiting: list[Expression] = []
+    for statement in macro.body:
+        if isinstance(statement, Assignment):
+            found.append(statement.name)
+            waiting.append(statement.value)
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Name):
+            found.append(expression.text)
+        elif isinstance(expression, Call):
+            waiting.extend(argument.value for argument in expression.arguments)
+    return [word for word in found if word]

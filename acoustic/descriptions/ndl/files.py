@@ -1,0 +1,78 @@
+"""Description files: which of their sections are loaded and run (CNTK book 3.2.2)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
+from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
+from acoustic.descriptions.ndl.syntax import Assignment, Name, Script
+from readers.common.text import read_text
+from readers.config.config import Config
+from readers.config.syntax import Source, Span
+from readers.config.values import did_you_mean
+from readers.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class DescriptionFile:
+    """A file of sections, or of statements alone.
+
+    sections: name in lower case -> (name, what is inside); script: what stands outside of sections; load and run: what
+    the file itself says, names of sections.
+    """
+
+    path: str
+    sections: dict[str, tuple[str, Span]]
+    script: Script
+    load: tuple[Name, ...] = ()
+    run: tuple[Name, ...] = ()
+
+    def section(self, name: Name) -> Script:
+        """The script of a section.  Raises ConfigError."""
+        found = self.sections.get(name.text.lower())
+        if found is None:
+            near = did_you_mean(name.text, [known for known, _ in self.sections.values()])
+            raise ConfigError(f"{name.where}: {self.path} has no section {name.text}; expected one{near}")
+        return parse_ndl(found[1])
+
+
+def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
+    """Read a file, with `$name$` replaced as seen from a block; where: who named the file.  Raises ConfigError."""
+    try:
+        text = read_text(path)
+    except OSError as fault:
+        raise ConfigError(f"{where}: {path}: {fault.strerror}; expected a readable file") from fault
+    sections, script = split_sections(scope.substitute(Source.from_text(text, str(path))))
+    named: dict[str, tuple[Name, ...]] = {}
+    rest = []
+    for statement in script.statements:
+        key = statement.name.lower()
+        if key in ("load", "run") and isinstance(statement, Assignment) and isinstance(statement.value, Name):
+            named[key] = section_names(statement.value.text, statement.where)
+        else:
+            rest.append(statement)
+    return DescriptionFile(str(path), sections, Script(tuple(rest), script.macros), **named)
+
+
+def section_names(text: str, where: str) -> tuple[Name, ...]:
+    """The names in a list `a:b`."""
+    return tuple(Name(part.strip(), True, where) for part in text.split(":") if part.strip())
+
+
+def read_macros(config: Config) -> MacroTable:
+    """The macros that `ndlMacros` names, here or in a block around, `a.ndl+b.ndl`; those of the program without it.
+
+    Raises ConfigError with file and line.
+    """
+    table = MacroTable(shipped_macros())
+    where = config.where("ndlMacros")
+    for name in config.text("ndlMacros", "").split("+"):
+        if name.strip():
+            path = Path(name.strip().replace("\\", "/"))
+            description = read_description(path, where, config)
+            table.load(description.script)
+            # A macro file may keep its macros in sections; without load= all of them count.
+            names = description.load or tuple(Name(known, True, where) for known, _ in description.sections.values())
+            for section in names:
+                table.load(description.section(section))
+    return table

@@ -1,0 +1,104 @@
+"""Macros by name, and the constants that every macro may see; the ones that come with the program."""
+
+import importlib.resources
+from functools import cache
+
+from acoustic.descriptions.ndl.parse import NODE_LISTS, parse_ndl
+from acoustic.descriptions.ndl.syntax import Assignment, Macro, Name, Number, Script, Statement
+from acoustic.nodes.registry import registered_nodes
+from readers.config.syntax import Source
+from readers.errors import ConfigError
+
+SHIPPED = ("default_macros.ndl", "recurrent_macros.ndl")
+
+
+@cache
+def function_names() -> dict[str, str]:
+    """The names of all functions, in lower case: as they are; reserved words of the language (book 4.1.1.1)."""
+    return {name.lower(): name for node in registered_nodes() for name in (node.type_name, *node.aliases)}
+
+
+class MacroTable:
+    """Macros and global constants, names in any case.
+
+    parent: a table that is asked for what is not here; its own macros call each other, whatever stands here.
+    """
+
+    def __init__(self, parent: "MacroTable | None" = None):
+        self.parent = parent
+        self._macros: dict[str, Macro] = {}
+        self._constants: dict[str, Assignment] = {}
+
+    def define(self, macro: Macro) -> None:
+        """Add a macro.  Raises ConfigError when its name is taken, here, or reserved."""
+        name = macro.name.lower()
+        if name in self._macros:
+            first = self._macros[name].where
+            raise ConfigError(f"{macro.where}: macro {macro.name} is defined already, at {first}; expected it once")
+        if name in function_names():
+            raise ConfigError(f"{macro.where}: macro {macro.name} has a reserved name; expected another one")
+        for parameter in macro.parameters:
+            # The names of functions are let through: the book's own RBFF(input, ...) has one (4.1.2.1).
+            if parameter.lower() in NODE_LISTS:
+                raise ConfigError(f"{macro.where}: parameter {parameter} has a reserved name; expected another one")
+        self._macros[name] = macro
+
+    def load(self, script: Script) -> None:
+        """Add the macros and constants of a file of macros, which makes no nodes.  Raises ConfigError."""
+        for statement in self.take(script):
+            raise ConfigError(
+                f"{statement.where}: {statement} among macros; expected macros and constants, and nodes in the section "
+                "that is run"
+            )
+
+    def take(self, script: Script) -> list[Statement]:
+        """Add macros and constants, which every macro may see from then on; returns the other statements.
+
+        Raises ConfigError.
+        """
+        others: list[Statement] = []
+        for macro in script.macros:
+            self.define(macro)
+        for statement in script.statements:
+            if not isinstance(statement, Assignment) or not isinstance(statement.value, Number | Name):
+                others.append(statement)
+                continue
+            name = statement.name.lower()
+            if name in self._constants:
+                first = self._constants[name].where
+                raise ConfigError(f"{statement.where}: {statement.name} is assigned already, at {first}; expected once")
+            self._constants[name] = statement
+        return others
+
+    def find(self, name: str) -> tuple[Macro, "MacroTable"] | None:
+        """(macro of that name, the table in which the calls of its body are looked up)."""
+        table: MacroTable | None = self
+        while table is not None:
+            if name.lower() in table._macros:
+                return table._macros[name.lower()], table
+            table = table.parent
+        return None
+
+    def constant(self, name: str) -> Assignment | None:
+        """The assignment of a global constant."""
+        table: MacroTable | None = self
+        while table is not None:
+            if name.lower() in table._constants:
+                return table._constants[name.lower()]
+            table = table.parent
+        return None
+
+    def names(self) -> list[str]:
+        """The names of all macros, the parent's last."""
+        own = [macro.name for macro in self._macros.values()]
+        return own + (self.parent.names() if self.parent else [])
+
+
+@cache
+def shipped_macros() -> MacroTable:
+    """The macros of SHIPPED, which come with the program.  Not to be added to: make a table above it."""
+    table = MacroTable()
+    for name in SHIPPED:
+        text = importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+        table.load(parse_ndl(Source.from_text(text, name)))
+    return table

@@ -1,0 +1,303 @@
+"""From the text of a network description to its parts.
+
+The brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`); this
+file knows what stands between them.  Source: CNTK book, sections 4.1.1 to 4.1.3; figure in 5.2.3.2.
+"""
+
+import re
+from collections.abc import Iterator
+
+from acoustic.descriptions.ndl.syntax import (
+    Argument,
+    Assignment,
+    Call,
+    Expression,
+    Macro,
+    Name,
+    NodeList,
+    Number,
+    Script,
+    Statement,
+)
+from readers.config.scope import shorten
+from readers.config.syntax import Source, Span, find_closing, split_records, unquote
+from readers.config.values import parse_float, parse_int
+from readers.errors import ConfigError
+
+# The network's lists that node arrays and tags add to; None: read and of no effect here (multi-sequence handling).
+NODE_LISTS = {
+    "featurenodes": "features",
+    "labelnodes": "labels",
+    "criterianodes": "criteria",
+    "criterionnodes": "criteria",
+    "evalnodes": "evaluations",
+    "evaluationnodes": "evaluations",
+    "outputnodes": "outputs",
+    "nodesreqmultiseqhandling": None,
+}
+MAX_DEPTH = 100  # of calls within calls, macros within macros: far beyond use, and within Python's own stack
+
+_BODY = "{["  # what may open a macro's body
+_NAME = re.compile(r"[^\W\d][\w.]*")
+_TOKEN = re.compile(r"""[^\s"()\[\]{}=,;]+""")
+
+
+def parse_ndl(source: Source | Span) -> Script:
+    """The statements and macros of a description, references `$name$` replaced beforehand (`Config.substitute`).
+
+    Raises ConfigError with file and line for whatever is no NDL, sections `name=[...]` included: `split_sections`
+    takes those out of a file.
+    """
+    macros: list[Macro] = []
+    statements = _statements(_Parser(source.span if isinstance(source, Source) else source), macros)
+    return Script(tuple(statements), tuple(macros))
+
+
+def _statements(parser: "_Parser", macros: list[Macro]) -> list[Statement]:
+    """The statements that a parser finds; the macros go to a list of their own."""
+    statements: list[Statement] = []
+    for part in parser.parts():
+        if isinstance(part, Macro):
+            macros.append(part)
+        elif isinstance(part, tuple):
+            name, span = part
+            raise ConfigError(f"{span.where}: section {name}=[...] within a script; expected statements and macros")
+        else:
+            statements.append(part)
+    return statements
+
+
+def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]:
+    """(sections of a file, lower-case name -> (name, what stands inside its brackets); the rest of the file).
+
+    A section given twice is an error.
+    """
+    sections: dict[str, tuple[str, Span]] = {}
+    rest: list[Statement] = []
+    macros: list[Macro] = []
+    for part in _Parser(source.span).parts():
+        if isinstance(part, tuple):
+            name, span = part
+            if name.lower() in sections:
+                first = sections[name.lower()][1].where
+                raise ConfigError(f"{span.where}: section {name} is there already, at {first}; expected it once")
+            sections[name.lower()] = (name, span)
+        elif isinstance(part, Macro):
+            macros.append(part)
+        else:
+            rest.append(part)
+    return sections, Script(tuple(rest), tuple(macros))
+
+
+class _Parser:
+    """Reads a span record by record; a record may continue with a macro's body on the next lines.
+
+    within: the macro whose body the span is, "" for a script.
+    """
+
+    def __init__(self, span: Span, within: str = ""):
+        self._records = split_records(span, ";")
+        self._ahead: Span | None = None
+        self._within = within
+
+    def parts(self) -> Iterator[Statement | Macro | tuple[str, Span]]:
+        while (record := self._next()) is not None:
+            yield self._part(record)
+
+    def _next(self) -> Span | None:
+        record, self._ahead = self._ahead, None
+        return record if record is not None else next(self._records, None)
+
+    def _push(self, rest: Span) -> None:
+        """What follows a closing bracket on its line is the next statement, as in `T1=F(a) T2=F(b)` (book 7.1.7)."""
+        rest = rest.strip()
+        if rest.text:
+            assert self._ahead is None
+            self._ahead = rest
+
+    def _part(self, record: Span) -> Statement | Macro | tuple[str, Span]:
+        match = _NAME.match(record.text)
+        if match is None:
+            raise ConfigError(
+                f"{record.where}: found {shorten(record.text)!r}; expected name=value, a call or a macro, and names "
+                "that begin with a letter"
+            )
+        name, rest = match.group(), record.part(match.end()).strip()
+        sign = rest.text[:1]
+        if sign == "=":
+            return self._assignment(name, rest.part(1).strip(), record)
+        if sign == "(" and name.lower() in NODE_LISTS:  # EvalNodes(a, b)
+            return self._node_list(name, rest, record)
+        if sign == "(":
+            return self._call_or_macro(name, rest, record)
+        if sign == "[":
+            return self._section(name, rest)
+        found = f"{name!r} and then {shorten(rest.text, 20)!r}" if rest.text else f"{name!r} alone"
+        raise ConfigError(f"{record.where}: found {found}; expected {name}=value, {name}(...) or a macro's definition")
+
+    def _section(self, name: str, value: Span) -> tuple[str, Span]:
+        end = find_closing(value, 0)
+        self._push(value.part(end + 1))
+        return name, value.part(1, end)
+
+    def _assignment(self, name: str, value: Span, record: Span) -> Statement | tuple[str, Span]:
+        if not value.text:
+            raise ConfigError(f"{record.where}: {name}= has no value; expected a number, a name or a call")
+        if value.text[0] == "[":
+            return self._section(name, value)
+        if name.lower() in NODE_LISTS:
+            return self._node_list(name, value, record)
+        expression, rest = parse_expression(value)
+        if rest.text and not isinstance(expression, Call):
+            raise ConfigError(
+                f"{rest.where}: found {shorten(rest.text)!r} after {name}={expression}; expected the end of the line"
+            )
+        self._push(rest)
+        return Assignment(name, expression, record.where)
+
+    def _node_list(self, name: str, value: Span, record: Span) -> NodeList:
+        if value.text[0] == "(":
+            end = find_closing(value, 0)
+            rest = value.part(end + 1).strip()
+            if rest.text[:1] in ("=", *_BODY):
+                raise ConfigError(f"{record.where}: macro {name} has a reserved name; expected another one")
+            self._push(rest)
+            members = [_whole(member, parse_name) for member in split_records(value.part(1, end), ":")]
+        else:
+            members = [_whole(value, parse_name)]
+        return NodeList(name, tuple(members), record.where)
+
+    def _call_or_macro(self, name: str, rest: Span, record: Span) -> Statement | Macro:
+        end = find_closing(rest, 0)
+        arguments, after = rest.part(1, end), rest.part(end + 1).strip()
+        if after.text[:1] == "=":
+            after = after.part(1).strip()
+            self._refuse_within(name, record)
+            if not after.text:
+                after = self._expect_body(name, record)
+            elif after.text[0] not in _BODY:
+                expression, left = parse_expression(after)
+                self._push(left)
+                parameters = _parameters(arguments)
+                # As M=F(x) in a block, unless that is a parameter's name.
+                own = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
+                return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
+        elif not after.text:
+            following = self._next()
+            if following is not None and following.text[0] in _BODY:
+                after = following
+            else:
+                self._ahead = following
+        if after.text and after.text[0] in _BODY:
+            self._refuse_within(name, record)
+            end = find_closing(after, 0)
+            self._push(after.part(end + 1))
+            return Macro(name, _parameters(arguments), _body(name, after.part(1, end)), record.where)
+        self._push(after)
+        return Assignment("", Call(name, parse_arguments(arguments, 1), record.where), record.where)
+
+    def _refuse_within(self, name: str, record: Span) -> None:
+        if self._within:
+            raise ConfigError(f"{record.where}: macro {name} inside macro {self._within}; expected them side by side")
+
+    def _expect_body(self, name: str, record: Span) -> Span:
+        following = self._next()
+        if following is None or following.text[0] not in _BODY:
+            raise ConfigError(f"{record.where}: macro {name}(...)= has no body; expected a call or {{...}}")
+        return following
+
+
+def _body(name: str, span: Span) -> tuple[Statement, ...]:
+    statements = _statements(_Parser(span, name), [])
+    if not any(isinstance(statement, Assignment) for statement in statements):
+        raise ConfigError(f"{span.where}: macro {name} has no statement; expected one that makes its value")
+    return tuple(statements)
+
+
+def _parameters(span: Span) -> tuple[str, ...]:
+    """The names between a macro's parentheses."""
+    names: list[str] = []
+    for part in _split(span):
+        if not _NAME.fullmatch(part.text) or "." in part.text:
+            raise ConfigError(f"{part.where}: parameter {shorten(part.text)!r}; expected a name")
+        if part.text.lower() in (name.lower() for name in names):
+            raise ConfigError(f"{part.where}: parameter {part.text} is there twice; expected different names")
+        names.append(part.text)
+    return tuple(names)
+
+
+def _split(span: Span) -> list[Span]:
+    """The parts between commas or line ends; an empty one between two commas is an error."""
+    parts = list(split_records(span, ""))
+    text = span.text
+    edges = [span.start, *(edge for part in parts for edge in (part.start, part.end)), span.end]
+    for index in range(0, len(edges), 2):
+        gap = text[edges[index] - span.start : edges[index + 1] - span.start]
+        if gap.count(",") > (0 < index < len(edges) - 2):
+            where = span.source.place(edges[index])
+            raise ConfigError(f"{where}: nothing between two commas or a comma and a bracket; expected an argument")
+    return parts
+
+
+def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
+    """The arguments of a call, `a, b, name=c`, which may go over several lines."""
+    if depth > MAX_DEPTH:
+        raise ConfigError(f"{span.where}: calls within calls more than {MAX_DEPTH} deep; expected fewer")
+    arguments: list[Argument] = []
+    for part in _split(span):
+        match = _NAME.match(part.text)
+        rest = part.part(match.end()).strip() if match else part
+        if match and rest.text[:1] == "=":
+            value = rest.part(1).strip()
+            if not value.text:
+                raise ConfigError(f"{part.where}: {match.group()}= has no value; expected one")
+            arguments.append(Argument(match.group(), _whole(value, parse_expression, depth)))
+        else:
+            arguments.append(Argument(None, _whole(part, parse_expression, depth)))
+    return tuple(arguments)
+
+
+def _whole(span: Span, parse, *arguments):
+    """What `parse` reads from the span, all of it."""
+    value, rest = parse(span, *arguments)
+    if rest.text:
+        raise ConfigError(f"{rest.where}: found {shorten(rest.text)!r} after {shorten(str(value))}; expected a comma")
+    return value
+
+
+def parse_name(span: Span) -> tuple[Name, Span]:
+    """(the name a span begins with, what follows)."""
+    expression, rest = parse_expression(span)
+    if not isinstance(expression, Name):
+        raise ConfigError(f"{span.where}: found {shorten(str(expression))}; expected the name of a node")
+    return expression, rest
+
+
+def parse_expression(span: Span, depth: int = 0) -> tuple[Expression, Span]:
+    """(the number, name or call a span begins with, what follows, stripped)."""
+    text = span.text
+    if text[:1] == '"':
+        end = find_closing(span, 0) + 1
+        return Name(unquote(span.part(0, end)).text, True, span.where), span.part(end).strip()
+    match = _TOKEN.match(text)
+    if match is None:
+        raise ConfigError(f"{span.where}: found {shorten(text)!r}; expected a number, a name or a call")
+    token, rest = match.group(), span.part(match.end()).strip()
+    if rest.text[:1] == "(":
+        if not _NAME.fullmatch(token):
+            raise ConfigError(f"{span.where}: {shorten(token)!r} is called; expected the name of a function or macro")
+        end = find_closing(rest, 0)
+        return Call(token, parse_arguments(rest.part(1, end), depth + 1), span.where), rest.part(end + 1).strip()
+    if token[0].isdigit() or token[0] in "+-.":
+        return _number(token, span.where), rest
+    return Name(token, False, span.where), rest
+
+
+def _number(token: str, where: str) -> Number:
+    try:
+        value = parse_float(token, where, "value")
+    except ConfigError:
+        raise ConfigError(f"{where}: {shorten(token)!r} is neither a number nor a name; expected one of them") from None
+    if value.is_integer():
+        return Number(token, parse_int(token, where, "value"), where)
+    return Number(token, value, where)

@@ -1,0 +1,1 @@
+"""Executes a network: values and gradients."""

@@ -1,0 +1,385 @@
+"""A layout bound to memory: for every worker, the steps with the very arrays that they read and write.
+
+With several workers each has a run of the minibatch's columns and computes everything of them, forward and backward,
+without a word to the others: values and gradients are column slices of shared matrices, sums over frames have a part
+per worker.  Only the gradients of parameters need all frames: when everybody is done, other contributions are added up,
+and of the products each worker makes some columns.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from acoustic.engine.execution.gradient_sinks import Taker
+from acoustic.engine.execution.staleness import Placement
+from acoustic.engine.execution.steps import (
+    BoundBackward,
+    ForwardStep,
+    LateProducts,
+    LateSum,
+    LayerLook,
+    Operands,
+    Taken,
+)
+from acoustic.engine.planning.pass_plan import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
+from acoustic.kernels.backend import Backend
+from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
+from acoustic.nodes.gradient_targets import Into
+from acoustic.runtime import recorder
+from acoustic.runtime.recorder import Playback
+from acoustic.runtime.thread_team import share_of
+
+
+class Memory(Protocol):
+    """What a program asks of its engine."""
+
+    backend: Backend
+    graph: Graph
+
+    def slab(self, index: int) -> Any: ...
+
+    def own_value(self, key: Hashable, shape: Shape) -> Any: ...
+
+    def own_gradient(self, name: str, shape: Shape) -> Any: ...
+
+
+@dataclass
+class Worker:
+    """One worker's share: its columns and its steps; inputs: its columns of what is fed, set for each pass."""
+
+    index: int
+    columns: slice
+    forward: dict[str, ForwardStep] = field(default_factory=dict)
+    backward: list[BoundBackward] = field(default_factory=list)
+    looks: dict[str, LayerLook] = field(default_factory=dict)  # by the nodes whose backward they follow
+    late: list[LateProducts | LateSum] = field(default_factory=list)
+    forward_pass: Playback | None = None
+    backward_pass: Playback | None = None
+    late_pass: Playback | None = None
+    told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    partial_gradients: dict[str, Any] = field(default_factory=dict)
+    scratch: Any = None
+
+    @property
+    def backward_and_looks(self) -> list[BoundBackward | LayerLook]:
+        steps = [(one, self.looks.get(one.node.name)) for one in self.backward]
+        return [step for both in steps for step in both if step is not None]
+
+
+class Program(Placement):
+    """A layout bound to an engine's memory for a number of workers.
+
+    values: full matrices by node name; columns: how many frames; criterion: what backward differentiates, or None.
+    split: whether several workers share the frames out.  Forward: `alone` are nodes that depend on no input, then come
+    those of every worker's columns, then those computed once from sums over the frames.  Backward: `steps`, of which
+    the first `num_together` depend on inputs; `first` and `last` are bound before and after what the workers do;
+    partials_wait: the workers' parts of gradients may be added up after the deferred products; taken_late: parameters
+    that workers bring up to date themselves.
+    """
+
+    def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):
+        super().__init__(layout, memory.graph)
+        self.memory, self.backend, self.columns, self.criterion = memory, memory.backend, columns, criterion
+        self.taker: Taker | None = None  # of the last backward pass
+        self._views: dict[tuple, Any] = {}
+        self.one = self.backend.empty(1, 1)
+        self.workers = [Worker(w, share_of(w, num_workers, columns or 0)) for w in range(num_workers)]
+        self.split = num_workers > 1
+        self.values = {node.name: self._full(value_of(node.name), node.name) for node in layout.forward}
+        self.parts = self._parts_of_sums() if self.split else {}
+        self.alone = {node.name: self._bind_forward(node, None) for node in layout.forward if self._is_alone(node)}
+        self.together = [node.name for node in layout.forward if not self._is_alone(node)]
+        after = {node.name: node for node in layout.forward if self._is_after(node)}
+        self.after = {name: self._bind_forward(node, None) for name, node in after.items()}
+        shared = [node for node in layout.forward if not self._is_alone(node) and node.name not in after]
+        self.shared = [node.name for node in shared]
+        for worker in self.workers:
+            worker.forward = {node.name: self._bind_forward(node, worker) for node in shared}
+        self.statistics = self._statistics()
+        self.steps = layout.backward
+        self._bind_all_backward()
+        self._bind_passes()
+
+    # ---- arrays
+
+    def _is_alone(self, node: Node) -> bool:
+        """Whether a node depends on no input, so that it is computed once and not by every worker."""
+        return node.name not in self.graph.from_input
+
+    def _is_after(self, node: Node) -> bool:
+        """Whether a node is computed once, when all workers have done their frames: it follows from sums over them."""
+        return self.split and node.name in self.graph.after_sums
+
+    def _shape(self, key: Key) -> Shape:
+        node = next(node for node in self.layout.forward if node.name == key[1])
+        if key[0] == "work":
+            return node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes))
+        return self.layout.shapes[node.name]
+
+    def _view(self, key: Key, shape: Shape) -> Any:
+        """The matrix of a key in its slab: one object per slab and shape, so that `is` tells shared memory."""
+        place = (self.slab_of[key], shape)
+        if place not in self._views:
+            flat = self.memory.slab(place[0])[: shape.rows * shape.cols]
+            self._views[place] = flat.reshape(tuple(shape), order="F")
+        return self._views[place]
+
+    def _full(self, key: Key, name: str) -> Any:
+        shape = self._shape(key)
+        if key in self.slab_of:
+            return self._view(key, shape)
+        return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(key, shape)
+
+    def _part(self, key: Key, name: str, worker: Worker | None) -> Any:
+        """A worker's columns of a matrix; the matrix itself when it has no frames or there is one worker."""
+        full = self._full(key, name)
+        if worker is None or not self.split or not self.graph.has_frames(name):
+            return full
+        place = (id(full), worker.columns.start)
+        if place not in self._views:
+            self._views[place] = full[:, worker.columns]
+        return self._views[place]
+
+    def _parts_of_sums(self) -> dict[str, list[Any]]:
+        """Per sum over frames a matrix for each worker's part."""
+        return {
+            node.name: [self.backend.empty(*self.layout.shapes[node.name]) for _ in self.workers]
+            for node in self.layout.forward
+            if node.sums_frames and not self._is_alone(node) and not self._is_after(node)
+        }
+
+    # ---- forward
+
+    def _bind_forward(self, node: Node, worker: Worker | None) -> ForwardStep:
+        if worker is not None and node.name in self.parts:
+            out = self.parts[node.name][worker.index]
+        else:
+            out = self._part(value_of(node.name), node.name, worker)
+        buffers = {"out": out}
+        if self._keeps_work(node):
+            buffers["work"] = self._work(node, worker)
+        return ForwardStep(node, self._operands(node, worker), buffers)
+
+    def _operands(self, node: Node, worker: Worker | None, reads: Collection[int | str] | None = None) -> Operands:
+        """A node's operands, or those of them that `reads` holds the positions of."""
+        operands = enumerate(self.graph.operands[node.name])
+        wanted = [(k, operand) for k, operand in operands if reads is None or k in reads]
+        arrays: list[Any] = [None] * len(self.graph.operands[node.name])
+        for k, operand in wanted:
+            if not operand.is_leaf:
+                arrays[k] = self._part(value_of(operand.name), operand.name, worker)
+        return Operands(arrays, [(k, operand) for k, operand in wanted if operand.is_leaf])
+
+    def _keeps_work(self, node: Node) -> bool:
+        """Whether `backward` will read the node's workspace."""
+        if self._is_alone(node):
+            return any(step.node is node and WORK in step.reads(step.wanted) for step in self.layout.backward)
+        return work_of(node.name) in self.slab_of
+
+    def _work(self, node: Node, worker: Worker | None) -> Any:
+        """A worker's columns of a workspace, which has one per frame."""
+        shape = self._shape(work_of(node.name))
+        if self._is_alone(node):
+            return self.memory.own_value(work_of(node.name), shape)
+        full = self._view(work_of(node.name), shape)
+        return full[:, worker.columns] if worker is not None and self.split else full
+
+    def _statistics(self) -> list[tuple[Node, Any]]:
+        """The nodes that keep statistics of the minibatches, each with the workspace that holds this one's."""
+        first = self.workers[0].forward
+        return [
+            (node, first[node.name].buffers["work"])
+            for node in self.layout.forward
+            if node.keeps_statistics and node.name in first and "work" in first[node.name].buffers
+        ]
+
+    def add_parts(self, names: list[str]) -> None:
+        """Add up the workers' parts of the sums among `names`."""
+        for name in names:
+            if name in self.parts:
+                total, parts = self.values[name], self.parts[name]
+                self.backend.xp.copyto(total, parts[0])
+                for part in parts[1:]:
+                    self.backend.xp.add(total, part, out=total)
+
+    def _bind_passes(self) -> None:
+        """All steps of a worker as one, made without Python as far as possible."""
+        possible = self.split and recorder.is_possible(self.backend)  # one worker's products are shared out
+        # In every pass these are told where to add up.
+        told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
+
+        def repeats(step: ForwardStep | BoundBackward | LayerLook) -> bool:
+            step = step.bound if isinstance(step, LayerLook) else step
+            shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
+            return possible and id(getattr(step, "into", None)) not in told and step.node.repeats_calls(*shapes)
+
+        def repeats_late(step: LateProducts | LateSum) -> bool:
+            if isinstance(step, LateSum):
+                return possible
+            shapes = self.graph.operand_shapes(step.bound.node, self.layout.shapes)
+            return possible and step.bound.node.repeats_calls(*shapes)
+
+        for worker in self.workers:
+            worker.forward_pass = Playback(list(worker.forward.values()), repeats)
+            worker.backward_pass = Playback(worker.backward_and_looks, repeats)
+            worker.late_pass = Playback(worker.late, repeats_late)
+
+    # ---- backward
+
+    def _bind_all_backward(self) -> None:
+        """Bind the steps before those of the workers, these, the deferred parts, and the steps that depend on no input.
+
+        Whether a contribution is the first to its gradient follows from that order.  partials_wait: no deferred part
+        adds to what workers have parts of, so that adding those up can wait until all are done.
+        """
+        before: set[str] = set()
+        first = [step for step in self.steps if self._is_after(step.node)]
+        self.first = [self._bind_backward(step, step.wanted, None, before) for step in first]
+        together = [step for step in self.steps[len(first) :] if not self._is_alone(step.node)]
+        touched: set[str] = set()
+        for worker in self.workers:
+            # What has no frames each worker adds up in memory of its own, but the first one where the whole will be.
+            touched = set(before) if worker is self.workers[0] else set()
+            worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in together]
+        after = before | touched
+        for worker in self.workers:
+            touched = set(after)
+            worker.late = [self._late_products(step, worker, touched) for step in together if step.deferred]
+        made_whole = {self.graph.operands[step.node.name][k].name for step in together for k in step.deferred}
+        self.partials_wait = made_whole.isdisjoint(self.workers[-1].partial_gradients)
+        self.num_together = len(first) + len(together)
+        last = self.steps[self.num_together :]
+        self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
+        self.lone_products = [
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step))
+            for step in together
+            for k in step.lone_products
+        ]
+        self.layer_products = [
+            (self.graph.operands[step.node.name][k], k, self._product_steps(step), self._looks(step))
+            for step in together
+            for k in step.layer_products
+        ]
+        self.lone_columns = [
+            (self.graph.operands[step.node.name][k], k, bound.into)
+            for step, bound in zip(together, self.workers[0].backward)
+            for k in step.lone_columns
+        ]
+
+        self._share_late_sums(together)
+        late = [step for worker in self.workers for step in worker.late]
+        taken = [one for step in late for one in (step.taken if isinstance(step, LateProducts) else [step.whole])]
+        self.taken_late = {one.parameter.name: one.parameter for one in taken}
+
+    def _late_products(self, step: BackwardStep, worker: Worker, touched: set[str]) -> LateProducts:
+        bound = self._bind_backward(step, step.deferred, worker, touched, whole=True)
+        parameters = {operand.name: operand for operand in self.graph.operands[step.node.name]}
+        taken = []
+        for name in step.finished_products:
+            gradient = self._gradient(name, None)
+            columns = share_of(worker.index, len(self.workers), gradient.shape[1])
+            taken.append(Taken(parameters[name], gradient, columns))
+        return LateProducts(bound, taken)
+
+    def _share_late_sums(self, together: Sequence[BackwardStep]) -> None:
+        """Give every worker some of the gradients to add up that are complete then, and that nobody reads any more."""
+        if not self.split or not self.partials_wait:
+            return
+        read = {k for step in together for k in ((step.node.name, j) for j in step.reads(step.deferred))}
+        names = {self.graph.operands[name][k].name for name, k in read if isinstance(k, int)}
+        names |= {parameter.name for parameter, _, _ in self.lone_columns}
+        partials = self.workers[-1].partial_gradients
+        finished = [name for step in together for name in step.finished if name in partials and name not in names]
+        parameters = {one.name: one for step in together for one in self.graph.operands[step.node.name]}
+        for k, name in enumerate(finished):
+            gradient = self._gradient(name, None)
+            whole = Taken(parameters[name], gradient, slice(0, gradient.shape[1]))
+            parts = [worker.partial_gradients[name] for worker in self.workers[1:]]
+            self.workers[k % len(self.workers)].late.append(LateSum(self.backend.kernels, whole, parts))
+
+    def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
+        """The bound steps, one of each worker, that make a step's products."""
+        if step.deferred:
+            late = [one for worker in self.workers for one in worker.late if isinstance(one, LateProducts)]
+            return [one.bound for one in late if one.bound.node is step.node]
+        return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
+
+    def _looks(self, step: BackwardStep) -> list[LayerLook]:
+        """Let the layers of a step's products look at each worker's frames, where those are shared out."""
+        if not step.deferred:
+            return []
+        num_frames = self.columns or 0
+        return [
+            worker.looks.setdefault(step.node.name, LayerLook(bound, worker.columns, num_frames))
+            for worker in self.workers
+            for bound in [self._bind_backward(step, step.layer_products, worker, set(), looks=True)]
+        ]
+
+    def _bind_backward(
+        self,
+        step: BackwardStep,
+        wanted: tuple[int, ...],
+        worker: Worker | None,
+        touched: set[str],
+        whole: bool = False,
+        looks: bool = False,
+    ) -> BoundBackward:
+        """Bind what computes the gradients of the operands `wanted`.
+
+        worker: who does it, on its columns, or, with whole, its columns of the result from all frames; None: one for
+        all.  looks: nothing is added to a gradient.
+        """
+        share = (worker.index, len(self.workers)) if whole else None
+        lender, worker = worker, None if whole else worker
+        node, names = step.node, [operand.name for operand in self.graph.operands[step.node.name]]
+        to = None if looks else worker
+        targets = [self._target(name, to) if k in wanted else None for k, name in enumerate(names)]
+        fresh = [name not in touched for name in names]
+        touched.update(names[k] for k in wanted)
+        reads = step.reads(wanted)
+        gradient = self.one if node.name == self.criterion else self._gradient(node.name, worker)
+        value = self._part(value_of(node.name), node.name, worker) if VALUE in reads else None
+        work = {}
+        if node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes)) is not None:
+            work["work"] = self._work(node, worker) if WORK in reads else None
+        rows = [shape.rows for shape in self.graph.operand_shapes(node, self.layout.shapes)]
+        into = Into(self.backend, targets, fresh, self._scratch(lender), share, rows)
+        return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
+
+    def _gradient(self, name: str, worker: Worker | None) -> Any:
+        if self.graph.has_frames(name):
+            shape = self.layout.shapes[name]
+            full = self._view(gradient_of(name), shape)
+            place = (id(full), worker.columns.start if worker is not None and self.split else None)
+            if place not in self._views:
+                self._views[place] = full if place[1] is None else full[:, worker.columns]
+            return self._views[place]
+        return self.memory.own_gradient(name, self.layout.shapes[name])
+
+    def _target(self, name: str, worker: Worker | None) -> Any:
+        """Where a contribution to a gradient goes: workers after the first have their own of what has no frames."""
+        if worker is None or worker is self.workers[0] or self.graph.has_frames(name):
+            return self._gradient(name, worker)
+        if name not in worker.partial_gradients:
+            worker.partial_gradients[name] = self.backend.empty(*self.layout.shapes[name])
+        return worker.partial_gradients[name]
+
+    def _scratch(self, worker: Worker | None) -> Callable[[int, int], Any]:
+        """Lends memory for a moment; each worker has its own."""
+        owner = worker or self.workers[0]
+
+        def lend(rows: int, cols: int) -> Any:
+            if owner.scratch is None or owner.scratch.size < rows * cols:
+                owner.scratch = self.backend.xp.empty(rows * cols, dtype=self.backend.dtype)
+            return owner.scratch[: rows * cols].reshape((rows, cols), order="F")
+
+        return lend
+
+    def add_partial_gradients(self, but: Collection[str] = ()) -> None:
+        """Add the later workers' gradients of what has no frames to the first one's, but for some names."""
+        for worker in self.workers[1:]:
+            for name, partial in worker.partial_gradients.items():
+                if name not in but:
+                    total = self._gradient(name, None)
+                    self.backend.xp.add(total, partial, out=total)

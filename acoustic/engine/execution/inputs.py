@@ -1,0 +1,127 @@
+"""What a pass is given, and when each of it last changed: inputs, stored values, random numbers, sequences.
+
+Whatever was computed later than all it depends on need not be computed again.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from acoustic.engine.execution.staleness import RUN
+from acoustic.engine.planning.execution_graph import indicator_inputs, mixes_gaps
+from acoustic.engine.planning.pass_plan import Graph
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node, Run
+from acoustic.nodes.sequence_state import Sequences
+from readers.errors import ModelError, ShapeError
+from readers.minibatches.indicators import Indicators
+
+if TYPE_CHECKING:
+    from readers.minibatches.sequence_layout import SequenceLayout
+
+
+class Feed:
+    """What the part of a network in a graph is given for a pass.
+
+    roots: for messages; names: of the inputs; inputs: their matrices (rows, T), or Indicators; run: what nodes are
+    told; sequences: what is kept of those that go on in the next minibatch; clock: the number of the pass; time: in
+    which one a value was last given or, by the engine, computed.
+    """
+
+    def __init__(self, network: Network, graph: Graph, roots: Sequence[str]) -> None:
+        self.network, self.backend, self.graph, self.roots = network, network.backend, graph, roots
+        self.names = [node.name for node in graph.order if node.is_input]
+        self.inputs: dict[str, Any] = {}
+        self.run = Run(self.backend)
+        self.sequences = Sequences(self.backend.xp)
+        self.clock = 0
+        self.time: dict[Hashable, int] = {}
+        self._indicators = indicator_inputs(graph)
+        self._stored = [node for node in graph.order if node.is_stored]
+        self._seen: dict[str, int] = {}  # a stored node's version when it was last looked at
+        self._had_layout = False
+        self._mixers: list[Node] | None = None  # nodes that columns without a frame would spoil; None: not looked yet
+
+    def begin(
+        self,
+        matrices: Mapping[str, Any],
+        training: bool,
+        dropout_rate: float,
+        seed: int | Sequence[int],
+        layout: "SequenceLayout | None",
+    ) -> None:
+        """Take what Engine.forward is given.  Raises ShapeError and ModelError."""
+        self.clock += 1
+        self._take_inputs(matrices)
+        self._take_run(training, dropout_rate, seed)
+        self._take_sequences(layout)
+        self._look_at_stored()
+
+    @property
+    def all_new(self) -> bool:
+        """Whether every input was given for this pass."""
+        return all(self.time[name] == self.clock for name in self.names)
+
+    def computed(self, names: Sequence[str]) -> None:
+        """Values were computed in this pass."""
+        self.time.update(dict.fromkeys(names, self.clock))
+
+    def _take_inputs(self, matrices: Mapping[str, Any]) -> None:
+        for name in self.names:
+            if name in matrices:
+                matrix = matrices[name]
+                rows = self.network.shapes[name].rows
+                if matrix.ndim != 2 or matrix.shape[0] != rows:
+                    found = "x".join(map(str, matrix.shape))
+                    raise ShapeError(f"{self.network[name].where}: fed a matrix of {found}; expected {rows}x*")
+                sparse = name in self._indicators and isinstance(matrix, Indicators)
+                self.inputs[name] = matrix if sparse else self.backend.asarray(matrix)
+                self.time[name] = self.clock
+            elif name not in self.inputs:
+                raise ModelError(f"{self.network[name].where}: has no value; fed: {', '.join(matrices) or 'nothing'}")
+        columns = {name: self.inputs[name].shape[1] for name in self.names}
+        if len(set(columns.values())) > 1:
+            found = ", ".join(f"{name} has {count}" for name, count in columns.items())
+            raise ShapeError(f"inputs: {found} columns; expected one number of frames")
+        if 0 in columns.values():
+            raise ShapeError(f"inputs: {', '.join(columns)} have 0 columns; expected at least one frame")
+
+    def _take_run(self, training: bool, dropout_rate: float, seed: int | Sequence[int]) -> None:
+        if not 0 <= dropout_rate < 1:
+            raise ModelError(f"dropout rate {dropout_rate}; expected 0 <= rate < 1")
+        told = training, float(dropout_rate), (seed,) if isinstance(seed, int) else tuple(seed)
+        if told != (self.run.training, self.run.dropout_rate, self.run.seed):
+            self.time[RUN] = self.clock
+            self.run = Run(self.backend, *told)
+        self.run.sequences = None
+
+    def _take_sequences(self, layout: "SequenceLayout | None") -> None:
+        """Take up how the columns hold sequences: with a layout, or after one, nothing computed before holds."""
+        if layout is not None:
+            if not self.names:
+                raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
+            self.sequences.begin(layout, self.inputs[self.names[0]].shape[1])
+            self._check_gaps()
+            self.run.sequences = self.sequences
+        if layout is not None or self._had_layout:
+            self.time.update(dict.fromkeys(self.names, self.clock))
+        self._had_layout = layout is not None
+
+    def _check_gaps(self) -> None:
+        """Raise ModelError when the minibatch has columns without a frame and a node would mix them with the others."""
+        if self.sequences.gaps is None:
+            return
+        if self._mixers is None:
+            self._mixers = [node for node in self.graph.order if mixes_gaps(self.graph, node)]
+        if self._mixers:
+            raise ModelError(
+                f"{self._mixers[0].where}: mixes the frames of a minibatch that has columns without a frame; expected "
+                "sequences of one length, or one at a time"
+            )
+
+    def _look_at_stored(self) -> None:
+        for node in self._stored:
+            if node.value is None:
+                raise ModelError(f"{node.where}: not computed yet; expected the precompute pass before this one")
+            if self._seen.get(node.name) != node.version:
+                self._seen[node.name] = node.version
+                self.time[node.name] = self.clock

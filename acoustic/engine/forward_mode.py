@@ -1,0 +1,161 @@
+"""Forward-mode differentiation: how the values of a network change along one direction of its leaves.
+
+Every value has a tangent beside it, its derivative along the direction; a node's follows from those of its operands, in
+the order of the forward pass.  One pass gives the product of the Jacobian and the direction, J t, where reverse mode
+gives J' u; so <u, J t> = <J' u, t> checks the one against the other without finite differences.  Recurrent loops go
+step by step, one node of a step after the other.
+
+Source: automatic_differentiation.txt, section 2.1 ("forward mode").
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.network.network import Network
+from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
+from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.sequence_state import Sequences
+from readers.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from readers.minibatches.sequence_layout import SequenceLayout
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A node's value and its derivative along the direction, matrices of one shape."""
+
+    value: Any
+    tangent: Any
+
+
+def jacobian_vector_product(
+    network: Network,
+    roots: Sequence[str],
+    matrices: Mapping[str, Any],
+    directions: Mapping[str, Any],
+    *,
+    training: bool = True,
+    dropout_rate: float = 0.0,
+    seed: int | Sequence[int] = 0,
+    layout: "SequenceLayout | None" = None,
+) -> dict[str, Dual]:
+    """Values of the roots, and their derivatives along a direction of some leaves.
+
+    matrices: input name -> (rows, T); directions: leaf name (parameter, constant or input) -> matrix of its shape, zero
+    for the leaves left out; the rest as in Engine.forward, but that sequences cannot go on from a minibatch before.
+    Every value is kept until the end: this is for checks.  Raises ModelError for a node on the way that cannot be
+    differentiated, and ShapeError.
+    """
+    run = Run(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
+    if layout is not None:
+        run.sequences = Sequences(network.backend.xp)
+        run.sequences.begin(layout, next(iter(matrices.values())).shape[1])
+    found = components([network[name] for name in roots])
+    leaves = {node.name for component in found for node in component if node.is_leaf}
+    for name in directions:
+        if name not in leaves:
+            raise ModelError(f"direction of {name!r}; expected a leaf below {', '.join(roots)}")
+    duals = _Duals(network, run, matrices, directions)
+    for component in found:
+        if is_loop(component):
+            duals.add_loop(loop_order(component))
+        else:
+            duals.add(component[0])
+    return {name: duals.known[name] for name in roots}
+
+
+class _Duals:
+    """Values and derivatives of the nodes so far; moving: names of those that depend on a direction."""
+
+    def __init__(self, network: Network, run: Run, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> None:
+        self.network, self.run, self.matrices, self.directions = network, run, matrices, directions
+        self.known: dict[str, Dual] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.moving: set[str] = set()
+
+    def add(self, node: Node) -> None:
+        operands = computed_operands(node)
+        if node.is_leaf:
+            dual = self.known[node.name] = _leaf(self.network, node, self.matrices, self.directions)
+            self.shapes[node.name] = self.network.shapes[node.name].with_columns(dual.value.shape[1])
+            moves = node.name in self.directions
+        else:
+            moves = self._moves(node)
+            duals = [self.known[operand.name] for operand in operands]
+            shape = node.infer_shape(*(self.shapes[operand.name] for operand in operands))
+            framed = [self.network.shapes[operand.name].has_frames for operand in operands]
+            if node.sums_frames and any(framed) and not node.skips_gaps:
+                node = Ungapped(node, framed)
+            self.known[node.name] = _computed(self.run, node, shape, duals, moves)
+            self.shapes[node.name] = shape
+        if moves:
+            self.moving.add(node.name)
+
+    def _moves(self, node: Node) -> bool:
+        """Whether an operand moves.  Raises ModelError when the way from it has no derivative."""
+        operands = computed_operands(node)
+        for k, operand in enumerate(operands):
+            if operand.name in self.moving and not node.has_gradient(k):
+                raise ModelError(f"{node.where}: has no derivative with respect to {operand.name!r}")
+        return any(operand.name in self.moving for operand in operands)
+
+    def add_loop(self, order: Sequence[Node]) -> None:
+        """Step by step; what a delay gives before the beginning of a sequence does not move."""
+        delays = [node for node in order if node.delay]
+        sequences = delays[0].sequences(self.run)
+        backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp
+        inside = {node.name for node in order}
+        outside = {one.name for node in order for one in computed_operands(node)} - inside
+        if moves := bool(outside & self.moving):
+            self.moving |= inside
+        for node in order:
+            self._moves(node)
+            shape = self.shapes[node.name] = self.network.shapes[node.name].with_columns(sequences.num_steps * slots)
+            self.known[node.name] = Dual(backend.empty(*shape), backend.empty(*shape))
+        framed = {name: name in inside or self.network.shapes[name].has_frames for name in inside | outside}
+
+        def of_step(name: str, t: int) -> Dual:
+            dual, columns = self.known[name], slice(t * slots, (t + 1) * slots)
+            return Dual(dual.value[:, columns], dual.tangent[:, columns]) if framed[name] else dual
+
+        steps = range(sequences.num_steps)
+        for t in steps if delays[0].delay > 0 else steps[::-1]:
+            run = replace(self.run, first_column=t * slots)
+            for node in order:
+                target = of_step(node.name, t)
+                if node.delay:
+                    source, usable = node.operands[0].name, sequences.usable(node.delay)[t]
+                    before = of_step(source, t - node.delay) if usable.any() else target
+                    target.value[...] = xp.where(usable, before.value, node.settings["defaultHiddenActivity"])
+                    target.tangent[...] = xp.where(usable, before.tangent, 0)
+                    continue
+                operands = [of_step(operand.name, t) for operand in computed_operands(node)]
+                dual = _computed(run, node, Shape(*target.value.shape), operands, moves)
+                target.value[...], target.tangent[...] = dual.value, dual.tangent
+
+
+def _leaf(network: Network, node: Node, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> Dual:
+    value = matrices.get(node.name) if node.is_input else node.value
+    if value is None:
+        raise ModelError(f"{node.where}: has no value")
+    value = network.backend.asarray(value)
+    direction = directions.get(node.name)
+    tangent = network.backend.xp.zeros_like(value) if direction is None else network.backend.asarray(direction)
+    if tangent.shape != value.shape:
+        raise ShapeError(f"{node.where}: direction is {Shape(*tangent.shape)}; expected {Shape(*value.shape)}")
+    return Dual(value, tangent)
+
+
+def _computed(run: Run, node: Node, shape: Shape, operands: Sequence[Dual], moves: bool) -> Dual:
+    inputs = [operand.value for operand in operands]
+    value = run.backend.empty(*shape)
+    node.forward(run, *inputs, out=value)
+    if not moves:
+        return Dual(value, run.xp.zeros_like(value))
+    tangent = node.tangent(run, inputs, [operand.tangent for operand in operands])
+    if tangent.shape != tuple(shape):
+        raise ShapeError(f"{node.where}: derivative is {Shape(*tangent.shape)}; expected {shape}")
+    return Dual(value, tangent)

@@ -1,0 +1,138 @@
+"""Comparison of computed gradients with numeric ones (book eq. 2.5).
+
+With J the criterion, w a parameter and d a random direction of its shape, the slope along d,
+
+    (J(w + e d) - J(w - e d)) / 2 e,
+
+is compared with the inner product of d and the computed gradient.  One random direction meets every element, so an
+error anywhere shows; `numeric_gradient` does it element by element.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.engine.forward_mode import jacobian_vector_product
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from readers.errors import ModelError
+
+EPSILON = 1e-4
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Slope of the criterion along one direction of one parameter: computed by reverse mode, and otherwise."""
+
+    parameter: str
+    computed: float
+    numeric: float
+
+    @property
+    def error(self) -> float:
+        """Their difference relative to the larger of them, or to 1 if both are smaller."""
+        return abs(self.computed - self.numeric) / max(1.0, abs(self.computed), abs(self.numeric))
+
+
+class GradientChecker:
+    """Evaluates a criterion of a double-precision network around its parameters' values, which it restores.
+
+    settings: what goes to Engine.forward beside the matrices (dropout_rate, seed).  Raises ModelError for a network in
+    single precision, whose rounding is as large as the differences.
+    """
+
+    def __init__(self, engine: Engine, criterion: str, matrices: Mapping[str, Any], **settings: Any) -> None:
+        if engine.backend.precision != "double":
+            raise ModelError("gradient check of a network in single precision; expected precision=double")
+        self.engine, self.criterion, self.matrices, self.settings = engine, criterion, matrices, settings
+
+    def criterion_value(self) -> float:
+        self.engine.forward(self.matrices, training=True, criterion=self.criterion, **self.settings)
+        return float(self.engine.value(self.criterion)[0, 0])
+
+    def gradients(self) -> dict[str, np.ndarray]:
+        """The computed gradients of all parameters, as copies on the host."""
+        self.criterion_value()
+        self.engine.backward(self.criterion)
+        to_host = self.engine.backend.to_host
+        return {node.name: np.array(to_host(self.engine.gradient(node.name))) for node in self.learnable()}
+
+    def learnable(self) -> list[Node]:
+        """The parameters below the criterion that training changes."""
+        return self.engine.learnable(self.criterion)
+
+    def slope(self, node: Node, direction: np.ndarray, epsilon: float = EPSILON) -> float:
+        """(J(w + e d) - J(w - e d)) / 2 e for a parameter w and a direction d of its shape."""
+        original, step = node.value, self.engine.backend.asarray(direction)
+        try:
+            values = []
+            for sign in (1, -1):
+                node.value = self.engine.backend.asarray(original + sign * epsilon * step)
+                values.append(self.criterion_value())
+        finally:
+            node.value = original
+        return (values[0] - values[1]) / (2 * epsilon)
+
+    def numeric_gradient(self, node: Node, epsilon: float = EPSILON) -> np.ndarray:
+        """Eq. 2.5 for every element of a parameter, (rows, cols)."""
+        gradient = np.zeros(node.value.shape, order="F")
+        for index in np.ndindex(*gradient.shape):
+            direction = np.zeros_like(gradient)
+            direction[index] = 1
+            gradient[index] = self.slope(node, direction, epsilon)
+        return gradient
+
+
+def check_gradients(
+    network: Network,
+    criterion: str,
+    matrices: Mapping[str, Any],
+    *,
+    rng: np.random.Generator | None = None,
+    epsilon: float = EPSILON,
+    engine: Engine | None = None,
+    **settings: Any,
+) -> Sequence[Comparison]:
+    """Compare computed and numeric slope of every parameter below a criterion, along one random direction each.
+
+    network: in double precision; matrices: input name -> (rows, T); rng: draws the directions; engine: another than the
+    usual one; settings: see GradientChecker.
+    """
+    checker = GradientChecker(engine or Engine(network, [criterion]), criterion, matrices, **settings)
+    rng = rng or np.random.default_rng(0)
+    gradients = checker.gradients()
+    comparisons = []
+    for node in checker.learnable():
+        direction = np.asfortranarray(rng.standard_normal(node.value.shape))
+        computed = float(np.vdot(direction, gradients[node.name]))
+        comparisons.append(Comparison(node.name, computed, checker.slope(node, direction, epsilon)))
+    return comparisons
+
+
+def compare_with_forward_mode(
+    network: Network,
+    criterion: str,
+    matrices: Mapping[str, Any],
+    *,
+    rng: np.random.Generator | None = None,
+    **settings: Any,
+) -> Sequence[Comparison]:
+    """The same comparison without finite differences: `numeric` is the slope by forward mode, exact but for rounding.
+
+    In double precision the two agree to ten digits or more.
+    """
+    rng = rng or np.random.default_rng(0)
+    engine = Engine(network, [criterion])
+    engine.forward(matrices, training=True, criterion=criterion, **settings)
+    engine.backward(criterion)
+    comparisons = []
+    for node in engine.graph.order:
+        if node.needs_gradient:
+            direction = engine.backend.asarray(rng.standard_normal(node.value.shape))
+            computed = float((engine.gradient(node.name) * direction).sum())
+            dual = jacobian_vector_product(network, [criterion], matrices, {node.name: direction}, **settings)
+            comparisons.append(Comparison(node.name, computed, float(dual[criterion].tangent[0, 0])))
+    return comparisons

@@ -1,0 +1,126 @@
+"""The graph that an engine executes, from the nodes of a network: chains fused, loops made into single nodes."""
+
+from collections.abc import Sequence
+
+from acoustic.engine.planning.fusion import fuse
+from acoustic.engine.planning.gap_masking import Ungapped
+from acoustic.engine.planning.pair_links import Socket
+from acoustic.engine.planning.pass_plan import Graph
+from acoustic.kernels.backend import Backend
+from acoustic.network.network import Network
+from acoustic.network.traversal import components, computed_operands, forward_order, is_loop, loop_order, need_gradient
+from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.products import Times
+from acoustic.nodes.sums import Plus
+from acoustic.recurrence.loop_node import Loop, LoopOutput
+
+# Rows: such an input may name words, whose product touches few columns of a parameter and stays by itself.
+WORDS_FROM = 2048
+
+
+def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
+    """The graph of everything below the roots `names`.  Raises ModelError for a loop that cannot be."""
+    roots, shapes = [network[name] for name in names], network.shapes
+    order = forward_order(roots)
+    replaced = fuse(order, shapes, set(names)) if fusion else {}
+    replaced |= _ungapped(order, shapes)
+    replaced |= _loop_outputs(roots, order, shapes, network.backend if fusion else None)
+    replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.is_socket}
+
+    def operands(node: Node) -> tuple[Node, ...]:
+        return tuple(replaced.get(operand.name, operand) for operand in computed_operands(node))
+
+    order = forward_order([replaced.get(root.name, root) for root in roots], operands)
+    children = {node.name: operands(node) for node in order}
+    from_input: set[str] = set()
+    for node in order:
+        given = node.is_input or node.is_socket
+        if given or isinstance(node, Loop) or any(child.name in from_input for child in children[node.name]):
+            from_input.add(node.name)
+    needed = need_gradient(order, lambda node: children[node.name])
+    known = {node.name: Shape(1, None) if isinstance(node, Loop) else shapes[node.name] for node in order}
+    return Graph(tuple(order), children, known, frozenset(from_input), frozenset(needed))
+
+
+def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
+    """By name, in place of each sum over frames one that leaves columns without a frame out."""
+    replaced: dict[str, Node] = {}
+    for node in order:
+        framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
+        if node.sums_frames and any(framed) and not node.skips_gaps:
+            replaced[node.name] = Ungapped(node, framed)
+    return replaced
+
+
+def _loop_outputs(
+    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], compiled: Backend | None
+) -> dict[str, Node]:
+    """By name, in place of each node of a loop what outside stands for it."""
+    replaced: dict[str, Node] = {}
+    if not any(node.delay for node in order):
+        return replaced
+    users: dict[str, set[str]] = {node.name: set() for node in order}
+    for node in order:
+        for operand in computed_operands(node):
+            users[operand.name].add(node.name)
+    asked = {root.name for root in roots}
+    for component in components(roots):
+        if not is_loop(component):
+            continue
+        members, inside = loop_order(component), {node.name for node in component}
+        visible = {name for name in inside if name in asked or users[name] - inside}
+        loop = None
+        if compiled is not None:
+            taken_in = _made_for(inside, order, users, asked, shapes)
+            # Delays first, then what they do not need, which may be made of all steps at once.
+            count = sum(node.delay != 0 for node in members)
+            loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, compiled)
+        if loop is None or loop.fused is None:
+            loop = Loop(members, shapes, visible)
+        replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
+    return replaced
+
+
+def _made_for(
+    inside: set[str], order: Sequence[Node], users: dict[str, set[str]], asked: set[str], shapes: dict[str, Shape]
+) -> list[Node]:
+    """Products of what comes from outside, and sums of them, that the loop of these nodes alone needs.
+
+    Operands come first.  The compiled form of a loop makes them where it adds something to them.
+    """
+    candidates: dict[str, Node] = {}
+    for node in order:
+        adds_up = type(node) is Plus and any(operand.name in candidates for operand in node.operands)
+        if node.name not in inside and (adds_up or _is_product_from_outside(node, shapes)):
+            candidates[node.name] = node
+    found: set[str] = set()
+    for name in reversed(candidates):  # users come first
+        if name not in asked and users[name] <= inside | found:
+            found.add(name)
+    return [node for name, node in candidates.items() if name in found]
+
+
+def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
+    if type(node) is not Times:
+        return False
+    parameter, operand = node.operands
+    words = operand.is_input and shapes[operand.name].rows >= WORDS_FROM
+    return not shapes[parameter.name].has_frames and shapes[operand.name].cols is None and not words
+
+
+def indicator_inputs(graph: Graph) -> frozenset[str]:
+    """Names of the inputs that may be given as Indicators: every user takes them as such."""
+    inputs = {node.name for node in graph.order if node.is_input}
+    for node in graph.order:
+        for k, operand in enumerate(graph.operands[node.name]):
+            if k not in node.takes_indicators:
+                inputs.discard(operand.name)
+    return frozenset(inputs)
+
+
+def mixes_gaps(graph: Graph, node: Node) -> bool:
+    """Whether a node would let columns without a frame have a part in the values of others."""
+    if node.name not in graph.from_input or node.is_leaf or node.delay or node.skips_gaps or isinstance(node, Loop):
+        return False
+    shapes = graph.operand_shapes(node)
+    return any(shape.has_frames for shape in shapes) and (node.keeps_statistics or not node.splits_frames(*shapes))

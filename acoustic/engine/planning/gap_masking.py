@@ -1,0 +1,112 @@
+"""Columns of a minibatch without a frame, where sequences of different lengths lie side by side (book 2.6.2).
+
+Nodes compute them like any other, from the zeros that inputs hold there; sums over the frames leave them out, so that
+no gradient comes from there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.gradient_targets import Into
+from readers.minibatches.indicators import Indicators
+
+
+class Ungapped(Node):
+    """A sum over the frames that leaves out the columns without a frame, if a minibatch has such.
+
+    framed: whether each operand has a column per frame.
+    """
+
+    sums_frames = True
+
+    def __init__(self, node: Node, framed: Sequence[bool]) -> None:
+        self.node, self.framed = node, list(framed)
+        self.type_name, self.operand_names, self.variadic = node.type_name, node.operand_names, node.variadic
+        self.backward_reads, self.reads_run = node.backward_reads, node.reads_run
+        self.frame_products, self.takes_indicators = node.frame_products, node.takes_indicators
+        super().__init__(node.name, node.operands, None, node.origin)
+
+    def _check_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return self.node.settings
+
+    def infer_shape(self, *shapes: Shape) -> Shape:
+        return self.node.infer_shape(*shapes)
+
+    def work_shape(self, *shapes: Shape) -> Shape | None:
+        return self.node.work_shape(*shapes)
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return self.node.splits_frames(*shapes)
+
+    def repeats_calls(self, *shapes: Shape) -> bool:
+        return self.node.repeats_calls(*shapes)  # passes with sequences are not repeated
+
+    def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
+        """Indices of the columns with a frame; None when all have one."""
+        gaps = run.sequences.gaps if run.sequences is not None else None
+        if gaps is None:
+            return None
+        count = next(x.shape[1] for x in (*(x for x, has in zip(inputs, self.framed) if has), *others) if x is not None)
+        here = gaps[run.first_column : run.first_column + count]
+        return run.xp.asarray((~here).nonzero()[0]) if here.any() else None
+
+    def forward(self, run: Run, *inputs: Any, out: Any, **work: Any) -> None:
+        real = self._real(run, inputs, ())
+        if real is None:
+            self.node.forward(run, *inputs, out=out, **work)
+        elif not len(real):
+            out.fill(0)
+        else:
+            fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
+            self.node.forward(run, *self._taken(run, inputs, real), out=out, **fewer)
+            for name, matrix in fewer.items():
+                if matrix is not None:
+                    work[name][:, real] = matrix
+
+    def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        real = self._real(run, inputs, ())
+        if real is None:
+            return self.node.tangent(run, inputs, tangents)
+        return self.node.tangent(run, self._taken(run, inputs, real), self._taken(run, tangents, real))
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, **work: Any) -> None:
+        has_columns = [*(into.targets[k] if framed else None for k, framed in enumerate(self.framed)), *work.values()]
+        real = self._real(run, inputs, has_columns)
+        if real is None:
+            self.node.backward(run, grad, inputs, value, into, **work)
+            return
+        targets = [
+            run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
+            for target, framed in zip(into.targets, self.framed)
+        ]
+        inner = Into(run.backend, targets, [True] * len(targets), rows=into.rows)
+        if len(real):
+            fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
+            self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)
+        for k, target in enumerate(targets):
+            if target is not None:
+                into.add(k, _scatter(target, real, self.framed[k]))
+
+    def _taken(self, run: Run, inputs: Sequence[Any], real: Any) -> list[Any]:
+        return [_taken(run, x, real) if framed else x for x, framed in zip(inputs, self.framed)]
+
+
+def _taken(run: Run, matrix: Any, columns: Any) -> Any:
+    """Some columns of a matrix, as a new one."""
+    if isinstance(matrix, Indicators):
+        return matrix.columns(columns)
+    return None if matrix is None else run.xp.asfortranarray(matrix[:, columns])
+
+
+def _scatter(part: Any, real: Any, framed: bool) -> Callable[[Any], None]:
+    """What writes the columns of a part to their places, zeros elsewhere."""
+
+    def write(out: Any) -> None:
+        out.fill(0)
+        if framed:
+            out[:, real] = part
+        elif len(real):
+            out[...] = part
+
+    return write

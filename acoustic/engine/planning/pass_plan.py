@@ -1,0 +1,295 @@
+"""The plan for one number of columns: the steps of a pass, and the lifetimes of what they read and write."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, Plan, separate, share
+from acoustic.network.traversal import gradient_order
+from acoustic.nodes.base import VALUE, WORK, Node, Shape
+
+Key = tuple[str, str]  # ("value" | "work" | "gradient", node name)
+
+
+def value_of(name: str) -> Key:
+    return ("value", name)
+
+
+def work_of(name: str) -> Key:
+    return ("work", name)
+
+
+def gradient_of(name: str) -> Key:
+    return ("gradient", name)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The nodes an engine executes: operands before users, each node's operands by position, all by name."""
+
+    order: tuple[Node, ...]
+    operands: dict[str, tuple[Node, ...]]
+    shapes: dict[str, Shape]  # cols is no number where it follows from that of the frames
+    from_input: frozenset[str]  # the nodes that depend on an input
+    needed: frozenset[str]  # the nodes that need a gradient
+
+    def children(self, node: Node) -> Sequence[Node]:
+        return self.operands[node.name]
+
+    def operand_shapes(self, node: Node, shapes: dict[str, Shape] | None = None) -> list[Shape]:
+        return [(shapes or self.shapes)[operand.name] for operand in self.operands[node.name]]
+
+    def has_frames(self, name: str) -> bool:
+        """Whether the value has columns for the frames: as many as a minibatch has frames, or in proportion."""
+        return self.shapes[name].has_frames
+
+    @cached_property
+    def after_sums(self) -> frozenset[str]:
+        """The nodes that need a result of all frames: a weighted sum of criteria, for one."""
+        names: set[str] = set()
+        for node in self.order:
+            from_input = [operand.name for operand in self.operands[node.name] if operand.name in self.from_input]
+            if any(name in names or not self.has_frames(name) for name in from_input):
+                names.add(node.name)
+        return frozenset(names)
+
+    def computed(self, split: bool) -> list[Node]:
+        """What is computed: what depends on no input first and, if the frames are shared out, after_sums last."""
+        last = self.after_sums if split else ()
+        nodes = [node for node in self.order if not node.is_leaf]
+        return sorted(nodes, key=lambda node: (node.name in self.from_input, node.name in last))
+
+    def splits_frames(self) -> bool:
+        """Whether the columns can be shared out: every node takes them one by one or sums over them, sums last.
+
+        What follows from sums alone is computed when the frames are done.
+        """
+        for node in self.order:
+            if node.name not in self.from_input or node.is_leaf:
+                continue
+            if node.name in self.after_sums:
+                from_input = [operand.name for operand in self.operands[node.name] if operand.name in self.from_input]
+                if any(self.has_frames(name) for name in (node.name, *from_input)):
+                    return False
+                continue
+            one_kind = node.sums_frames != (self.shapes[node.name].cols is None)
+            if not one_kind or not node.splits_frames(*self.operand_shapes(node)):
+                return False
+        return True
+
+    def mixing_node(self) -> Node | None:
+        """A node by which, in evaluation, the values of a frame depend on other frames of the minibatch, or None."""
+        for node in self.order:
+            if node.name in self.from_input and not node.is_leaf:
+                one_per_frame = self.shapes[node.name].cols is None
+                if not one_per_frame or not node.frame_by_frame(*self.operand_shapes(node)):
+                    return node
+        return None
+
+
+@dataclass
+class BackwardStep:
+    """One node's backward.
+
+    wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
+    frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
+    the deferred part finishes, and no deferred part of any step reads; lone_products: operands that are finished
+    parameters whose whole gradient is what this step makes by products; lone_columns: the same where it makes the
+    columns that it touches, and nobody shares the frames; layer_products: the same where they are a layer's weights.
+    """
+
+    node: Node
+    wanted: tuple[int, ...]
+    deferred: tuple[int, ...]
+    finished: tuple[str, ...] = ()
+    finished_products: tuple[str, ...] = ()
+    lone_products: tuple[int, ...] = ()
+    lone_columns: tuple[int, ...] = ()
+    layer_products: tuple[int, ...] = ()
+
+    def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
+        """What computing these operands' gradients reads."""
+        return frozenset(read for k in operands for read in self.node.gradient_reads(k))
+
+
+@dataclass
+class Layout:
+    """The plan for one number of columns, with or without the gradients of a criterion."""
+
+    shapes: dict[str, Shape]
+    plan: Plan
+    forward: list[Node]
+    backward: list[BackwardStep]
+    kept: frozenset[str]  # values that must be there after forward: roots, and what backward reads
+    start: dict[Hashable, int] = field(default_factory=dict)
+
+
+def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
+    """The steps of the gradient computation, in order (Algorithm 2.4), those that depend on the inputs first.
+
+    If the frames are shared out, what follows from sums comes before everything else.
+    """
+    order = gradient_order(criterion, graph.needed, graph.children)
+    first = graph.after_sums if split else frozenset()
+    order.sort(key=lambda node: (node.name not in graph.from_input, node.name not in first))
+    steps = []
+    for node in order:
+        operands = graph.operands[node.name]
+        wanted = tuple(k for k, operand in enumerate(operands) if operand.name in graph.needed)
+        waits = node.frame_products if split and node.name in graph.from_input - first else ()
+        deferred = tuple(k for k in wanted if k in waits and not graph.has_frames(operands[k].name))
+        steps.append(BackwardStep(node, tuple(k for k in wanted if k not in deferred), deferred))
+    read_late: set[str] = set()
+    for step in steps:
+        operands = graph.operands[step.node.name]
+        read_late.update(operands[k].name for k in step.reads(step.deferred) if isinstance(k, int))
+    last_user: dict[str, int] = {}
+    contributions: Counter[str] = Counter()
+    for position, step in enumerate(steps):
+        operands = graph.operands[step.node.name]
+        contributions.update(operands[k].name for k in (*step.wanted, *step.deferred))
+        last_user.update((operands[k].name, position) for k in (*step.wanted, *step.deferred) if operands[k].is_leaf)
+    for position, step in enumerate(steps):
+        operands = graph.operands[step.node.name]
+        products = {operands[k].name for k in step.deferred}
+        step.finished = tuple(name for name, last in last_user.items() if last == position)
+        step.finished_products = tuple(name for name in step.finished if name in products - read_late)
+        complete = step.finished_products if step.deferred else step.finished
+        alone = [
+            k
+            for k in step.deferred or step.wanted
+            if operands[k].name in complete and contributions[operands[k].name] == 1
+        ]
+        step.lone_products = tuple(k for k in alone if k in step.node.frame_products)
+        step.layer_products = tuple(k for k in alone if k in step.node.layer_inputs)
+        step.lone_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
+    return steps
+
+
+def infer_shapes(graph: Graph, num_columns: int | None) -> dict[str, Shape]:
+    """The shape of every node when a matrix with one column per frame has `num_columns`.  Raises ShapeError."""
+    shapes: dict[str, Shape] = {}
+    for node in graph.order:
+        if node.is_precomputed:
+            shapes[node.name] = Shape(*node.value.shape)
+        else:
+            shape = node.infer_shape(*graph.operand_shapes(node, shapes))
+            shapes[node.name] = shape if num_columns is None else shape.with_columns(num_columns)
+    return shapes
+
+
+def lay_out(
+    graph: Graph,
+    roots: Sequence[str],
+    num_columns: int | None,
+    criterion: Node | None,
+    sharing: bool,
+    split: bool,
+) -> Layout:
+    """Order the steps, find every matrix's lifetime and place those that depend on the inputs in shared memory.
+
+    Time: the forward steps, then the backward steps, then their deferred parts.  Matrices that depend on parameters
+    alone, and gradients of what has no frames, lie elsewhere: they outlive a minibatch.
+    """
+    shapes = infer_shapes(graph, num_columns)
+    forward = graph.computed(split)
+    steps = backward_steps(graph, criterion, split) if criterion is not None else []
+    lifetimes, kept = _Lifetimes(graph, shapes, forward, steps, roots, split).collect()
+    plan = share(lifetimes) if sharing else separate(lifetimes)
+    return Layout(
+        shapes, plan, forward, steps, frozenset(kept), {lifetime.key: lifetime.start for lifetime in lifetimes}
+    )
+
+
+class _Lifetimes:
+    """Collects the lifetimes of one layout."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        shapes: dict[str, Shape],
+        forward: list[Node],
+        steps: list[BackwardStep],
+        roots: Sequence[str],
+        split: bool,
+    ) -> None:
+        self.graph, self.shapes, self.forward, self.steps, self.roots = graph, shapes, forward, steps, roots
+        self.split = split
+        self.time = {node.name: t for t, node in enumerate(forward)}
+        self.backward_time = {step.node.name: len(forward) + p for p, step in enumerate(steps)}
+        self.last_read: dict[Key, int] = {}
+        self.kept = set(roots)
+
+    def collect(self) -> tuple[list[Lifetime], set[str]]:
+        self._find_last_reads()
+        return self._values() + self._gradients(), self.kept
+
+    def _read(self, key: Key, now: int) -> None:
+        self.last_read[key] = max(self.last_read.get(key, 0), now)
+
+    def _find_last_reads(self) -> None:
+        for node in self.forward:
+            self._read(value_of(node.name), self.time[node.name])
+            for operand in self.graph.operands[node.name]:
+                self._read(value_of(operand.name), self.time[node.name])
+        for step in self.steps:
+            now = self.backward_time[step.node.name]
+            self._read(gradient_of(step.node.name), now)  # by a node without operands, too
+            for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.steps))):
+                if not operands:
+                    continue
+                self._read(gradient_of(step.node.name), moment)
+                reads = step.reads(operands)
+                for k, operand in enumerate(self.graph.operands[step.node.name]):
+                    if k in reads:
+                        self._read(value_of(operand.name), moment)
+                        self.kept.add(operand.name)
+                for kind, key in ((VALUE, value_of), (WORK, work_of)):
+                    if kind in reads:
+                        self._read(key(step.node.name), moment)
+                        self.kept.add(step.node.name)
+            if step.node.keeps_statistics:  # taken up after the last step
+                self._read(work_of(step.node.name), FOREVER)
+                self.kept.add(step.node.name)
+        for name in self.roots:
+            self._read(value_of(name), FOREVER)
+
+    def _lifetime(self, key: Key, shape: Shape, start: int, in_place: tuple[Key, ...] = ()) -> Lifetime:
+        """Workers reach a step at different times, so each must have the same memory in all matrices of a slab.
+
+        It has when they have the same number of rows.
+        """
+        end = max(start, self.last_read.get(key, 0))
+        return Lifetime(key, shape.rows * shape.cols, start, end, in_place, shape.rows if self.split else None)
+
+    def _values(self) -> list[Lifetime]:
+        lifetimes = []
+        for node in self.forward:
+            if node.name not in self.graph.from_input:
+                continue
+            operands = self.graph.operands[node.name]
+            reusable = tuple(value_of(operands[k].name) for k in node.value_in_place)
+            now = self.time[node.name]
+            lifetimes.append(self._lifetime(value_of(node.name), self.shapes[node.name], now, reusable))
+            work = node.work_shape(*self.graph.operand_shapes(node, self.shapes))
+            if work is not None and work_of(node.name) in self.last_read:
+                lifetimes.append(self._lifetime(work_of(node.name), work, now))
+        return lifetimes
+
+    def _gradients(self) -> list[Lifetime]:
+        lifetimes = []
+        placed: set[str] = set()
+        for step in self.steps:
+            operands = self.graph.operands[step.node.name]
+            names = [operand.name for operand in operands]
+            for k in step.wanted:
+                name = names[k]
+                if name in placed or not self.graph.has_frames(name):
+                    continue
+                placed.add(name)
+                alone = names.count(name) == 1 and k in step.node.gradient_in_place
+                reusable = (gradient_of(step.node.name),) if alone else ()
+                now = self.backward_time[step.node.name]
+                lifetimes.append(self._lifetime(gradient_of(name), self.shapes[name], now, reusable))
+        return lifetimes

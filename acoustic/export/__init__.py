@@ -1,0 +1,1 @@
+"""Networks as ONNX models and as drawings."""

@@ -1,0 +1,85 @@
+"""Writing a trained network as an ONNX model, for onnxruntime and whatever else reads it.
+
+Inputs and outputs are (frames, rows), a frame a row, any number of them: the transposes of the network's matrices.
+Dropout is off; statistics and parameters are constants; scores of classes that training never saw are disabled
+(unseen_classes.py).  Node types say themselves what they are in ONNX; for loops see onnx_loops.  A recurrent network
+takes the rows of a call as one sequence.
+"""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from acoustic.export.onnx_graph import OnnxGraph
+from acoustic.export.onnx_loops import loop_to_onnx
+from acoustic.network.network import Network
+from acoustic.network.traversal import components, computed_operands, is_loop, loop_order
+from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
+from acoustic.nodes.base import Node
+from readers.common.files import atomic_write
+from readers.errors import ModelError
+
+
+def require_onnx(where: str) -> None:
+    """Raise ModelError unless the onnx package is there; where: what asks for it."""
+    if importlib.util.find_spec("onnx") is None:
+        raise ModelError(
+            f"{where}: the onnx package is missing; expected it; pip install '.[onnx]' in the project's directory"
+        )
+
+
+def to_onnx(network: Network, outputs: Sequence[str]):
+    """The onnx.ModelProto of some nodes and what they depend on.
+
+    Raises ModelError for unknown nodes, for types that have no form in ONNX, and for statistics that are not computed.
+    """
+    require_onnx("export to ONNX")
+    names = list(dict.fromkeys(outputs))
+    graph = OnnxGraph(network.backend.dtype)
+    tensors: dict[str, str] = {}
+    found = components([network[name] for name in names])
+    for component in found:
+        if is_loop(component):
+            inside = {node.name for node in component}
+            users = (node for other in found if other is not component for node in other)
+            wanted = inside & {*names, *(operand.name for node in users for operand in computed_operands(node))}
+            made = loop_to_onnx(graph, network, loop_order(component), tensors, wanted)
+        else:
+            made = {component[0].name: _tensor(graph, network, component[0], tensors)}
+        tensors |= made
+        graph.shapes |= {tensor: network.shapes[name] for name, tensor in made.items()}
+    for name in names:
+        is_leaf = network[name].is_leaf  # its tensor has the name already
+        graph.output(
+            _disabled(graph, network, name, tensors[name]), f"{name}/output" if is_leaf else name, network.shapes[name]
+        )
+    return graph.model("network", {"layout": "frames, rows", "outputs": " ".join(names)})
+
+
+def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, str]) -> str:
+    if node.is_input:
+        return graph.input(node.name, network.shapes[node.name].rows)
+    if node.is_stored:
+        if node.value is None:
+            raise ModelError(f"{node.where}: not computed; expected a trained model")
+        return graph.constant(network.backend.to_host(node.value).T, node.name)
+    return node.to_onnx(graph, *[tensors[operand.name] for operand in computed_operands(node)])
+
+
+def _disabled(graph: OnnxGraph, network: Network, name: str, tensor: str) -> str:
+    """The output with UNSEEN for what training never saw."""
+    unseen = unseen_outputs(network, name)
+    if not unseen.size:
+        return tensor
+    ceiling = np.full((1, network.shapes[name].rows), np.inf)
+    ceiling[0, unseen] = UNSEEN
+    return graph.add("Min", tensor, graph.constant(ceiling))
+
+
+def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:
+    """Write the model of `to_onnx`, whole or not at all."""
+    model = to_onnx(network, outputs)
+    with atomic_write(path) as file:
+        file.write(model.SerializeToString())

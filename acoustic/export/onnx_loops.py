@@ -1,0 +1,67 @@
+"""Recurrent loops as ONNX Scan operators: the rows of a call are one sequence, from its beginning to its end.
+
+A loop's nodes make the body of a Scan, which goes from row to row; what its delays hold is the state that goes on.
+What it takes from outside with a row per frame is scanned, all else the body sees as it is.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from acoustic.export.onnx_graph import OnnxGraph
+from acoustic.network.network import Network
+from acoustic.network.traversal import computed_operands
+from acoustic.nodes.base import Node
+
+
+def loop_to_onnx(
+    graph: OnnxGraph, network: Network, order: Sequence[Node], tensors: Mapping[str, str], wanted: Collection[str]
+) -> dict[str, str]:
+    """Add a loop; returns the tensors of those of its nodes whose names are wanted.
+
+    order: of one step, delays first; tensors: of what the loop takes from outside.
+    """
+    body = graph.inner()
+    delays = [node for node in order if node.delay]
+    inside = {node.name for node in order}
+    known = {name: tensor for name, tensor in tensors.items() if not network.shapes[name].has_frames}
+    states, firsts = [], []
+    for node in delays:
+        rows, steps = network.shapes[node.name].rows, abs(node.delay)
+        state = body.input(f"{body.prefix}/{node.name}", rows, steps)
+        states.append(state)
+        firsts.append(graph.constant(np.full((steps, rows), node.settings["defaultHiddenActivity"])))
+        known[node.name] = body.rows(state, 0, 1)
+        body.shapes[known[node.name]] = network.shapes[node.name]
+    scanned = []
+    for node in order:
+        for operand in computed_operands(node):
+            if operand.name not in known and operand.name not in inside:
+                rows = network.shapes[operand.name].rows
+                row = body.input(f"{body.prefix}/{operand.name}", rows, None)
+                known[operand.name] = body.reshape(row, [1, rows])
+                body.shapes[known[operand.name]] = network.shapes[operand.name]
+                scanned.append(tensors[operand.name])
+    for node in order:
+        if not node.delay:
+            tensor = node.to_onnx(body, *[known[operand.name] for operand in computed_operands(node)])
+            known[node.name] = tensor
+            body.shapes[tensor] = network.shapes[node.name]
+    for node, state in zip(delays, states):
+        latest, steps = known[node.operands[0].name], abs(node.delay)
+        if steps > 1:
+            latest = body.add("Concat", body.rows(state, 1, steps), latest, axis=0)
+        body.give(latest, network.shapes[node.name].rows, steps)
+    names = [node.name for node in order if node.name in wanted]
+    for name in names:
+        rows = network.shapes[name].rows
+        body.give(body.reshape(known[name], [rows]), rows, None)
+    direction = int(delays[0].delay < 0)
+    outputs = graph.add_many(
+        *("Scan", len(delays) + len(names), *firsts, *scanned),
+        body=body.as_graph("loop"),
+        num_scan_inputs=len(scanned),
+        scan_input_directions=[direction] * len(scanned),
+        scan_output_directions=[direction] * len(names),
+    )
+    return dict(zip(names, outputs[len(delays) :]))

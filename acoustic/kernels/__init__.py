@@ -1,0 +1,1 @@
+"""Arithmetic on matrices: an array version and a compiled version of each kernel."""

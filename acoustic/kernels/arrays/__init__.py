@@ -1,0 +1,1 @@
+"""Kernels written once in terms of `xp` (numpy or cupy)."""

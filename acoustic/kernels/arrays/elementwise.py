@@ -1,0 +1,175 @@
+"""The elementwise operations of the nodes, written once in terms of `xp`.
+
+They run on the GPU and in double precision, and are the plain twins that the compiled kernels are tested against.
+Every function fills buffers it is given: (rows, cols), Fortran order.
+"""
+
+from typing import Any
+
+from acoustic.kernels.arrays.group import ArrayGroupKernels
+from acoustic.kernels.arrays.image import ArrayImageKernels
+from acoustic.kernels.arrays.sequence import ArraySequenceKernels
+from acoustic.kernels.arrays.word import ArrayWordKernels
+
+LOG_FLOOR = 1e-37  # below this the logarithm is the constant LOG_OF_FLOOR
+LOG_OF_FLOOR = -85.1
+
+
+class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, ArrayGroupKernels):
+    """Elementwise operations on arrays of the module `xp` (numpy or cupy)."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def copy(self, x: Any, out: Any) -> None:
+        self.xp.copyto(out, x)
+
+    def accumulate(self, total: Any, x: Any) -> None:
+        """total += x."""
+        self.xp.add(total, x, out=total)
+
+    def add(self, x: Any, y: Any, out: Any) -> None:
+        """out = x + y; out may be either."""
+        self.xp.add(x, y, out=out)
+
+    def scale(self, x: Any, factor: Any, out: Any) -> None:
+        """out = x * factor, (1, 1); out may be x."""
+        self.xp.multiply(x, factor, out=out)
+
+    def add_column(self, x: Any, column: Any, out: Any) -> None:
+        """out = x + column, (rows, 1); out may be x."""
+        self.xp.add(x, column, out=out)
+
+    def normalise(self, x: Any, mean: Any, factor: Any, out: Any) -> None:
+        """out = (x - mean) * factor, columns (rows, 1); out may be x."""
+        self.xp.subtract(x, mean, out=out)
+        self.xp.multiply(out, factor, out=out)
+
+    def sigmoid(self, x: Any, out: Any) -> None:
+        """out = 1 / (1 + exp(-x)), as (1 + tanh(x/2)) / 2, which cannot overflow."""
+        self.xp.multiply(x, 0.5, out=out)
+        self.xp.tanh(out, out=out)
+        self.xp.add(out, 1, out=out)
+        self.xp.multiply(out, 0.5, out=out)
+
+    def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        """out = grad * value * (1 - value); out may be grad."""
+        self.xp.multiply(grad, value * (1 - value), out=out)
+
+    def tanh(self, x: Any, out: Any) -> None:
+        self.xp.tanh(x, out=out)
+
+    def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        """out = grad * (1 - value^2); out may be grad."""
+        self.xp.multiply(grad, 1 - value * value, out=out)
+
+    def relu(self, x: Any, out: Any) -> None:
+        self.xp.maximum(x, 0, out=out)
+
+    def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        """out = grad where value > 0, else 0; out may be grad."""
+        self.xp.multiply(grad, value > 0, out=out)
+
+    def sum_columns(self, x: Any, out: Any) -> None:
+        """out (rows, 1) = sum of the columns of x."""
+        x.sum(axis=1, keepdims=True, out=out)
+
+    def moments(self, x: Any) -> tuple[Any, Any]:
+        """Mean and variance of each row, (rows, 1) float64."""
+        mean = x.mean(axis=1, keepdims=True, dtype="float64")
+        return mean, self.xp.square(x - mean).mean(axis=1, keepdims=True)
+
+    def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
+        """out = (x - centre) * factor + bias, columns (rows, 1); out may be x."""
+        self.xp.subtract(x, centre, out=out)
+        self.xp.multiply(out, factor, out=out)
+        self.xp.add(out, bias, out=out)
+
+    def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
+        """The sums over each row of grad and of grad * (x - centre), (rows, 1)."""
+        return grad.sum(axis=1, keepdims=True), (grad * (x - centre)).sum(axis=1, keepdims=True)
+
+    def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
+        """out = factor * (grad - shift - slope * (x - centre)), columns (rows, 1); out may be grad."""
+        out[...] = factor * (grad - shift - slope * (x - centre))
+
+    def softmax(self, x: Any, out: Any) -> None:
+        """out = exp(x) over its sum, per column."""
+        self.xp.subtract(x, x.max(axis=0, keepdims=True), out=out)
+        self.xp.exp(out, out=out)
+        self.xp.divide(out, out.sum(axis=0, keepdims=True), out=out)
+
+    def log_softmax(self, x: Any, out: Any) -> None:
+        """out = x - log of the sum of exp(x), per column."""
+        self.xp.subtract(x, x.max(axis=0, keepdims=True), out=out)
+        total = self.xp.exp(out).sum(axis=0, keepdims=True)
+        self.xp.subtract(out, self.xp.log(total), out=out)
+
+    def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
+        """out (1, 1) = -sum of labels * log softmax(z).
+
+        error, unless None, = softmax(z) * (column sum of labels) - labels.
+        """
+        xp = self.xp
+        shifted = z - z.max(axis=0, keepdims=True)
+        exponential = xp.exp(shifted)
+        total = exponential.sum(axis=0, keepdims=True)
+        mass = labels.sum(axis=0, keepdims=True)
+        out[...] = (mass * xp.log(total)).sum() - (labels * shifted).sum()
+        if error is not None:
+            xp.multiply(exponential, mass / total, out=error)
+            xp.subtract(error, labels, out=error)
+
+    def count_errors(self, labels: Any, z: Any, out: Any) -> None:
+        """out (1, 1) = number of columns whose largest elements stand in different rows; of equals the first counts."""
+        out[...] = (labels.argmax(axis=0) != z.argmax(axis=0)).sum()
+
+    def log(self, x: Any, out: Any) -> None:
+        """out = ln x, and LOG_OF_FLOOR below LOG_FLOOR."""
+        xp = self.xp
+        low = x < LOG_FLOOR
+        xp.log(xp.where(low, 1, x), out=out)
+        out[low] = LOG_OF_FLOOR
+
+    def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
+        """out = 0 with probability `rate`, else x / (1 - rate); out may be x.
+
+        Element i, counted column by column, goes by a hash of (key, first + i): 64 and 32 bits.
+        """
+        xp = self.xp
+        words = xp.arange(first, first + x.size, dtype=xp.uint32) * xp.uint32(0x9E3779B9)
+        words = self._mix(words ^ xp.uint32(key & 0xFFFFFFFF))
+        words = self._mix(words + xp.uint32(key >> 32))
+        keep = (words >= xp.uint32(int(rate * 2**32))).reshape(x.shape, order="F")
+        xp.multiply(x, keep * x.dtype.type(1 / (1 - rate)), out=out)
+
+    def _mix(self, words: Any) -> Any:
+        """A 32-bit finaliser: every bit of the input reaches every bit of the output."""
+        xp = self.xp
+        words ^= words >> xp.uint32(16)
+        words *= xp.uint32(0x21F0AAAD)
+        words ^= words >> xp.uint32(15)
+        words *= xp.uint32(0x735A2D97)
+        words ^= words >> xp.uint32(15)
+        return words
+
+    def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
+        """x = activation of (x + bias, a column); kind is sigmoid, tanh or relu."""
+        self.xp.add(x, bias, out=x)
+        getattr(self, kind)(x, x)
+
+    def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
+        """grad = the gradient before the activation; bias_grad (rows, 1), unless None, = the sum of its columns."""
+        getattr(self, f"{kind}_gradient")(grad, value, grad)
+        if bias_grad is not None:
+            self.sum_columns(grad, bias_grad)
+
+    def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
+        """v <- m v + (1 - m) l g; w <- w - v; in place, in one pass where compiled.
+
+        weight w, gradient g (a sum over frames), smoothed v: (rows, cols); learning_rate l per frame; momentum m of
+        this minibatch.
+        """
+        smoothed *= momentum
+        smoothed += ((1 - momentum) * learning_rate) * gradient
+        weight -= smoothed

@@ -1,0 +1,214 @@
+"""Compiled elementwise kernels for float32 on the CPU: the hot operations of training in one pass over memory each.
+
+Measured on one core of a Xeon (AVX-512, 2.6 GHz): on 512x256, bias + sigmoid 52 us, its gradient with the bias gradient
+18 us; on 183x256, softmax + cross-entropy + error 79 us; momentum update 0.35 ns a weight.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from acoustic.kernels.arrays.elementwise import ArrayKernels
+from acoustic.kernels.compiled import elementwise_loops
+from acoustic.kernels.compiled.group import CompiledGroupKernels
+from acoustic.kernels.compiled.image import CompiledImageKernels
+from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
+from acoustic.kernels.compiled.word import CompiledWordKernels
+from acoustic.runtime.recorder import current
+from acoustic.runtime.thread_team import Team
+
+SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
+
+
+def frames(matrix: Any) -> Any:
+    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
+    if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
+        raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
+    return matrix.T
+
+
+def flat(matrix: Any) -> Any:
+    """The elements column by column, a view."""
+    return frames(matrix).reshape(-1)
+
+
+def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
+    """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
+
+    Returns what each call of the loop gave, in the order of the elements.
+    """
+    arrays = [flat(matrix) for matrix in matrices]
+    size = arrays[0].size
+    if (recording := current()) is not None and recording.call_with(loop.__name__, arrays, settings):
+        return [None]
+    if team is None or team.size == 1 or size < SPLIT_FROM:
+        return [loop(*arrays, *settings)]
+    results: list[Any] = [None] * team.size
+
+    def part(worker: int) -> None:
+        piece = team.share(worker, size)
+        results[worker] = loop(*[array[piece] for array in arrays], *settings)
+
+    team.run(part)
+    return results
+
+
+def columns(*matrices: Any) -> list[Any]:
+    """Columns (rows, 1) of any type as float32 vectors."""
+    return [np.ascontiguousarray(matrix[:, 0], dtype=np.float32) for matrix in matrices]
+
+
+def copied(x: Any, out: Any) -> Any:
+    """out, holding x: kernels work in place."""
+    if out is x:
+        return out
+    if (recording := current()) is not None:
+        recording.call("copy", flat(x), flat(out))
+    else:
+        np.copyto(out, x)
+    return out
+
+
+class CompiledKernels(
+    CompiledImageKernels, CompiledWordKernels, CompiledSequenceKernels, CompiledGroupKernels, ArrayKernels
+):
+    """The operations of ArrayKernels, which says what each does; team: threads that share long updates."""
+
+    def __init__(self, team: Team | None = None) -> None:
+        super().__init__(np)
+        self.team = team
+
+    def copy(self, x: Any, out: Any) -> None:
+        copied(x, out)
+
+    def accumulate(self, total: Any, x: Any) -> None:
+        if (recording := current()) is not None:
+            recording.call("add", flat(total), flat(x))
+        else:
+            np.add(total, x, out=total)
+
+    def add(self, x: Any, y: Any, out: Any) -> None:
+        if current() is None:
+            np.add(x, y, out=out)
+        elif out is y:
+            self.accumulate(y, x)
+        else:
+            self.accumulate(copied(x, out), y)
+
+    def scale(self, x: Any, factor: Any, out: Any) -> None:
+        if current() is None:
+            np.multiply(x, factor, out=out)
+        else:
+            self._do("scale", flat(copied(x, out)), flat(factor))
+
+    def add_column(self, x: Any, column: Any, out: Any) -> None:
+        if current() is None:
+            np.add(x, column, out=out)
+        else:
+            self._do("add_column", frames(copied(x, out)), flat(column))
+
+    def normalise(self, x: Any, mean: Any, factor: Any, out: Any) -> None:
+        if current() is None:
+            super().normalise(x, mean, factor, out)
+        else:
+            self._do("normalise", frames(copied(x, out)), flat(mean), flat(factor))
+
+    def sigmoid(self, x: Any, out: Any) -> None:
+        self._do("sigmoid", flat(copied(x, out)))
+
+    def tanh(self, x: Any, out: Any) -> None:
+        self._do("tanh", flat(copied(x, out)))
+
+    def relu(self, x: Any, out: Any) -> None:
+        if current() is None:
+            super().relu(x, out)
+        else:
+            self._do("relu", flat(copied(x, out)))
+
+    def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        self._do("sigmoid_gradient", flat(copied(grad, out)), flat(value))
+
+    def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        self._do("tanh_gradient", flat(copied(grad, out)), flat(value))
+
+    def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:
+        if current() is None:
+            super().relu_gradient(grad, value, out)
+        else:
+            self._do("relu_gradient", flat(copied(grad, out)), flat(value))
+
+    def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
+        self._do(f"bias_{kind}", frames(x), flat(bias))
+
+    def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
+        if bias_grad is None:
+            getattr(self, f"{kind}_gradient")(grad, value, grad)
+        else:
+            self._do(f"bias_{kind}_gradient", frames(grad), frames(value), flat(bias_grad))
+
+    def sum_columns(self, x: Any, out: Any) -> None:
+        self._do("sum_frames", frames(x), flat(out))
+
+    def _do(self, name: str, *arrays: Any) -> None:
+        """Call a loop, and write the call down where the thread's calls are."""
+        if (recording := current()) is not None:
+            recording.call(name, *arrays)
+        else:
+            getattr(elementwise_loops, name)(*arrays)
+
+    def moments(self, x: Any) -> tuple[Any, Any]:
+        mean, variance = np.empty(x.shape[0]), np.empty(x.shape[0])
+        elementwise_loops.moments(frames(x), mean, variance)
+        return mean[:, None], variance[:, None]
+
+    def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
+        elementwise_loops.scale_shift(frames(copied(x, out)), *columns(centre, factor, bias))
+
+    def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
+        total, match = np.empty(x.shape[0]), np.empty(x.shape[0])
+        elementwise_loops.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
+        return total[:, None], match[:, None]
+
+    def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
+        elementwise_loops.centred_gradient(frames(copied(grad, out)), frames(x), *columns(centre, factor, shift, slope))
+
+    def softmax(self, x: Any, out: Any) -> None:
+        self._do("softmax", frames(copied(x, out)))
+
+    def log_softmax(self, x: Any, out: Any) -> None:
+        self._do("log_softmax", frames(copied(x, out)))
+
+    def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
+        if error is None:
+            self._sum_into(out, "cross_entropy_softmax", frames(labels), frames(z))
+        else:
+            self._sum_into(out, "cross_entropy_softmax_error", frames(labels), frames(z), frames(error))
+
+    def count_errors(self, labels: Any, z: Any, out: Any) -> None:
+        self._sum_into(out, "count_errors", frames(labels), frames(z))
+
+    def _sum_into(self, out: Any, name: str, *arrays: Any) -> None:
+        """The same for a loop that answers a number, which goes to out (1, 1)."""
+        if (recording := current()) is not None:
+            recording.call(name, *arrays, flat(out))
+        else:
+            out[0, 0] = getattr(elementwise_loops, name)(*arrays)
+
+    def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
+        low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
+        limit, scale = np.uint32(int(rate * 2**32)), np.float32(1 / (1 - rate))
+        elementwise_loops.dropout(flat(copied(x, out)), first, low, high, limit, scale)
+
+    def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
+        rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
+        share_elements(self.team, elementwise_loops.momentum, [weight, gradient, smoothed], rate, decay)
+
+
+def momentum_step(weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
+    """v <- m v + (1 - m) l g; w <- w - v; in one pass, in place.
+
+    weight w, gradient g (a sum over frames), smoothed v: (rows, cols) float32 in Fortran order; learning_rate l per
+    frame; momentum m of this minibatch.  Networks offer it as `network.backend.kernels.momentum_step`.
+    """
+    CompiledKernels().momentum_step(weight, gradient, smoothed, learning_rate, momentum)

@@ -1,0 +1,361 @@
+"""Loops of the compiled kernels: float32 arrays and scalars, no checks; see elementwise.py.
+
+x and the like are flat, a matrix column by column; frames and the like are (T, rows) in C order, a frame a row, which
+is the transposed view of a matrix (rows, T) in Fortran order.
+
+Everything works in place: a kernel that reads one array and writes another must prove to itself that they do not
+overlap before it can use vector instructions, and in-place use, the common case, then ran four times slower.
+Sums may be reordered and products fused with sums, but NaN and infinity keep their meaning.
+"""
+
+import numpy as np
+from numba import float32, int32, njit, uint32
+
+LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # not nnan, ninf: a diverged network must show
+loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
+inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")
+
+SIGMOID, TANH, RELU = 0, 1, 2
+ZERO, ONE, TWO = float32(0), float32(1), float32(2)
+
+
+@inline
+def exp32(x):
+    """exp x to about 1e-7, relative; arguments beyond +-87 are taken as +-87, NaN stays NaN.
+
+    2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], the coefficients of Cephes' expf; plain arithmetic, so that the
+    loop around it becomes vector instructions, which a call of the mathematics library does not.
+    """
+    if x < float32(-87):
+        x = float32(-87)
+    if x > float32(87):
+        x = float32(87)
+    n = np.floor(x * float32(1.44269504) + float32(0.5))
+    r = x - n * float32(0.693359375)
+    r = r + n * float32(2.12194440e-4)
+    p = float32(1.9875691500e-4)
+    p = p * r + float32(1.3981999507e-3)
+    p = p * r + float32(8.3334519073e-3)
+    p = p * r + float32(4.1665795894e-2)
+    p = p * r + float32(1.6666665459e-1)
+    p = p * r + float32(5.0000001201e-1)
+    p = p * r * r + r + ONE
+    return p * np.int32((np.int32(n) + int32(127)) << int32(23)).view(np.float32)
+
+
+@loop
+def scale(x, factor):
+    """x *= the one element of factor."""
+    for i in range(x.shape[0]):
+        x[i] *= factor[0]
+
+
+@loop
+def add_column(frames, column):
+    """frames += column."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] += column[i]
+
+
+@loop
+def normalise(frames, mean, factor):
+    """frames = (frames - mean) * factor."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = (frames[t, i] - mean[i]) * factor[i]
+
+
+@loop
+def sigmoid(x):
+    for i in range(x.shape[0]):
+        x[i] = ONE / (ONE + exp32(-x[i]))
+
+
+@loop
+def tanh(x):
+    for i in range(x.shape[0]):
+        x[i] = TWO / (ONE + exp32(-TWO * x[i])) - ONE
+
+
+@loop
+def relu(x):
+    for i in range(x.shape[0]):
+        x[i] = ZERO if x[i] < ZERO else x[i]  # NaN stays NaN
+
+
+@loop
+def relu_gradient(grad, value):
+    for i in range(grad.shape[0]):
+        grad[i] = grad[i] if value[i] > ZERO else ZERO
+
+
+@loop
+def sigmoid_gradient(grad, value):
+    for i in range(grad.shape[0]):
+        grad[i] *= value[i] * (ONE - value[i])
+
+
+@loop
+def tanh_gradient(grad, value):
+    for i in range(grad.shape[0]):
+        grad[i] *= ONE - value[i] * value[i]
+
+
+@loop
+def bias_sigmoid(frames, bias):
+    """frames = sigmoid(frames + bias)."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = ONE / (ONE + exp32(-(frames[t, i] + bias[i])))
+
+
+@loop
+def bias_tanh(frames, bias):
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = TWO / (ONE + exp32(-TWO * (frames[t, i] + bias[i]))) - ONE
+
+
+@loop
+def bias_relu(frames, bias):
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            total = frames[t, i] + bias[i]
+            frames[t, i] = float32(0) if total < float32(0) else total
+
+
+@loop
+def bias_sigmoid_gradient(grad, value, bias_grad):
+    """grad *= derivative at value; bias_grad = the sum over frames."""
+    bias_grad[:] = float32(0)
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] * value[t, i] * (ONE - value[t, i])
+            grad[t, i] = d
+            bias_grad[i] += d
+
+
+@loop
+def bias_tanh_gradient(grad, value, bias_grad):
+    bias_grad[:] = float32(0)
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] * (ONE - value[t, i] * value[t, i])
+            grad[t, i] = d
+            bias_grad[i] += d
+
+
+@loop
+def bias_relu_gradient(grad, value, bias_grad):
+    bias_grad[:] = float32(0)
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            d = grad[t, i] if value[t, i] > float32(0) else float32(0)
+            grad[t, i] = d
+            bias_grad[i] += d
+
+
+@loop
+def sum_frames(frames, total):
+    """total = the sum over frames."""
+    total[:] = float32(0)
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            total[i] += frames[t, i]
+
+
+@loop
+def moments(frames, mean, variance):
+    """mean and variance (float64) of every column of frames; variances about the mean, in a second pass."""
+    count = frames.shape[0]
+    mean[:] = 0.0
+    for t in range(count):
+        for i in range(frames.shape[1]):
+            mean[i] += frames[t, i]
+    for i in range(mean.shape[0]):
+        mean[i] /= count
+    variance[:] = 0.0
+    for t in range(count):
+        for i in range(frames.shape[1]):
+            d = frames[t, i] - mean[i]
+            variance[i] += d * d
+    for i in range(mean.shape[0]):
+        variance[i] /= count
+
+
+@loop
+def scale_shift(frames, centre, factor, bias):
+    """frames = (frames - centre) * factor + bias."""
+    for t in range(frames.shape[0]):
+        for i in range(frames.shape[1]):
+            frames[t, i] = (frames[t, i] - centre[i]) * factor[i] + bias[i]
+
+
+@loop
+def gradient_moments(grad, frames, centre, total, match):
+    """total = the sum of grad, match = that of grad * (frames - centre), over frames, float64."""
+    total[:] = 0.0
+    match[:] = 0.0
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            g = grad[t, i]
+            total[i] += g
+            match[i] += g * (frames[t, i] - centre[i])
+
+
+@loop
+def centred_gradient(grad, frames, centre, factor, shift, slope):
+    """grad = factor * (grad - shift - slope * (frames - centre))."""
+    for t in range(grad.shape[0]):
+        for i in range(grad.shape[1]):
+            grad[t, i] = factor[i] * (grad[t, i] - shift[i] - slope[i] * (frames[t, i] - centre[i]))
+
+
+@inline
+def largest(frame, lanes):
+    """The largest element that is a number.  lanes (16,) is scratch.
+
+    The compiler does not make vectors of a running maximum; sixteen running maxima side by side it does.
+    """
+    width = lanes.shape[0]
+    whole = frame.shape[0] // width
+    lanes[:] = frame[0]
+    for block in range(whole):
+        part = frame[block * width : (block + 1) * width]
+        for k in range(16):
+            lanes[k] = part[k] if part[k] > lanes[k] else lanes[k]
+    top = lanes[0]
+    for k in range(16):
+        top = lanes[k] if lanes[k] > top else top
+    for i in range(whole * width, frame.shape[0]):
+        top = frame[i] if frame[i] > top else top
+    return top
+
+
+@loop
+def softmax(frames):
+    lanes = np.empty(16, np.float32)
+    for t in range(frames.shape[0]):
+        top = largest(frames[t], lanes)
+        total = float32(0)
+        for i in range(frames.shape[1]):
+            e = exp32(frames[t, i] - top)
+            frames[t, i] = e
+            total += e
+        scale = ONE / total
+        for i in range(frames.shape[1]):
+            frames[t, i] *= scale
+
+
+@loop
+def log_softmax(frames):
+    lanes = np.empty(16, np.float32)
+    for t in range(frames.shape[0]):
+        top = largest(frames[t], lanes)
+        total = float32(0)
+        for i in range(frames.shape[1]):
+            total += exp32(frames[t, i] - top)
+        shift = top + np.log(total)
+        for i in range(frames.shape[1]):
+            frames[t, i] -= shift
+
+
+@loop
+def cross_entropy_softmax(labels, z):
+    """-sum of labels * log softmax(z), summed in double over the frames."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        top = largest(z[t], lanes)
+        total, mass, match = float32(0), float32(0), float32(0)
+        for i in range(z.shape[1]):
+            shifted = z[t, i] - top
+            total += exp32(shifted)
+            mass += labels[t, i]
+            match += labels[t, i] * shifted
+        loss += mass * np.log(total) - match
+    return loss
+
+
+@loop
+def cross_entropy_softmax_error(labels, z, error):
+    """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        top = largest(z[t], lanes)
+        total, mass, match = float32(0), float32(0), float32(0)
+        for i in range(z.shape[1]):
+            shifted = z[t, i] - top
+            e = exp32(shifted)
+            error[t, i] = e
+            total += e
+            mass += labels[t, i]
+            match += labels[t, i] * shifted
+        loss += mass * np.log(total) - match
+        scale = mass / total
+        for i in range(z.shape[1]):
+            error[t, i] = error[t, i] * scale - labels[t, i]
+    return loss
+
+
+@inline
+def first_largest(frame, lanes):
+    """Index of the largest element, the first of equals: a second pass, for vectors know no branches."""
+    top = largest(frame, lanes)
+    first = int32(frame.shape[0])
+    for i in range(frame.shape[0]):
+        first = min(first, int32(i) if frame[i] == top else int32(frame.shape[0]))
+    return first
+
+
+@loop
+def count_errors(labels, z):
+    """Frames whose largest elements stand in different rows."""
+    errors, lanes = 0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)
+    return errors
+
+
+@inline
+def mix(word):
+    """A 32-bit finaliser (two rounds of multiply and shift) that spreads every input bit over every output bit."""
+    word ^= word >> uint32(16)
+    word = uint32(word * uint32(0x21F0AAAD))
+    word ^= word >> uint32(15)
+    word = uint32(word * uint32(0x735A2D97))
+    word ^= word >> uint32(15)
+    return word
+
+
+@loop
+def dropout(x, first, low, high, limit, scale):
+    """Element i becomes 0 when the hash of (key, first + i) is below limit, else x[i] * scale."""
+    for i in range(x.shape[0]):
+        word = mix(uint32(uint32(uint32(first + i) * uint32(0x9E3779B9)) ^ low))
+        word = mix(uint32(word + high))
+        x[i] = float32(0) if word < limit else x[i] * scale
+
+
+@loop
+def momentum(weight, gradient, smoothed, rate, decay):
+    """smoothed = decay * smoothed + rate * gradient; weight -= smoothed."""
+    for i in range(weight.shape[0]):
+        step = decay * smoothed[i] + rate * gradient[i]
+        smoothed[i] = step
+        weight[i] -= step
+
+
+@loop
+def regularised_momentum(weight, gradient, smoothed, rate, decay, limit, l2, shrink, ahead):
+    """The same with the gradient clipped to +-limit, l2 * weight added, Nesterov's step if ahead, and shrinking."""
+    for i in range(weight.shape[0]):
+        g = gradient[i]
+        g = limit if g > limit else g
+        g = -limit if g < -limit else g
+        pull = rate * (g + l2 * weight[i])
+        step = decay * smoothed[i] + pull
+        smoothed[i] = step
+        w = weight[i] - (decay * step + pull if ahead else step)
+        excess = abs(w) - shrink
+        weight[i] = float32(0) if excess < float32(0) else np.copysign(excess, w)

@@ -1,0 +1,88 @@
+"""Loops over groups of rows: p-norms with p = 2 and the normalisation after them, sums; conventions as in
+elementwise_loops.py.
+
+wide (T, groups * size), narrow (T, groups): frames of a matrix whose rows go in groups, and of one with a row a group.
+"""
+
+import numpy as np
+from numba import float32
+
+from acoustic.kernels.compiled.elementwise_loops import ONE, ZERO, exp32, loop
+
+
+@loop
+def group_norms(wide, narrow):
+    """narrow = the square root of the sum of squares over each group."""
+    size = wide.shape[1] // narrow.shape[1]
+    for t in range(wide.shape[0]):
+        for g in range(narrow.shape[1]):
+            total = ZERO
+            for i in range(g * size, (g + 1) * size):
+                total += wide[t, i] * wide[t, i]
+            narrow[t, g] = np.sqrt(total)
+
+
+@loop
+def group_norms_gradient(grad, value, wide, out):
+    """out = wide times grad / value of its group, 0 where value is; out may be wide.
+
+    Not in place, unlike the others: groups are too short for vector instructions to matter, and a copy before takes
+    as long as all of this: 0.85 ms against 1.27 for 3000x512 in groups of 10.
+    """
+    size = wide.shape[1] // value.shape[1]
+    for t in range(wide.shape[0]):
+        for g in range(value.shape[1]):
+            slope = grad[t, g] / value[t, g] if value[t, g] != ZERO else ZERO
+            for i in range(g * size, (g + 1) * size):
+                out[t, i] = wide[t, i] * slope
+
+
+@loop
+def root_mean_square_one(frames, floor):
+    """Each frame divided by the root of its mean square, or of floor[0] where that is more."""
+    for t in range(frames.shape[0]):
+        total = ZERO
+        for i in range(frames.shape[1]):
+            total += frames[t, i] * frames[t, i]
+        mean = total / float32(frames.shape[1])
+        factor = ONE / np.sqrt(mean if not mean < floor[0] else floor[0])  # NaN stays NaN
+        for i in range(frames.shape[1]):
+            frames[t, i] *= factor
+
+
+@loop
+def root_mean_square_one_gradient(grad, frames, floor):
+    """grad = factor * (grad - frames * mean of grad * frames * factor^2); the mean is 0 at the floor."""
+    for t in range(frames.shape[0]):
+        total, match = ZERO, ZERO
+        for i in range(frames.shape[1]):
+            total += frames[t, i] * frames[t, i]
+            match += grad[t, i] * frames[t, i]
+        mean = total / float32(frames.shape[1])
+        factor = ONE / np.sqrt(mean if not mean < floor[0] else floor[0])
+        slope = match / float32(frames.shape[1]) * factor * factor if not mean <= floor[0] else ZERO
+        for i in range(frames.shape[1]):
+            grad[t, i] = factor * (grad[t, i] - frames[t, i] * slope)
+
+
+@loop
+def log_sum_groups(wide, narrow, first):
+    """narrow = log of the sum of exp(wide) over the columns first[g] to first[g + 1] of group g."""
+    for t in range(wide.shape[0]):
+        for g in range(narrow.shape[1]):
+            top = wide[t, first[g]]
+            for i in range(first[g] + 1, first[g + 1]):
+                top = wide[t, i] if wide[t, i] > top else top
+            total = ZERO
+            for i in range(first[g], first[g + 1]):
+                total += exp32(wide[t, i] - top)
+            narrow[t, g] = top + np.log(total)
+
+
+@loop
+def log_sum_groups_gradient(grad, value, wide, first):
+    """wide = grad of its group times exp(wide - value of its group)."""
+    for t in range(wide.shape[0]):
+        for g in range(value.shape[1]):
+            for i in range(first[g], first[g + 1]):
+                wide[t, i] = grad[t, g] * exp32(wide[t, i] - value[t, g])

@@ -1,0 +1,172 @@
+"""Compiled loops over the paths through sequences; see sequence.py for what they compute.
+
+h (N, labels): the transposed view; a (labels, labels): from row to column; marks (steps, slots) bool.  Sums over paths
+are of probabilities in double precision, scaled at every step, not of logarithms: a step then costs products alone.
+Paths that score 700 less than others count for nothing.
+"""
+
+import numpy as np
+
+from acoustic.kernels.compiled.elementwise_loops import loop
+
+
+@loop
+def longest_of(counts):
+    """The largest, 0 of none."""
+    longest = 0
+    for count in counts:
+        longest = max(longest, count)
+    return longest
+
+
+@loop
+def exponentials(a):
+    """(exp(a - top), top), float64."""
+    top = np.float64(a[0, 0])
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            top = max(top, np.float64(a[i, j]))
+    weights = np.empty(a.shape)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            weights[i, j] = np.exp(np.float64(a[i, j]) - top)
+    return weights, top
+
+
+@loop
+def emission(scores, out):
+    """out = exp(scores - their largest); returns the largest."""
+    top = np.float64(scores[0])
+    for i in range(scores.shape[0]):
+        top = max(top, np.float64(scores[i]))
+    for i in range(scores.shape[0]):
+        out[i] = np.exp(np.float64(scores[i]) - top)
+    return top
+
+
+@loop
+def times_weights(vector, weights, out):
+    """out = vector weights."""
+    out[:] = 0.0
+    for i in range(weights.shape[0]):
+        row, factor = weights[i], vector[i]
+        for j in range(row.shape[0]):
+            out[j] += factor * row[j]
+
+
+@loop
+def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
+    """alphas (count, labels): probabilities of the labels given what came up to here; sums: what they were scaled by.
+
+    Returns the logarithm of the sum over all paths.
+    """
+    total = 0.0
+    for t in range(count):
+        total += emission(h[first + t * stride], emissions[t])
+        alpha = alphas[t]
+        if t == 0:
+            alpha[:] = emissions[t]
+        else:
+            times_weights(alphas[t - 1], weights, alpha)
+            total += top
+            for j in range(alpha.shape[0]):
+                alpha[j] *= emissions[t, j]
+        s = 0.0
+        for j in range(alpha.shape[0]):
+            s += alpha[j]
+        for j in range(alpha.shape[0]):
+            alpha[j] /= s
+        sums[t] = s
+        total += np.log(s)
+    return total
+
+
+@loop
+def right_score(labels, h, a, first, stride, count):
+    total = 0.0
+    for t in range(count):
+        column = first + t * stride
+        total += h[column, labels[column]]
+        if t > 0:
+            total += a[labels[column - stride], labels[column]]
+    return total
+
+
+@loop
+def loss(firsts, counts, stride, labels, h, a):
+    weights, top = exponentials(a)
+    longest = longest_of(counts)
+    alphas, emissions = np.empty((longest, a.shape[0])), np.empty((longest, a.shape[0]))
+    sums, total = np.empty(longest), 0.0
+    for k in range(firsts.shape[0]):
+        total += forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
+        total -= right_score(labels, h, a, firsts[k], stride, counts[k])
+    return total
+
+
+@loop
+def gradient(firsts, counts, stride, labels, h, a, grad_h, grad_a):
+    """grad_h (N, labels) holds zeros where no sequence is; grad_a (labels, labels) float64."""
+    weights, top = exponentials(a)
+    longest, size = longest_of(counts), a.shape[0]
+    alphas, emissions, sums = np.empty((longest, size)), np.empty((longest, size)), np.empty(longest)
+    beta, after, pairs = np.empty(size), np.empty(size), np.zeros((size, size))
+    grad_h[:] = 0
+    for k in range(firsts.shape[0]):
+        forward(h, weights, top, firsts[k], stride, counts[k], alphas, emissions, sums)
+        beta[:] = 1.0
+        for t in range(counts[k] - 1, -1, -1):
+            column = firsts[k] + t * stride
+            for j in range(size):
+                grad_h[column, j] = alphas[t, j] * beta[j]
+            if t == 0:
+                continue
+            for j in range(size):
+                after[j] = emissions[t, j] * beta[j] / sums[t]
+            for i in range(size):
+                row, mine, before, total = weights[i], pairs[i], alphas[t - 1, i], 0.0
+                for j in range(size):
+                    mine[j] += before * after[j]
+                for j in range(size):
+                    total += row[j] * after[j]
+                beta[i] = total
+    for i in range(size):
+        for j in range(size):
+            grad_a[i, j] = pairs[i, j] * weights[i, j]
+    for k in range(firsts.shape[0]):
+        for t in range(counts[k]):
+            column = firsts[k] + t * stride
+            grad_h[column, labels[column]] -= 1
+            if t > 0:
+                grad_a[labels[column - stride], labels[column]] -= 1
+
+
+@loop
+def viterbi(firsts, counts, stride, h, a, out):
+    """out (N, labels)."""
+    size, longest = a.shape[0], longest_of(counts)
+    best, new, source = np.empty(size), np.empty(size), np.empty((longest, size), np.int64)
+    out[:] = 0
+    for k in range(firsts.shape[0]):
+        for j in range(size):
+            best[j] = h[firsts[k], j]
+        for t in range(1, counts[k]):
+            new[:] = -np.inf
+            came = source[t]
+            came[:] = 0
+            for i in range(size):
+                row, mine = a[i], best[i]
+                for j in range(size):
+                    score = mine + row[j]
+                    if score > new[j]:
+                        new[j] = score
+                        came[j] = i
+            for j in range(size):
+                best[j] = new[j] + h[firsts[k] + t * stride, j]
+        label = 0
+        for j in range(size):
+            label = j if best[j] > best[label] else label
+        for t in range(counts[k] - 1, -1, -1):
+            out[firsts[k] + t * stride, label] = 1
+            if t > 0:
+                label = source[t, label]

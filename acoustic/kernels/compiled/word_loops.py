@@ -1,0 +1,176 @@
+"""Compiled loops over numbered words; see word.py, and elementwise_loops.py for how they are written.
+
+frames (T, rows), weight (words, rows), q (T, classes): transposed views of matrices in Fortran order.
+"""
+
+import numpy as np
+from numba import float32
+
+from acoustic.kernels.compiled.elementwise_loops import exp32, first_largest, inline, largest, loop
+
+ONE = float32(1)
+
+
+@loop
+def add_rows(frames, place, block):
+    """block[place[t]] += frames[t], where there is such a row."""
+    for t in range(frames.shape[0]):
+        if 0 <= place[t] < block.shape[0]:
+            row, frame = block[place[t]], frames[t]
+            for i in range(frame.shape[0]):
+                row[i] += frame[i]
+
+
+@loop
+def cross_entropy_numbers(numbers, z):
+    """-sum of log softmax(z) of the rows that numbers (T,) names, summed in double; -1: no row."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        if numbers[t] < 0:
+            continue
+        top = largest(z[t], lanes)
+        total = float32(0)
+        for i in range(z.shape[1]):
+            total += exp32(z[t, i] - top)
+        loss += np.log(total) - (z[t, numbers[t]] - top)
+    return loss
+
+
+@loop
+def cross_entropy_numbers_error(numbers, z, error):
+    """The same, and error = softmax(z) less 1 in the row that is named; zeros where none is."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        if numbers[t] < 0:
+            error[t, :] = float32(0)
+            continue
+        top = largest(z[t], lanes)
+        total = float32(0)
+        for i in range(z.shape[1]):
+            e = exp32(z[t, i] - top)
+            error[t, i] = e
+            total += e
+        loss += np.log(total) - (z[t, numbers[t]] - top)
+        scale = ONE / total
+        for i in range(z.shape[1]):
+            error[t, i] *= scale
+        error[t, numbers[t]] -= ONE
+    return loss
+
+
+@loop
+def count_errors_numbers(numbers, z):
+    """Frames whose largest element does not stand in the row that is named."""
+    errors, lanes = 0, np.empty(16, np.float32)
+    for t in range(z.shape[0]):
+        errors += first_largest(z[t], lanes) != max(numbers[t], 0)
+    return errors
+
+
+@inline
+def class_scores(frame, weight, first, behind, scores):
+    """scores[j] = the inner product of a frame and word first + j."""
+    count = behind - first
+    for j in range(0, count - 3, 4):  # four at a time: each element of the frame is fetched once for all
+        a, b, c, d = weight[first + j], weight[first + j + 1], weight[first + j + 2], weight[first + j + 3]
+        s, t, u, v = float32(0), float32(0), float32(0), float32(0)
+        for i in range(frame.shape[0]):
+            x = frame[i]
+            s += x * a[i]
+            t += x * b[i]
+            u += x * c[i]
+            v += x * d[i]
+        scores[j], scores[j + 1], scores[j + 2], scores[j + 3] = s, t, u, v
+    for j in range(count - count % 4, count):
+        row, total = weight[first + j], float32(0)
+        for i in range(frame.shape[0]):
+            total += frame[i] * row[i]
+        scores[j] = total
+
+
+@loop
+def class_loss(word, word_class, first, behind, frames, weight, q):
+    """-sum of log softmax(q)[class] + log softmax(scores of the words of the class)[word], in double."""
+    loss, lanes = 0.0, np.empty(16, np.float32)
+    scores = np.empty(max(1, np.max(behind - first)), np.float32)
+    for t in range(frames.shape[0]):
+        count = behind[t] - first[t]
+        if count <= 0:
+            continue
+        top = largest(q[t], lanes)
+        total = float32(0)
+        for i in range(q.shape[1]):
+            total += exp32(q[t, i] - top)
+        loss += np.log(total) - (q[t, word_class[t]] - top)
+        class_scores(frames[t], weight, first[t], behind[t], scores)
+        top = largest(scores[:count], lanes)
+        total = float32(0)
+        for j in range(count):
+            total += exp32(scores[j] - top)
+        loss += np.log(total) - (scores[word[t] - first[t]] - top)
+    return loss
+
+
+@loop
+def class_errors(word, first, behind, starts, frames, weight, errors):
+    """errors[starts[t] + j] = the probability of word first[t] + j within its class, less 1 for the word itself."""
+    lanes = np.empty(16, np.float32)
+    for t in range(frames.shape[0]):
+        count = behind[t] - first[t]
+        if count <= 0:
+            continue
+        mine = errors[starts[t] : starts[t] + count]
+        class_scores(frames[t], weight, first[t], behind[t], mine)
+        top = largest(mine, lanes)
+        total = float32(0)
+        for j in range(count):
+            e = exp32(mine[j] - top)
+            mine[j] = e
+            total += e
+        scale = ONE / total
+        for j in range(count):
+            mine[j] *= scale
+        mine[word[t] - first[t]] -= ONE
+
+
+@loop
+def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
+    """out[t] = scale times the sum of errors times the words' weights."""
+    for t in range(out.shape[0]):
+        mine = out[t]  # views of rows: with two indices the compiler makes no vectors, and takes five times as long
+        mine[:] = float32(0)
+        for j in range(behind[t] - first[t]):
+            row, e = weight[first[t] + j], scale * errors[starts[t] + j]
+            for i in range(mine.shape[0]):
+                mine[i] += e * row[i]
+
+
+@loop
+def class_weight_gradient(first, behind, starts, errors, frames, scale, place, block):
+    """block[place[t] + j] += scale errors frames[t], where there are such rows."""
+    for t in range(frames.shape[0]):
+        frame = frames[t]
+        for j in range(max(0, -place[t]), min(behind[t] - first[t], block.shape[0] - place[t])):
+            row, e = block[place[t] + j], scale * errors[starts[t] + j]
+            for i in range(frame.shape[0]):
+                row[i] += e * frame[i]
+
+
+@loop
+def class_posterior_gradient(word_class, first, behind, q, scale, out):
+    """out[t] = scale (softmax(q[t]) less 1 for the class); zeros where there is no word."""
+    lanes = np.empty(16, np.float32)
+    for t in range(q.shape[0]):
+        if behind[t] <= first[t]:
+            out[t, :] = float32(0)
+            continue
+        top = largest(q[t], lanes)
+        total = float32(0)
+        for i in range(q.shape[1]):
+            e = exp32(q[t, i] - top)
+            out[t, i] = e
+            total += e
+        factor = scale / total
+        for i in range(q.shape[1]):
+            out[t, i] *= factor
+        out[t, word_class[t]] -= scale

@@ -1,0 +1,158 @@
+"""Images in columns: their memory order, the shapes that carry their size, and windows that move over them.
+
+An image is one column of a matrix: channel fastest, then row, then column of the picture, [channel, row, column] in
+column-major order (book 4.1.4.2; the 2016 tool calls it HWC).  Element (c, r, q) of an image of C channels and height
+H stands in row c + C (r + H q).  A 2-channel image of width 3 and height 2, numbers being rows of the matrix:
+
+              column 0    column 1    column 2
+    row 0    [ 0   1 ]   [ 4   5 ]   [  8   9 ]
+    row 1    [ 2   3 ]   [ 6   7 ]   [ 10  11 ]
+               |   |
+       channel 0   channel 1
+
+A context window of n frames of d filterbank outputs each, frame after frame in a column, is such an image of width n,
+height d and one channel: time runs to the right, frequency downwards.  The weights of a kernel lie in the same order.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acoustic.nodes.base import Shape
+
+
+class Image(NamedTuple):
+    """Size of an image."""
+
+    width: int
+    height: int
+    channels: int
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.height}x{self.channels}"
+
+    @property
+    def size(self) -> int:
+        """Rows of the matrix that holds it."""
+        return self.width * self.height * self.channels
+
+
+class ImageShape(Shape):
+    """A shape whose columns are images; equal to any shape of the same rows and columns.
+
+    A node that gives the shape of an operand as its own passes the image on.
+    """
+
+    image: Image
+
+    def __new__(cls, image: Image, cols: Any) -> "ImageShape":
+        shape = super().__new__(cls, image.size, cols)
+        shape.image = image
+        return shape
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (image {self.image})"
+
+    def with_columns(self, num_columns: int) -> "ImageShape":
+        return ImageShape(self.image, super().with_columns(num_columns).cols)
+
+
+def image_of(shape: Shape) -> Image | None:
+    """The image that a column of this shape is; None when it is none."""
+    return getattr(shape, "image", None)
+
+
+def keep_image(shape: Shape, *operands: Shape) -> Shape:
+    """The shape, with the image of the first operand that has one, if it has as many rows."""
+    image = next(filter(None, map(image_of, operands)), None)
+    return ImageShape(image, shape.cols) if image is not None and image.size == shape.rows else shape
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where windows stand on an image: one for each of `rows` and each of `cols`, rows fastest.
+
+    rows, cols: first row and first column of the windows, below 0 where they begin outside the image; height: rows of
+    a window, one after the other; offsets: its columns, relative to the first.  What lies outside the image counts as
+    0.  Packed, a window is a column in the order of an image: channel, row, column.
+    """
+
+    image: Image
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    height: int
+    offsets: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many windows there are."""
+        return len(self.rows) * len(self.cols)
+
+    @property
+    def size(self) -> int:
+        """Elements of a window."""
+        return self.image.channels * self.height * len(self.offsets)
+
+    def output(self, channels: int) -> Image:
+        """The image of one place per window."""
+        return Image(len(self.cols), len(self.rows), channels)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether a window's columns are neighbours."""
+        return self.offsets == tuple(range(len(self.offsets)))
+
+    def in_onnx(self) -> dict[str, list[int]]:
+        """The attributes of ONNX's Conv and pools over (images, channels, width, height), of contiguous windows."""
+        sides = [(self.cols, len(self.offsets), self.image.width), (self.rows, self.height, self.image.height)]
+        return {
+            "kernel_shape": [window for _, window, _ in sides],
+            "strides": [starts[1] - starts[0] if len(starts) > 1 else 1 for starts, _, _ in sides],
+            "pads": [-starts[0] for starts, _, _ in sides]
+            + [max(0, starts[-1] + window - size) for starts, window, size in sides],
+        }
+
+    @cached_property
+    def strips(self) -> "Windows":
+        """For windows without gaps: one for each of `rows`, as wide as all of `cols` take.
+
+        A window is a run of the elements of its strip, which begins at strip_starts.
+        """
+        first = min(self.cols)
+        last = max(self.cols) + len(self.offsets)
+        return Windows(self.image, self.rows, (first,), self.height, tuple(range(last - first)))
+
+    @property
+    def strip_starts(self) -> tuple[int, ...]:
+        """Per column of windows the first of their elements in a strip."""
+        return tuple((col - min(self.cols)) * self.height * self.image.channels for col in self.cols)
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """rows, cols and offsets, int64."""
+        return tuple(np.array(numbers, dtype=np.int64) for numbers in (self.rows, self.cols, self.offsets))
+
+    @cached_property
+    def index(self) -> np.ndarray:
+        """(size, count) int64: which row of the matrix each element of each window is; -1 outside the image."""
+        width, height, channels = self.image
+        c = np.arange(channels)[:, None, None, None, None]
+        r = np.arange(self.height)[:, None, None, None] + np.array(self.rows)[:, None]
+        q = np.array(self.offsets)[:, None, None] + np.array(self.cols)
+        index = c + channels * (r + height * q)  # (channel, row in window, column in window, row, column)
+        inside = (r >= 0) & (r < height) & (q >= 0) & (q < width) & (c >= 0)
+        return np.where(inside, index, -1).reshape((self.size, self.count), order="F")
+
+
+def spread(size: int, window: int, step: int, padded: bool = False) -> tuple[int, ...]:
+    """Where windows begin along one side of an image; none when the window is larger than the side.
+
+    Without padding every window lies inside, (size - window) / step + 1 of them.  With it window i has its middle,
+    element window / 2, at i step, and there are (size - window mod 2) / step + 1.  Divisions round down.
+    [eq. 2.163, 2.164]
+    """
+    if padded:
+        return tuple(i * step - window // 2 for i in range((size - window % 2) // step + 1))
+    return tuple(range(0, size - window + 1, step))

@@ -1,0 +1,1 @@
+"""A graph of nodes: traversal, editing, storage."""

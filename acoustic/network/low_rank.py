@@ -1,0 +1,124 @@
+"""Weights as a product of two smaller matrices, by their largest singular values (CNTK book 3.5.7).
+
+A = U S V' keeps its first r singular values: NAME_U = U sqrt(S) (m x r) and NAME_V = sqrt(S) V' (r x n) take the place
+of NAME (m x n).  Where NAME multiplies data, `P = Times(NAME, x)` becomes `P = Times(NAME_U, NAME_SVD)` with
+`NAME_SVD = Times(NAME_V, x)`: r (m + n) multiplications a frame instead of m n.  Any other user of NAME gets
+`NAME_SVD = Times(NAME_U, NAME_V)`.  All other nodes keep their names and, as far as r allows, their values.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from acoustic.network import editing
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from readers.errors import ConfigError, ModelError
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """What became of a parameter: its name and shape, the rank, and the share of the sum of singular values kept."""
+
+    name: str
+    rows: int
+    cols: int
+    rank: int
+    share: float
+
+    def __str__(self) -> str:
+        before, after = self.rows * self.cols, self.rank * (self.rows + self.cols)
+        return (
+            f"{self.name}: {self.rows}x{self.cols} as rank {self.rank}, {100 * self.share:.1f}% of singular values, "
+            f"{before} parameters become {after}"
+        )
+
+
+def decompose(network: Network, ratios: Mapping[str, float], aligned_size: int = 8) -> list[Decomposition]:
+    """Replace every learnable matrix whose whole name matches a regular expression; returns what was done, in order.
+
+    ratios: regular expression -> share of the sum of singular values to keep; they count in sorted order, the first
+    that matches.  Vectors stay.  aligned_size: ranks are multiples of it, or full.  Raises ConfigError for what is
+    no expression, and ModelError when no matrix matches any.
+    """
+    groups = [(_compiled(text), ratio) for text, ratio in sorted(ratios.items())]
+    matrices = [node for node in network.parameters() if min(node.value.shape) > 1]
+    chosen = []
+    for node in matrices:
+        matching = [ratio for group, ratio in groups if group.fullmatch(node.name)]
+        chosen += [(node, ratio) for ratio in matching[:1]]
+    if not chosen:
+        known = ", ".join(node.name for node in matrices) or "none"
+        raise ModelError(f"no matrix is named {' or '.join(ratios)}; expected one of the network's: {known}")
+    done = [_replace(network, node, ratio, aligned_size) for node, ratio in chosen]
+    network.validate()
+    return done
+
+
+def _compiled(text: str) -> re.Pattern:
+    try:
+        return re.compile(text)
+    except re.error as fault:
+        raise ConfigError(f"{text!r}: {fault}; expected a regular expression") from fault
+
+
+def rank_for(singular_values: np.ndarray, ratio: float, aligned_size: int) -> int:
+    """The first count of singular values (largest first) whose sum exceeds `ratio` of them all, rounded up.
+
+    A ratio of 1 keeps all of them.
+    """
+    count = len(singular_values)
+    sums = np.cumsum(singular_values)
+    # searchsorted gives `count` when no sum exceeds the threshold, as for a ratio of 1 or a matrix of zeros.
+    first = int(np.searchsorted(sums, ratio * sums[-1], side="right")) + 1
+    return min(-(-min(first, count) // aligned_size) * aligned_size, count)
+
+
+def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> Decomposition:
+    matrix = network.backend.to_host(node.value).astype(np.float64)
+    if not np.isfinite(matrix).all():
+        raise ModelError(f"{node.where}: values that are not finite; expected a matrix of numbers")
+    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    rank = rank_for(singular, ratio, aligned_size)
+    root = np.sqrt(singular[:rank])
+    u = _parameter(network, node, "U", left[:, :rank] * root)
+    v = _parameter(network, node, "V", root[:, np.newaxis] * right[:rank])
+    products: dict[str, Node] = {}  # by what V is multiplied with, "" for U V
+
+    def product(of: Node | None) -> Node:
+        key = of.name if of else ""
+        if key not in products:
+            operands = (v, of) if of else (u, v)
+            products[key] = network.add("Times", _free_name(network, f"{node.name}_SVD"), *operands)
+        return products[key]
+
+    for user, k in editing.users(network, node):
+        if user.type_name == "Times" and k == 0 and user.operands[1] is not node:
+            user.operands = [u, product(user.operands[1])]
+        else:
+            user.operands[k] = product(None)
+    for listed in network.special().values():
+        listed[:] = [product(None).name if name == node.name else name for name in listed]
+    editing.remove(network, [node.name])
+    total = singular.sum()
+    return Decomposition(node.name, *matrix.shape, rank, singular[:rank].sum() / total if total else 1.0)
+
+
+def _parameter(network: Network, node: Node, suffix: str, matrix: np.ndarray) -> Node:
+    """A parameter that learns as the node does."""
+    rows, cols = matrix.shape
+    options = node.settings | {"rows": rows, "cols": cols, "init": "fixedValue", "value": 0.0, "initFromFilePath": ""}
+    made = network.add(node.type_name, _free_name(network, f"{node.name}_{suffix}"), **options)
+    network.set_value(made, np.asfortranarray(matrix))
+    return made
+
+
+def _free_name(network: Network, name: str) -> str:
+    """The name, with a number behind it when it is taken: a matrix with several users has several products."""
+    number, free = 1, name
+    while free in network.nodes:
+        number += 1
+        free = f"{name}{number}"
+    return free

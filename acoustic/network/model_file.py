@@ -1,0 +1,170 @@
+"""Models and checkpoints as safetensors files: matrices by name, and JSON in the metadata.  Never pickle.
+
+A model holds every stored value under its node's name, and one metadata entry, the graph:
+
+    {"format": "argonaut-network", "version": 1, "precision": "float",
+     "nodes": [{"name": "W0", "type": "LearnableParameter", "operands": [], "options": {"rows": 512, ...}}, ...],
+     "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...]}
+
+Nodes stand operands first, but delays in a loop before what they delay.  One metadata entry, because the library writes
+several in no fixed order and equal models are to be equal files.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.network.network import SPECIAL_LISTS, Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import Node
+from acoustic.nodes.registry import node_class
+from readers.common.files import atomic_write
+from readers.errors import ArgonautError, ModelError
+
+FORMAT, VERSION = "argonaut-network", 1
+METADATA_KEY = "argonaut"
+
+
+def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
+    """A safetensors file of named arrays and a JSON object.
+
+    Arrays of any order are written row by row, as other readers of the format expect them.
+    """
+    from safetensors.numpy import save
+
+    rowwise = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    return save(rowwise, metadata={METADATA_KEY: text})
+
+
+def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
+    """Write named arrays and a JSON object to a safetensors file, atomically."""
+    with atomic_write(path) as file:
+        file.write(tensor_bytes(tensors, metadata))
+
+
+def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays (Fortran order when they have two dimensions) and the JSON object of a file that save_tensors wrote.
+
+    Raises ModelError, naming the path, for a file that is damaged or something else; OSError when it is not there.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    with Path(path).open("rb"):
+        pass  # OSError with the path in it, which the library's own lacks
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(METADATA_KEY)
+            if text is None:
+                raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
+            tensors = {name: _ordered(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        metadata = json.loads(text)
+    except SafetensorError as error:
+        raise ModelError(f"{path}: {error}; expected a whole safetensors file") from error
+    except json.JSONDecodeError as error:
+        raise ModelError(f"{path}: metadata is no JSON ({error}); expected a JSON object") from error
+    if not isinstance(metadata, dict):
+        raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")
+    return tensors, metadata
+
+
+def _ordered(array: np.ndarray) -> np.ndarray:
+    return np.asfortranarray(array) if array.ndim == 2 else array
+
+
+def save_model(network: Network, path: str | Path) -> None:
+    """Write a network to a file, atomically.  Raises ModelError and ShapeError when the network is not sound."""
+    content = model_bytes(network)
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def model_bytes(network: Network) -> bytes:
+    """What save_model writes."""
+    network.validate()
+    nodes = [
+        {
+            "name": node.name,
+            "type": node.type_name,
+            "operands": [operand.name for operand in node.operands],
+            "options": node.settings,
+        }
+        for node in forward_order(network.nodes.values(), children=lambda node: node.operands)
+    ]
+    for node in nodes:
+        for name, value in node["options"].items():
+            if isinstance(value, float) and not math.isfinite(value):  # 1e999, say
+                raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
+    metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
+    metadata.update(network.special())
+    tensors = {node.name: network.backend.to_host(node.value) for node in network.stored() if node.value is not None}
+    return tensor_bytes(tensors, metadata)
+
+
+def load_model(path: str | Path, precision: str | None = None, device: str | None = None) -> Network:
+    """The network of a file; precision: as saved unless given; device: "cpu" unless given.
+
+    Raises ModelError, naming the path, when anything in the file is not as it must be.
+    """
+    tensors, metadata = load_tensors(path)
+    try:
+        return _build(tensors, metadata, precision, device or "cpu")
+    except ArgonautError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: str | None, device: str) -> Network:
+    if metadata.get("format") != FORMAT:
+        raise ModelError(f"format {metadata.get('format')!r}; expected {FORMAT!r}")
+    if metadata.get("version") != VERSION:
+        raise ModelError(f"version {metadata.get('version')!r}; expected {VERSION}")
+    network = Network(precision or metadata.get("precision", "float"), device)
+    left = dict(tensors)
+    later: list[tuple[Node, list[str]]] = []
+    for entry in _list(metadata, "nodes"):
+        name, type_name, operands, options = _node_entry(entry)
+        known = [operand if operand in network.nodes else None for operand in operands]
+        loops = None in known and node_class(type_name).is_delay
+        node = network.add_node(type_name, name, known if loops else operands, options)
+        if loops:
+            later.append((node, operands))
+        if node.is_stored and name in left:
+            tensor = left.pop(name)
+            if tensor.dtype.kind != "f":
+                raise ModelError(f"{node.where}: value is {tensor.dtype}; expected floating point")
+            network.set_value(node, tensor)
+        elif node.is_stored and not node.is_precomputed:
+            raise ModelError(f"{node.where}: has no value in the file; expected a tensor of that name")
+    for node, operands in later:
+        network.connect(node, operands[0])
+    if left:
+        raise ModelError(f"tensors {', '.join(sorted(left))}: no such stored node; expected one each")
+    for list_name in SPECIAL_LISTS:
+        names = _list(metadata, list_name)
+        for name in names:
+            network[str(name)]
+        setattr(network, list_name, [str(name) for name in names])
+    network.validate()
+    return network
+
+
+def _list(metadata: dict[str, Any], key: str) -> list[Any]:
+    if not isinstance(metadata.get(key), list):
+        raise ModelError(f"{key!r} is {type(metadata.get(key)).__name__}; expected a list")
+    return metadata[key]
+
+
+def _node_entry(entry: Any) -> tuple[str, str, list[str], dict[str, Any]]:
+    if not isinstance(entry, dict):
+        raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
+    name, type_name = entry.get("name"), entry.get("type")
+    operands, options = entry.get("operands"), entry.get("options")
+    sound = isinstance(name, str) and isinstance(type_name, str)
+    sound = sound and isinstance(operands, list) and all(isinstance(operand, str) for operand in operands)
+    sound = sound and isinstance(options, dict)
+    if not sound:
+        raise ModelError(f"node entry {entry!r}; expected an object with name, type, operands and options")
+    return name, type_name, operands, options

@@ -1,0 +1,222 @@
+"""The computational network: named nodes, their stored values, and which of them play a special part (book 2.1)."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from acoustic.kernels.backend import Backend
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import Node, Shape, did_you_mean
+from acoustic.nodes.registry import node_class
+from readers.errors import ModelError, ShapeError
+
+_AT_LEAST_ONE = "at least one row and one column"
+SPECIAL_LISTS = ("features", "labels", "criteria", "evaluations", "outputs")
+
+
+class Network:
+    """A directed graph of nodes.
+
+    nodes: name -> Node, in order of creation; names are case-sensitive here.  features, labels, criteria, evaluations,
+    outputs: names of the nodes with a special part.  precision: "float" or "double"; device: "cpu", "gpu", "gpu:N";
+    seed: start of the random initial values, of which the n-th random parameter takes the n-th stream; threads: see
+    Backend.
+    """
+
+    def __init__(
+        self, precision: str = "float", device: str = "cpu", seed: int = 0, threads: int | None = None
+    ) -> None:
+        self.backend = Backend(precision, device, threads)
+        self.seed = seed
+        self.nodes: dict[str, Node] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.features: list[str] = []
+        self.labels: list[str] = []
+        self.criteria: list[str] = []
+        self.evaluations: list[str] = []
+        self.outputs: list[str] = []
+        self._num_random: int | None = None
+
+    def __getitem__(self, name: str) -> Node:
+        """The node of a name.  Raises ModelError with the nearest names."""
+        try:
+            return self.nodes[name]
+        except KeyError:
+            hint = did_you_mean(name, self.nodes)
+            raise ModelError(f"node {name!r}: not in the network; {hint}") from None
+
+    def add(self, type_name: str, name: str, *operands: Node | str, **options: Any) -> Node:
+        """Create a node, infer its shape and give it its initial value; returns it.
+
+        operands: nodes or their names.  Raises ModelError (unknown type or option, name taken) and ShapeError.
+        """
+        node = self.add_node(type_name, name, operands, options)
+        self.initialise(node)
+        return node
+
+    def initialise(self, node: Node) -> None:
+        """Give a parameter or constant its initial value; other nodes have none.  Raises ModelError."""
+        if node.is_stored and not node.is_precomputed:
+            self.check_size(node)
+            node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
+
+    def check_size(self, node: Node) -> None:
+        """Raise ShapeError when the size of a parameter or constant is open still, ModelError when it is too large."""
+        rows, cols = self.shapes[node.name]
+        if 0 in (rows, cols):
+            raise ShapeError(
+                f"{node.where}: shape {rows}x{cols}; expected {_AT_LEAST_ONE}, or a node that settles them"
+            )
+        if rows * cols * 8 > _memory():
+            raise ModelError(f"{node.where}: {rows}x{cols} numbers; expected a matrix that fits this machine's memory")
+
+    def add_node(
+        self,
+        type_name: str,
+        name: str,
+        operands: Sequence[Node | str | None],
+        options: Mapping[str, Any],
+        origin: str = "",
+    ) -> Node:
+        """The same, the options in a mapping, and without a value as yet; origin: file and line, for messages.
+
+        The operand of a delay may be None, to be connected when it is there: so loops are made.
+        """
+        if name in self.nodes:
+            raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
+        nodes = [self[operand] if isinstance(operand, str) else operand for operand in operands]
+        for operand in nodes:
+            if operand is not None and self.nodes.get(operand.name) is not operand:
+                raise ModelError(f"node {name!r}: operand {operand.name!r} is not of this network")
+        node = node_class(type_name)(name, nodes, dict(options), origin)
+        if not node.delay:
+            node.check_connected()
+            self._settle_open_operands(node)
+        self.shapes[name] = self.checked_shape(node)
+        self.nodes[name] = node
+        self._tag(node)
+        return node
+
+    def connect(self, node: Node | str, operand: Node | str) -> None:
+        """Set the operand of a delay.  Raises ModelError and ShapeError."""
+        node, operand = (self[one] if isinstance(one, str) else one for one in (node, operand))
+        if not node.delay:
+            raise ModelError(f"{node.where}: has its operands from the start; expected a PastValue or FutureValue")
+        node.operands = [operand]
+        self.checked_shape(node)
+
+    def _tag(self, node: Node) -> None:
+        tag = str(node.settings.get("tag", "")).lower()
+        for known, names in (("feature", self.features), ("label", self.labels)):
+            if tag == known:
+                names.append(node.name)
+
+    def _generator(self, node: Node) -> np.random.Generator:
+        if getattr(node, "draws_random", False):
+            if self._num_random is None:  # a network that was read from a file goes on where it was
+                drawn = [one for one in self.nodes.values() if getattr(one, "draws_random", False)]
+                self._num_random = sum(one.value is not None for one in drawn)
+            self._num_random += 1
+        return np.random.default_rng((self.seed, self._num_random or 0))
+
+    def checked_shape(self, node: Node) -> Shape:
+        """The shape that follows from the node's operands, as far as a delay has one.  Raises ShapeError."""
+        known = node.operands if not node.delay else [one for one in node.operands if one and one.name in self.shapes]
+        shape = node.infer_shape(*(self.shapes[operand.name] for operand in known))
+        one_per_frame = node.delay or (node.along_sequences and not node.sums_frames)
+        if one_per_frame and shape.cols is not None:
+            raise node.shape_error([shape], "one column per frame")
+        fewest = 0 if _may_be_open(node) else 1
+        if shape.rows < fewest or (not shape.has_frames and shape.cols < fewest):
+            raise ShapeError(f"{node.where}: shape {shape}; expected {_AT_LEAST_ONE}")
+        return shape
+
+    def _settle_open_operands(self, node: Node) -> None:
+        """Give parameters without a value yet the rows and columns that their description leaves open with 0."""
+        for k, operand in enumerate(node.operands):
+            shape = self.shapes[operand.name]
+            if _may_be_open(operand) and 0 in shape:
+                wanted = node.wanted_operand(k, *(self.shapes[one.name] for one in node.operands))
+                if wanted is not None:
+                    shape = Shape(shape.rows or wanted.rows, shape.cols or wanted.cols)
+                    operand.settings["rows"], operand.settings["cols"] = shape
+                    self.shapes[operand.name] = shape
+
+    def set_value(self, node: Node | str, value: Any) -> None:
+        """Give a parameter, constant or statistic its value, a matrix (rows, cols).  Raises ModelError, ShapeError."""
+        node = self[node] if isinstance(node, str) else node
+        if not node.is_stored:
+            raise ModelError(f"{node.where}: is computed; expected a parameter, constant or statistic")
+        expected = self.shapes[node.name]
+        if tuple(value.shape) != tuple(expected):
+            raise ShapeError(f"{node.where}: value is {'x'.join(map(str, value.shape))}; expected {expected}")
+        node.value = self.backend.asarray(value)
+
+    def parameters(self) -> list[Node]:
+        """The learnable parameters, frozen ones included, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_stored and "needGradient" in node.settings]
+
+    def stored(self) -> list[Node]:
+        """Every node whose value is saved with the model, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_stored]
+
+    def precomputed(self) -> list[Node]:
+        """The statistics (Mean, InvStdDev), computed or not, in order of creation."""
+        return [node for node in self.nodes.values() if node.is_precomputed]
+
+    def delays(self) -> list[Node]:
+        """The nodes that look at other frames of a sequence; a network with any of them is recurrent."""
+        return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
+
+    def special(self) -> dict[str, list[str]]:
+        """The lists of nodes with a special part, by list name."""
+        return {name: getattr(self, name) for name in SPECIAL_LISTS}
+
+    def num_parameters(self) -> int:
+        """How many numbers training may change."""
+        return sum(node.value.size for node in self.parameters() if node.needs_gradient)
+
+    def validate(self) -> None:
+        """Check the whole graph: operands set, no loop without delays, shapes that fit, special nodes that can be that.
+
+        Raises ModelError and ShapeError.
+        """
+        for node in self.nodes.values():
+            node.check_connected()
+        order = forward_order(self.nodes.values(), children=lambda node: node.operands)
+        delays = [node for node in order if node.delay]
+        for node in delays:
+            self.shapes[node.name] = node.infer_shape()
+        for node in order:
+            if self.nodes.get(node.name) is not node:
+                raise ModelError(f"{node.where}: is an operand but not in the network")
+            if not node.delay:
+                self.shapes[node.name] = self.checked_shape(node)
+        for node in delays:
+            self.checked_shape(node)
+        for list_name, names in self.special().items():
+            for name in names:
+                node = self[name]
+                if list_name in ("features", "labels") and not node.is_input:
+                    raise ModelError(f"{node.where}: stands among the {list_name}; expected an InputValue")
+                if list_name in ("criteria", "evaluations") and self.shapes[name] != Shape(1, 1):
+                    raise ShapeError(f"{node.where}: {self.shapes[name]}, among the {list_name}; expected 1x1")
+
+    def describe(self) -> Iterable[str]:
+        """One line a node, in CNTK's manner: `H1 = Sigmoid(W0*features+B0) [512x*]`."""
+        for node in self.nodes.values():
+            operands = ", ".join(operand.name if operand else "-" for operand in node.operands)
+            yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"
+
+
+def _may_be_open(node: Node) -> bool:
+    """Whether another node may yet settle the size of this one."""
+    return node.is_stored and "needGradient" in node.settings and node.value is None
+
+
+def _memory() -> float:
+    """Bytes of memory that the machine has, as far as it says so."""
+    known = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else np.inf

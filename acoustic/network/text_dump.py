@@ -1,0 +1,45 @@
+"""Networks as text for people: a line per node and the matrices of those that hold one (book 4.2.1.2, 3.5.8)."""
+
+from collections.abc import Iterable, Iterator
+
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+
+RULE = "#" * 68
+
+
+def dump_lines(network: Network, names: Iterable[str], values: bool = True, metadata: bool = True) -> Iterator[str]:
+    """The lines, each with its end, that describe some nodes, in the order of their names whatever their case.
+
+    metadata: `name=Type(operands)`, for a parameter also its shape and how it learns, for a statistic whether it is
+    known; values: a line per row of the matrix that a node holds, values as ` %.9g`, and a rule below.
+    """
+    for name in sorted(names, key=lambda name: (name.lower(), name)):
+        node = network[name]
+        has_value = values and node.is_stored and node.value is not None
+        if not (metadata or has_value):
+            continue
+        yield f"\n{_description(network, node) if metadata else name}\n"
+        if has_value:
+            yield from _matrix_lines(network, node)
+
+
+def _description(network: Network, node: Node) -> str:
+    operands = ",".join(operand.name if operand else "?" for operand in node.operands)
+    text = f"{node.name}={node.type_name}({operands})"
+    shape = network.shapes[node.name]
+    if node.is_precomputed:
+        return f"{text}  [{shape.rows}]  HasComputed={str(node.value is not None).lower()}"
+    if node.is_stored:
+        rate = node.settings.get("learningRateMultiplier", 1 if node.needs_gradient else 0)
+        learns = str(node.needs_gradient).lower()
+        return f"{text}  [{shape.rows},{shape.cols}]  learningRateMultiplier={rate:g}  NeedsGradient={learns}"
+    return f"{text}  [{shape.rows}]" if node.is_input else text
+
+
+def _matrix_lines(network: Network, node: Node) -> Iterator[str]:
+    matrix = network.backend.to_host(node.value)
+    line = " %.9g" * matrix.shape[1] + "\n"
+    for row in matrix:
+        yield line % tuple(row.tolist())
+    yield RULE + "\n"

@@ -1,0 +1,168 @@
+"""Orders over the graph: forward (Algorithm 2.2), reverse for gradients (Algorithm 2.4), who needs one (Algorithm 2.5),
+and forward with recurrent loops (Algorithm 2.6).
+
+All of them are iterative: a network unrolled over many steps is deeper than Python's recursion limit.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from acoustic.nodes.base import Node
+from readers.errors import ModelError
+
+Children = Callable[[Node], Sequence[Node]]
+
+
+def computed_operands(node: Node) -> Sequence[Node]:
+    """The operands that a pass must evaluate first: none for leaves, precomputed statistics included, and sockets."""
+    return () if node.is_leaf or node.is_socket else node.operands
+
+
+def forward_order(roots: Iterable[Node], children: Children = computed_operands) -> list[Node]:
+    """Every node below the roots, operands before users, depth first; in a loop, delay nodes before what they delay.
+
+    Raises ModelError with the path of a cycle that no delay node breaks, or that two of opposite directions are in.
+    """
+    roots = list(roots)
+    order: list[Node] = []
+    if _depth_first(roots, children, order) is None:
+        return order
+    return [node for component in components(roots, children) for node in loop_order(component, children)]
+
+
+def _depth_first(roots: Sequence[Node], children: Children, order: list[Node]) -> list[str] | None:
+    """Fill `order`; returns the path of the first cycle, if there is one."""
+    done: set[str] = set()
+    for root in roots:
+        path: dict[str, None] = {}  # the nodes being visited, in order
+        stack = [(root, iter(children(root)))]
+        if root.name in done:
+            continue
+        path[root.name] = None
+        while stack:
+            node, remaining = stack[-1]
+            child = next(remaining, None)
+            if child is None:
+                stack.pop()
+                del path[node.name]
+                done.add(node.name)
+                order.append(node)
+            elif child.name in path:
+                names = list(path)
+                return [*names[names.index(child.name) :], child.name]
+            elif child.name not in done:
+                path[child.name] = None
+                stack.append((child, iter(children(child))))
+    return None
+
+
+def components(roots: Iterable[Node], children: Children = computed_operands) -> list[list[Node]]:
+    """The strongly connected components below the roots, those of operands before those of users (Tarjan).
+
+    A component of several nodes, or of one that is its own operand, is a loop.
+    """
+    found: list[list[Node]] = []
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    waiting: list[Node] = []  # Tarjan's stack
+    on_stack: set[str] = set()
+
+    def enter(node: Node) -> tuple[Node, Iterator[Node]]:
+        index[node.name] = low[node.name] = len(index)
+        waiting.append(node)
+        on_stack.add(node.name)
+        return node, iter(children(node))
+
+    for root in roots:
+        stack = [] if root.name in index else [enter(root)]
+        while stack:
+            node, remaining = stack[-1]
+            child = next(remaining, None)
+            if child is not None:
+                if child.name not in index:
+                    stack.append(enter(child))
+                elif child.name in on_stack:
+                    low[node.name] = min(low[node.name], index[child.name])
+                continue
+            stack.pop()
+            if stack:
+                above = stack[-1][0].name
+                low[above] = min(low[above], low[node.name])
+            if low[node.name] == index[node.name]:
+                start = next(k for k in range(len(waiting) - 1, -1, -1) if waiting[k] is node)
+                found.append(waiting[start:])
+                on_stack.difference_update(member.name for member in waiting[start:])
+                del waiting[start:]
+    return found
+
+
+def is_loop(component: Sequence[Node], children: Children = computed_operands) -> bool:
+    """Whether a strongly connected component is a loop."""
+    return len(component) > 1 or any(child is component[0] for child in children(component[0]))
+
+
+def loop_order(component: Sequence[Node], children: Children = computed_operands) -> list[Node]:
+    """The order of one step of a loop: delay nodes are leaves, for what they give was computed before.
+
+    Raises ModelError for a loop without them, and for one that goes both forward and backward in time.
+    """
+    if not is_loop(component, children):
+        return list(component)
+    members = {node.name for node in component}
+
+    def inside(node: Node) -> list[Node]:
+        return [] if node.delay else [child for child in children(node) if child.name in members]
+
+    delays = [node for node in component if node.delay]
+    others = [node for node in component if not node.delay]
+    order: list[Node] = []
+    loop = _depth_first([*delays, *others], inside, order)
+    if loop is not None:
+        raise ModelError(
+            f"node {loop[0]!r}: is its own operand: {' <- '.join(loop)}; expected no loop, or one with a PastValue or "
+            "FutureValue in it"
+        )
+    past, future = ([node.name for node in delays if (node.delay > 0) == sign] for sign in (True, False))
+    if past and future:
+        raise ModelError(
+            f"node {past[0]!r}: in one loop with {future[0]!r} ({', '.join(sorted(members))}); expected PastValue or "
+            "FutureValue in a loop, not both"
+        )
+    return order
+
+
+def need_gradient(order: Sequence[Node], children: Children = computed_operands) -> set[str]:
+    """Names of the nodes whose gradient training needs: parameters that learn, and everything computed from them."""
+    needed: set[str] = set()
+    for node in order:
+        if node.needs_gradient or any(child.name in needed for child in children(node)):
+            needed.add(node.name)
+    return needed
+
+
+def gradient_order(criterion: Node, needed: set[str], children: Children = computed_operands) -> list[Node]:
+    """The computed nodes below `criterion` that need a gradient, each after all its users.
+
+    Raises ModelError for a node on the way that has none (ErrorPrediction, for one).
+    """
+    below = forward_order([criterion], children)
+    users_left = {node.name: 0 for node in below}
+    for node in below:
+        if node.name not in needed:
+            continue
+        for k, child in enumerate(children(node)):
+            users_left[child.name] += 1
+            if child.name in needed and not node.has_gradient(k):
+                raise ModelError(
+                    f"{node.where}: has no gradient with respect to {child.name!r};"
+                    f" expected a differentiable node below the criterion {criterion.name!r}"
+                )
+    order: list[Node] = []
+    ready = [criterion] if criterion.name in needed else []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for child in children(node):
+            users_left[child.name] -= 1
+            if users_left[child.name] == 0 and child.name in needed and not child.is_leaf:
+                ready.append(child)
+    return order

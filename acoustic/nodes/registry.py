@@ -1,0 +1,82 @@
+"""Every node type of the project, by name; a new node module gets a line in the list of imports.
+
+Importing this module registers them in the order of the book's section 2.4.
+"""
+
+import importlib.metadata
+from collections.abc import Iterator
+from functools import cache
+
+from acoustic.nodes import leaves  # noqa: F401  isort: skip
+from acoustic.nodes import elementwise  # noqa: F401  isort: skip
+from acoustic.nodes import softmax  # noqa: F401  isort: skip
+from acoustic.nodes import products  # noqa: F401  isort: skip
+from acoustic.nodes import lookup  # noqa: F401  isort: skip
+from acoustic.nodes import element_products  # noqa: F401  isort: skip
+from acoustic.nodes import rows  # noqa: F401  isort: skip
+from acoustic.nodes import sums  # noqa: F401  isort: skip
+from acoustic.nodes import norms  # noqa: F401  isort: skip
+from acoustic.nodes import distances  # noqa: F401  isort: skip
+from acoustic.nodes import groups  # noqa: F401  isort: skip
+from acoustic.nodes import group_sums  # noqa: F401  isort: skip
+from acoustic.nodes import column_norms  # noqa: F401  isort: skip
+from acoustic.nodes import mixtures  # noqa: F401  isort: skip
+from acoustic.nodes import dropout  # noqa: F401  isort: skip
+from acoustic.nodes import criteria  # noqa: F401  isort: skip
+from acoustic.nodes import class_criterion  # noqa: F401  isort: skip
+from acoustic.nodes import crf  # noqa: F401  isort: skip
+from acoustic.nodes import statistics  # noqa: F401  isort: skip
+from acoustic.nodes import class_statistics  # noqa: F401  isort: skip
+from acoustic.nodes import convolution  # noqa: F401  isort: skip
+from acoustic.nodes import pooling  # noqa: F401  isort: skip
+from acoustic.nodes import batch_normalization  # noqa: F401  isort: skip
+from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
+from acoustic.nodes import delays  # noqa: F401  isort: skip
+from acoustic.nodes import time_reverse  # noqa: F401  isort: skip
+from acoustic.nodes import pair_network  # noqa: F401  isort: skip
+from acoustic.nodes.base import REGISTRY, Node, did_you_mean
+from readers.errors import ModelError
+
+EXTENSIONS = "argonaut.nodes"  # the entry point group in which other packages name modules with node types
+
+# Names that descriptions may use and that are refused by name, and what each is for.
+NOT_BUILT = (
+    {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as one node, of which LSTM(x, dim) of NDL makes several"}
+    | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
+    | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
+    | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
+    | dict.fromkeys(("ReconcileDynamicAxis", "LCPastValue"), "recurrent networks")
+    | {"ROIPooling": "object detection"}
+)
+
+
+def node_class(name: str) -> type[Node]:
+    """The node type of a name or alias, in any case.  Raises ModelError with the nearest known names."""
+    if name.lower() not in REGISTRY:
+        _load_extensions()
+    if name.lower() in REGISTRY:
+        return REGISTRY[name.lower()]
+    for not_built, purpose in NOT_BUILT.items():
+        if name.lower() == not_built.lower():
+            raise ModelError(f"node type {not_built}, for {purpose}, is not built yet; expected another type")
+    known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
+    raise ModelError(f"unknown node type {name!r}; {did_you_mean(name, known)}")
+
+
+def registered_nodes() -> Iterator[type[Node]]:
+    """Every node type once, in order of registration; those of other packages come last."""
+    _load_extensions()
+    yield from dict.fromkeys(REGISTRY.values())
+
+
+@cache
+def _load_extensions() -> None:
+    """Import the modules that other packages declare as entry points of EXTENSIONS; they register their node types."""
+    for point in importlib.metadata.entry_points(group=EXTENSIONS):
+        try:
+            point.load()
+        except Exception as error:  # whatever a foreign module raises
+            package = point.dist.name if point.dist else "another package"
+            raise ModelError(
+                f"node types of {package}: {point.value}: {type(error).__name__}: {error}; expected a module to import"
+            ) from error

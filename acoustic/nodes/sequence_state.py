@@ -1,0 +1,133 @@
+"""What recurrent networks know of a minibatch's sequences: which steps follow which, and what came before (book 2.6.2).
+
+Column t * S + s is step t of slot s.  A sequence that began in an earlier minibatch goes on: the last values of what is
+delayed are held for it.  Nothing is known of later minibatches, and no gradient leaves its own.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from readers.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from readers.minibatches.sequence_layout import SequenceLayout
+
+
+class Sequences:
+    """The sequences of the minibatches of one engine, one minibatch after another.
+
+    num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns that sums over frames leave out, without a
+    frame or context, None when there is none; num_kept: steps without the context; whole: no sequence goes on from the
+    minibatch before, or in the next.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.layout: SequenceLayout | None = None
+        self.num_steps = self.num_slots = self.num_kept = 0
+        self.gaps: Any = None
+        self._length = np.zeros(0, int)  # per slot, steps so far of the sequence that is going on; 0: none is
+        self._begin = self._end = np.zeros((0, 0), int)
+        self._usable: dict[int, Any] = {}
+        self._usable_by: dict[tuple[int, ...], Any] = {}
+        self._held: dict[str, Any] = {}
+        self.whole = False
+        self._marks: tuple = ()  # what the layout says
+        self._reversal: Any = None
+
+    def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
+        """Take up the next minibatch.  Raises ShapeError if it does not fit, ModelError if it goes on with nothing."""
+        if layout.num_columns != num_columns:
+            raise ShapeError(f"sequences of {layout.num_columns} columns; expected {num_columns}, as the inputs have")
+        slots, steps = layout.num_sequences, layout.num_steps
+        starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
+        marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)))
+        if self.whole and marks == self._marks:
+            self.layout = layout
+            return
+        length = self._length if self._length.size == slots else np.zeros(slots, int)
+        lost = ~starts[0] & ~gaps[0] & (length == 0)
+        if lost.any():
+            raise ModelError(
+                f"slot {int(np.flatnonzero(lost)[0])}: goes on with a sequence that the minibatch before did not hold; "
+                "expected its beginning first"
+            )
+        self._marks = marks
+        if length is not self._length:
+            self._held.clear()
+        step = np.arange(steps)[:, np.newaxis]
+        latest = np.where(starts, step, np.iinfo(int).min)
+        latest[0] = np.where(starts[0], 0, -length)
+        self._begin = np.maximum.accumulate(latest, axis=0)
+        self._end = np.minimum.accumulate(np.where(ends, step, steps - 1)[::-1], axis=0)[::-1]
+        self._frames = ~gaps
+        kept = layout.num_kept
+        self._length = np.where(ends[kept - 1] | gaps[kept - 1], 0, kept - self._begin[kept - 1])
+        self.layout, self.num_steps, self.num_slots, self.num_kept = layout, steps, slots, kept
+        self.gaps = layout.gap_columns
+        self._usable.clear()
+        self._usable_by.clear()
+        self._reversal = None
+        self.whole = bool((starts[0] | gaps[0]).all() and (ends[-1] | gaps[-1]).all() and kept == steps)
+        if self.whole:
+            self._held.clear()
+
+    def forget(self) -> None:
+        """What comes next goes on with nothing."""
+        self._length = np.zeros(0, int)
+        self._held.clear()
+
+    def reorder(self, slots: np.ndarray) -> None:
+        """Let slot s of the next minibatch go on with what slot slots[s] holds."""
+        self._length = self._length[slots]
+        for name, held in self._held.items():
+            steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
+            self._held[name] = held[:, self.xp.asarray((steps * self.num_slots + slots).ravel())]
+
+    def usable(self, delay: int) -> Any:
+        """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""
+        if delay not in self._usable:
+            step = np.arange(self.num_steps)[:, np.newaxis]
+            room = step - self._begin >= delay if delay > 0 else self._end - step >= -delay
+            self._usable[delay] = self.xp.asarray(room & self._frames)
+        return self._usable[delay]
+
+    def reversal(self) -> Any:
+        """(N,) int: for every column the one that is there when each sequence is reversed; gaps stay where they are.
+
+        None when a sequence is not whole.
+        """
+        if not self.whole:
+            return None
+        if self._reversal is None:
+            step = np.arange(self.num_steps)[:, np.newaxis]
+            steps = np.where(self._frames, self._begin + self._end - step, step)
+            self._reversal = self.xp.asarray((steps * self.num_slots + np.arange(self.num_slots)).ravel())
+        return self._reversal
+
+    def usable_by(self, delays: Sequence[int]) -> Any:
+        """(D, T, S) bool: the same for several numbers of steps."""
+        key = tuple(delays)
+        if key not in self._usable_by:
+            self._usable_by[key] = self.xp.stack([self.usable(delay) for delay in delays])
+        return self._usable_by[key]
+
+    def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
+        """(rows, delay * S): what a node delays of the steps before this minibatch, zeros where there was nothing."""
+        held = self._held.get(name)
+        if held is None or held.shape != (rows, delay * self.num_slots):
+            held = self.xp.zeros((rows, delay * self.num_slots), dtype=like.dtype, order="F")
+        return held
+
+    def hold(self, name: str, delay: int, before: Any, values: Any) -> None:
+        """Keep the last `delay` steps of a delayed node's values, which follow those that were held before.
+
+        The context is left out: the next minibatch has it again.
+        """
+        count, values = delay * self.num_slots, values[:, : self.num_kept * self.num_slots]
+        fewer = count - values.shape[1]
+        if fewer > 0:
+            values = self.xp.concatenate([before[:, before.shape[1] - fewer :], values], axis=1)
+        self._held[name] = self.xp.array(values[:, values.shape[1] - count :], order="F")

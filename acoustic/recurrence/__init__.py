@@ -1,0 +1,1 @@
+"""Recurrent loops, interpreted and compiled."""

@@ -1,0 +1,302 @@
+"""Loops of products and elementwise nodes, float32 on the CPU: all steps of a pass in one call of compiled code.
+
+Every thread takes its part through all steps, with the interpreter out of the way.  What can be made of all steps at
+once is made before and after them, shared out among the same threads: products of what comes from outside, and
+gradients of parameters.  See loop_plan.py for what is computed and where it lies, work_split.py for who does it.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from acoustic.kernels.backend import Backend, matmul_into
+from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.sequence_state import Sequences
+from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
+from acoustic.recurrence.loop_tables import Delay
+from acoustic.recurrence.weight_layout import AS_IT_IS, best_layout
+from acoustic.recurrence.work_split import Due, Sharing, laid_out
+from acoustic.runtime.blas import general_function
+from acoustic.runtime.thread_team import share_of
+from acoustic.runtime.together import Together, working_together
+
+PADDING = 64
+SHARINGS_KEPT = 8  # numbers of slots that parameters are laid out for
+Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
+
+
+class FusedLoop:
+    """How the nodes of a loop are computed.  values, gradients: of all nodes and steps, once `forward` has run."""
+
+    def __init__(self, plan: Plan, nodes: Sequence[Node], shapes: Sequence[Shape], operands: Sequence[Sequence[Place]],
+                 outside: Sequence[Shape]) -> None:  # fmt: skip
+        self.plan, self.nodes, self.shapes, self.operands, self.outside = plan, nodes, shapes, operands, outside
+        self.values: Any = None
+        self.gradients: Any = None
+        self._memory: Any = None
+        self._gradient_memory: Any = None
+        self._constants = np.zeros(plan.num_constants, np.float32)
+        self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
+        delays = [position for position, node in enumerate(nodes) if node.delay]
+        self.delays = [Delay(position, operands[position][0][1], nodes[position].delay) for position in delays]
+        self._steps = sorted({delay.steps for delay in self.delays})
+        defaults = [nodes[position].settings["defaultHiddenActivity"] for position in delays]
+        self._defaults = np.array(defaults, np.float32)
+        self._versions: Sequence[int | None] = ()
+        self._sharings: dict[tuple[int, int, int], Sharing] = {}
+
+    @property
+    def frame_products(self) -> tuple[int, ...]:
+        """The operands whose gradient is products alone: see Node.  Columns are: sums of the threads, times ones."""
+        framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
+        return tuple(self._parameters - framed)
+
+    def _shared(self, sequences: Sequences, threads: Together) -> Sharing:
+        """How threads share out minibatches of so many slots, with what is known from earlier ones."""
+        lies = best_layout(sequences.num_steps)
+        key = sequences.num_slots, threads.count, lies
+        if key not in self._sharings:
+            if len(self._sharings) == SHARINGS_KEPT:
+                self._sharings.clear()
+            self._sharings[key] = Sharing(self.plan, self.shapes, self.outside, self.delays, key[0], threads, lies)
+        return self._sharings[key]
+
+    # ---- memory
+
+    def allocate(self, backend: Backend, num_columns: int, training: bool) -> None:
+        """Make the matrices for so many columns.
+
+        They lie in memory that only grows: minibatches of whole utterances differ in their columns, and memory that is
+        new each time costs more than what is computed in it.
+        """
+        # Columns not a power of two apart: a step's would all fall on a few lines of the cache.
+        rows = self.plan.num_rows + PADDING - self.plan.num_rows % PADDING + 16
+        if self.values is None or self.values.shape[1] != num_columns:
+            self._memory = _at_least(self._memory, backend, rows, num_columns)
+            self.values, self.gradients = self._memory[:, :num_columns], None
+        if training and self.gradients is None:
+            self._gradient_memory = _at_least(self._gradient_memory, backend, rows, num_columns)
+            self.gradients = self._gradient_memory[:, :num_columns]
+
+    def value(self, position: int) -> Any:
+        """The values of a node that is visible, of all steps."""
+        return self._block(self.values, (True, position))
+
+    def gradient(self, position: int) -> Any:
+        return self._block(self.gradients, (True, position))
+
+    def _block(self, matrix: Any, place: Place) -> Any:
+        start = self.plan.row_of(place)
+        return matrix[start : start + self._rows_of(place)]
+
+    def _rows_of(self, place: Place) -> int:
+        inside, at = place
+        return (self.shapes if inside else self.outside)[at].rows
+
+    # ---- forward
+
+    def forward(self, run: Run, inputs: Sequence[Any], versions: Sequence[int | None], sequences: Sequences) -> None:
+        """Compute all steps; the delays' last values are kept for the minibatch that follows.
+
+        versions: of each input a number that changes with its elements, or None.
+        """
+        self.allocate(run.backend, sequences.num_steps * sequences.num_slots, run.training)
+        self._versions = versions
+        for at, start in self.plan.columns.items():
+            self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
+        held = None if sequences.whole else self._held(sequences)
+        with working_together() as threads:
+            sharing = self._shared(sequences, threads)
+            due = sharing.due(inputs, versions, run.training)
+            before = sharing.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
+            usable = sequences.usable_by(self._steps)
+            arrays, moving = self._split(inputs)
+
+            def work(number: int) -> None:
+                for factor, matrix in due[number]:
+                    if factor.transposed:
+                        factor.take(matrix)
+                self._begin(inputs, number, threads.count)
+                for factor, matrix in due[number]:
+                    if not factor.transposed:
+                        factor.take(matrix)
+                if not sharing.by_rows:
+                    threads.meet(number)
+                if number < len(sharing.parts):
+                    part = sharing.parts[number]
+                    part.forward(self.values, self._constants, self._defaults, usable, before, threads.flags)
+
+            # What is the same in the next pass is repeated without Python: see recorder.py.
+            key = (run.training, laid_out(due)) if self._is_repeated(due) else None
+            moving |= {"usable": usable, "before": before}
+            with self._laying_out():
+                threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
+        if held is not None:
+            for delay, array in zip(self.delays, held):
+                if delay.steps > 0:
+                    name = self.nodes[delay.position].name
+                    sequences.hold(name, delay.steps, array, self.value(delay.source))
+
+    def _held(self, sequences: Sequences) -> list[Any]:
+        """Of every delay the values before the first step; none of those that look ahead."""
+        return [
+            sequences.held(self.nodes[delay.position].name, self.shapes[delay.position].rows, delay.steps, self.values)
+            if delay.steps > 0
+            else np.zeros(0, np.float32)
+            for delay in self.delays
+        ]
+
+    def _is_repeated(self, due: Sequence[Due]) -> bool:
+        """Whether a pass with this to lay out does what can be written down."""
+        return not self.plan.framed and all(factor.lies != AS_IT_IS for mine in due for factor, _ in mine)
+
+    @contextmanager
+    def _laying_out(self) -> Iterator[None]:
+        """Forget how parameters lie when a pass fails: what was due may not have been laid out."""
+        try:
+            yield
+        except BaseException:
+            self._sharings.clear()
+            raise
+
+    def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What comes from outside: parameters and the like, and what has frames, by a name."""
+        framed = [shape.has_frames for shape in self.outside]
+        moving = {str(at): matrix for at, matrix in enumerate(inputs) if framed[at]}
+        return [matrix for at, matrix in enumerate(inputs) if not framed[at]], moving
+
+    def _begin(self, inputs: Sequence[Any], worker: int, count: int) -> None:
+        """Before the steps, in a thread's rows: what comes from outside."""
+        for at in self.plan.framed:
+            _, keep = self.plan.copied.get(at, (None, False))
+            mine = share_of(worker, count, self.outside[at].rows)
+            rows = self._block(self.values, (False, at))[mine]
+            if keep:
+                np.add(rows, inputs[at][mine], out=rows)
+            else:
+                np.copyto(rows, inputs[at][mine])
+        for product in self.plan.before:
+            mine = share_of(worker, count, self.shapes[product.home].rows)
+            out = self._block(self.values, (True, product.home))[mine]
+            if mine.start != mine.stop:
+                parameter, operand = inputs[product.parameter][mine], inputs[product.operand[1]]
+                matmul_into(np, parameter, operand, out, 1.0, float(product.keep))
+
+    # ---- backward
+
+    def backward(
+        self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: Into
+    ) -> None:
+        """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
+        with working_together() as threads:
+            sharing, received = self._shared(sequences, threads), frozenset(received)
+            due = sharing.due(
+                inputs, self._versions, True
+            )  # something only if there were more threads, or fewer, before
+            usable = sequences.usable_by(self._steps)
+            arrays, moving = self._split(inputs)
+            arrays += [self.values, self.gradients, *into.targets]
+            arrays += [place.matrix for place in into.elsewhere.values()]
+            moving["usable"] = usable
+            known = into.key is not None and self._is_repeated(due)
+            key = (into.key, received, laid_out(due)) if known else None
+            below: list[Job] = []
+            made: dict[int, list[Job]] = {}
+            if not all(repeat.holds(key, arrays, moving) for repeat in sharing.back):
+                below, made = self._products_outside(inputs, sharing.sums, into)
+
+            def work(number: int) -> None:
+                for factor, matrix in due[number]:
+                    factor.take(matrix)
+                if any(due) and not sharing.by_rows:
+                    threads.meet(number)
+                if number < len(sharing.parts):
+                    part = sharing.parts[number]
+                    part.backward(received, self.gradients, self.values, self._constants, usable, threads.flags)
+                threads.meet(number)
+                for job in below:
+                    _multiply_columns(job, share_of(number, threads.count, job[2].shape[1]))
+                if below:  # parameters change as soon as their gradients are there: all must have read them before
+                    threads.meet(number)
+                for k, jobs in made.items():
+                    columns = share_of(number, threads.count, jobs[0][2].shape[1])
+                    for job in jobs:
+                        _multiply_columns(job, columns)
+                    if k in into.on_columns and columns.start != columns.stop:
+                        into.on_columns[k](columns)
+
+            with self._laying_out():
+                threads.run(work, sharing.back, key, arrays, moving)
+        into.taken = self._parameters & into.on_columns.keys()
+        self._hand_out_factors(inputs, into)
+        for at in self.plan.framed:
+            if into.needs(at):
+                into.add_matrix(at, self._block(self.gradients, (False, at)))
+
+    def _hand_out_factors(self, inputs: Sequence[Any], into: Into) -> None:
+        """Where a layer takes a product's factors instead: copies, for nodes of the loop share rows."""
+        for product in self.plan.products:
+            if product.parameter in into.factored and into.needs(product.parameter):
+                inside, at = product.operand
+                operand = self._block(self.values, product.operand) if inside else inputs[at]
+                gradient = self._block(self.gradients, (True, product.home))
+                into.factored[product.parameter](gradient.copy(order="F"), np.asfortranarray(operand))
+
+    def _products_outside(
+        self, inputs: Sequence[Any], sums: np.ndarray, into: Into
+    ) -> tuple[list[Job], dict[int, list[Job]]]:
+        """The products that add to gradients outside: of what has frames, in order, and of all else, by operand.
+
+        sums: those of the gradients of columns, in parts.
+        """
+        below: list[Job] = []
+        made: dict[int, list[Job]] = {}
+        for product in self.plan.products:
+            inside, at = product.operand
+            gradient = self._block(self.gradients, (True, product.home))
+            if into.needs(product.parameter) and product.parameter not in into.factored:
+                operand = self._block(self.values, product.operand) if inside else inputs[at]
+                made.setdefault(product.parameter, []).append((gradient, operand.T, *into.place(product.parameter)))
+            if not inside and into.needs(at):
+                below.append((inputs[product.parameter].T, gradient, *into.place(at)))
+        ones = np.ones((len(sums), 1), np.float32, order="F")
+        for at, start in self.plan.columns.items():
+            if into.needs(at):
+                parts = sums.T[start : start + self.outside[at].rows]
+                made.setdefault(at, []).append((parts, ones, *into.place(at)))
+        return below, made
+
+
+def _multiply_columns(job: Job, columns: slice) -> None:
+    a, b, out, scale, keep = job
+    if columns.start != columns.stop:
+        matmul_into(np, a, b[:, columns], out[:, columns], scale, keep)
+
+
+def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
+    """A matrix of so many columns or more: the one that is there, or a new one with some to spare."""
+    return memory if memory is not None and memory.shape[1] >= cols else backend.empty(rows, cols + cols // 4)
+
+
+def fused_loop(
+    backend: Backend,
+    nodes: Sequence[Node],
+    shapes: Sequence[Shape],
+    operands: Sequence[Sequence[Place]],
+    outside: Sequence[Shape],
+    visible: Collection[int],
+) -> FusedLoop | None:
+    """The compiled form of a loop; None where there is none: for its nodes, see `plan_loop`, or for the backend."""
+    if backend.xp is not np or backend.dtype is not np.float32 or general_function() is None or not _compiles():
+        return None
+    plan = plan_loop(nodes, shapes, operands, outside, visible)
+    return None if plan is None else FusedLoop(plan, nodes, shapes, operands, outside)
+
+
+def _compiles() -> bool:
+    from numba import config
+
+    return not config.DISABLE_JIT

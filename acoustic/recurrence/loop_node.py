@@ -1,0 +1,334 @@
+"""Recurrent loops as composite nodes: step by step inside, one node among others outside (book 2.6.1, Algorithm 2.6).
+
+A loop computes its nodes on the columns of one step after another, forward in time or, with FutureValue, backward.
+What it takes from outside is there for all steps already, and what its users see of it is there for all steps again.
+Backward goes through the steps in reverse, but only for gradients inside; those of parameters and of everything else
+that comes from outside follow afterwards, from all steps in one batch.  Nodes do not know that they are in a loop.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acoustic.kernels.backend import Backend
+from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.sequence_state import Sequences
+from acoustic.recurrence.compiled_loop import fused_loop
+from acoustic.recurrence.loop_steps import DelayReader, steps_of
+from acoustic.runtime.blas import sharing_team
+from acoustic.runtime.recorder import play_copy
+from readers.errors import ModelError
+
+SHARE_FROM = 1 << 14  # elements to copy: fewer are not worth another thread
+
+
+@dataclass
+class Member:
+    """A node of a loop: where its operands come from, and its matrices of all steps.
+
+    operands: per operand whether it is inside, and its position there or among the loop's operands.
+    """
+
+    node: Node
+    shape: Shape
+    operands: list[tuple[bool, int]]
+    work_shape: Shape | None
+    value: Any = None
+    work: Any = None
+    gradient: Any = None
+
+
+class Loop(Node):
+    """A strongly connected component of a network, in place of its nodes; its own value means nothing.
+
+    members: in the order of one step, delays first; shapes: of all nodes; visible: names of those whose values are
+    wanted outside.  compiled: for which backend in compiled form, where there is one (see
+    acoustic.recurrence.compiled_loop); None:
+    node by node.  Raises ModelError for a node that does not take the frames one by one.
+    """
+
+    type_name = "Loop"
+
+    def __init__(
+        self,
+        members: Sequence[Node],
+        shapes: dict[str, Shape],
+        visible: Collection[str],
+        compiled: Backend | None = None,
+    ) -> None:
+        self.inside = {node.name: k for k, node in enumerate(members)}
+        outside = {one.name: one for node in members for one in node.operands if one.name not in self.inside}
+        position = {name: k for k, name in enumerate(outside)}
+        self.members: list[Member] = []
+        for node in members:
+            operands = [
+                (True, self.inside[one.name]) if one.name in self.inside else (False, position[one.name])
+                for one in node.operands
+            ]
+            below = [shapes[one.name] for one in node.operands]
+            self._check(node, shapes[node.name], below)
+            self.members.append(Member(node, shapes[node.name], operands, node.work_shape(*below)))
+        self.framed = [shapes[name].has_frames for name in outside]
+        self.delays = [member for member in self.members if member.node.delay]
+        self.computed = [member for member in self.members if not member.node.delay]
+        self.reads_run = any(member.node.reads_run for member in self.members)
+        self._reads = self._outside_reads()
+        places = [member.operands for member in self.members]
+        below = [shapes[name] for name in outside]
+        seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
+        self.fused = fused_loop(compiled, members, own, places, below, seen) if compiled is not None else None
+        if self.fused is not None:
+            self.frame_products = self.fused.frame_products
+        self.layer_inputs = self._layer_inputs()
+        self._received: set[int] = set()
+        self._forward: _Bound | None = None
+        self._backward: _Bound | None = None
+        super().__init__(f"loop of {', '.join(self.inside)}", list(outside.values()))
+
+    def _check_number_of_operands(self) -> None:
+        pass
+
+    def _check(self, node: Node, shape: Shape, below: Sequence[Shape]) -> None:
+        one_by_one = node.delay or (node.splits_frames(*below) and not node.sums_frames and not node.keeps_statistics)
+        if shape.cols is not None or not one_by_one:
+            raise ModelError(
+                f"{node.where}: in the loop of {', '.join(sorted(self.inside))}; expected nodes there that take frames "
+                "one by one"
+            )
+
+    def _layer_inputs(self) -> dict[int, int]:
+        """The operands that are weights of one layer of the loop and nothing else: see Node.layer_inputs."""
+        uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
+        found = {}
+        for member in self.members:
+            for k, dimension in member.node.layer_inputs.items():
+                inside, at = member.operands[k]
+                if not inside and uses[at] == 1 and not self.framed[at]:
+                    found[at] = dimension
+        return found
+
+    def _outside_reads(self) -> list[tuple[int, ...] | None]:
+        """Per operand what its gradient reads; None where the way to it has no gradient."""
+        reads: set[int] = set()
+        dead: set[int] = set()
+        whole = False
+        for member in self.members:
+            for k, (inside, position) in enumerate(member.operands):
+                wanted = member.node.gradient_reads(k)
+                whole |= wanted is None and inside
+                if wanted is None and not inside:
+                    dead.add(position)
+                places = [member.operands[read] for read in wanted or () if isinstance(read, int)]
+                reads.update(at for is_inside, at in places if not is_inside)
+        count = 1 + max((at for m in self.members for inside, at in m.operands if not inside), default=-1)
+        return [None if whole or k in dead else tuple(sorted(reads)) for k in range(count)]
+
+    def gradient_reads(self, k: int) -> tuple[int | str, ...] | None:
+        return self._reads[k]
+
+    def infer_shape(self, *shapes: Shape) -> Shape:
+        framed = next((shape for shape, has in zip(shapes, self.framed) if has), None)
+        return Shape(1, framed.cols if framed else None)
+
+    def splits_frames(self, *shapes: Shape) -> bool:
+        return False
+
+    # ---- forward
+
+    def forward(self, run: Run, *inputs: Any, out: Any) -> None:
+        sequences = self._sequences(run)
+        self._received.clear()
+        if self.fused is not None:
+            versions = [node.version if node.is_stored else None for node in self.operands]
+            self.fused.forward(run, inputs, versions, sequences)
+            return
+        self._allocate(run, sequences)
+        bound = self._bound_forward(inputs, sequences)
+        readers = self._readers(run, sequences)
+        for t in self._time(sequences):
+            for reader in readers:
+                reader.read(t)
+            now = self._run_of(run, t, sequences)
+            for forward, operands, buffers in bound.steps[t]:
+                forward(now, *operands, **buffers)
+        for reader in readers:
+            reader.hold()
+
+    def value_of(self, position: int) -> Any:
+        """The value of a node of all steps."""
+        return self.members[position].value if self.fused is None else self.fused.value(position)
+
+    def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
+        return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
+
+    def _sequences(self, run: Run) -> Sequences:
+        return self.delays[0].node.sequences(run)
+
+    def _time(self, sequences: Sequences) -> range:
+        steps = range(sequences.num_steps)
+        return steps if self.delays[0].node.delay > 0 else steps[::-1]
+
+    def _run_of(self, run: Run, t: int, sequences: Sequences) -> Run:
+        return replace(run, first_column=t * sequences.num_slots) if self.reads_run and t else run
+
+    def _allocate(self, run: Run, sequences: Sequences) -> None:
+        """Matrices for so many columns; they stay until the number changes."""
+        columns = sequences.num_steps * sequences.num_slots
+        for member in self.members:
+            if member.value is None or member.value.shape[1] != columns:
+                member.value = run.backend.empty(member.shape.rows, columns)
+                member.gradient = None
+                if member.work_shape is not None:
+                    member.work = run.backend.empty(member.work_shape.rows, columns)
+            if run.training and member.gradient is None:
+                member.gradient = run.backend.empty(member.shape.rows, columns)
+
+    def _operands(self, member: Member, inputs: Sequence[Any], columns: slice | None) -> list[Any]:
+        """The operands of all steps, or of one."""
+        arrays = []
+        for inside, position in member.operands:
+            array = self.members[position].value if inside else inputs[position]
+            cut = columns is not None and array is not None and (inside or self.framed[position])
+            arrays.append(array[:, columns] if cut else array)
+        return arrays
+
+    def _bound_forward(self, inputs: Sequence[Any], sequences: Sequences) -> "_Bound":
+        arrays = [*inputs, *(member.value for member in self.members)]
+        if self._forward is None or not self._forward.fits(arrays, sequences):
+            steps = []
+            for columns in steps_of(sequences):
+                step = []
+                for member in self.computed:
+                    buffers = {"out": member.value[:, columns]}
+                    if member.work is not None:
+                        buffers["work"] = member.work[:, columns]
+                    step.append((member.node.forward, self._operands(member, inputs, columns), buffers))
+                steps.append(step)
+            self._forward = _Bound(arrays, sequences.num_slots, frozenset(), steps)
+        return self._forward
+
+    # ---- backward
+
+    def receive(self, name: str, gradient: Any) -> None:
+        """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
+        position = self.inside[name]
+        mine = self.members[position].gradient if self.fused is None else self.fused.gradient(position)
+        _copy(gradient, mine)
+        self._received.add(position)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+        sequences = self._sequences(run)
+        if self.fused is not None:
+            self.fused.backward(run, inputs, sequences, self._received, into)
+            self._received.clear()
+            return
+        delayed = {member.operands[0][1] for member in self.delays}
+        for position in delayed - self._received:
+            self.members[position].gradient.fill(0)
+        bound = self._bound_backward(inputs, sequences, delayed, into)
+        readers = self._readers(run, sequences)
+        for t in reversed(self._time(sequences)):
+            now = self._run_of(run, t, sequences)
+            for backward, gradient, operands, mine, inner, work in bound.steps[t]:
+                inner.reset()
+                backward(now, gradient, operands, mine, inner, **work)
+            for reader in readers:
+                reader.add_gradient(t)
+        for member in self.computed:
+            self._backward_outside(run, member, inputs, into)
+        self._received.clear()
+
+    def _bound_backward(self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into) -> "_Bound":
+        """Per step what gives the gradients inside: a node after its users, delays left out."""
+        arrays = [*inputs, *(matrix for member in self.members for matrix in (member.value, member.gradient))]
+        received = frozenset(self._received)
+        if self._backward is None or not self._backward.fits(arrays, sequences, received):
+            steps = []
+            for columns in steps_of(sequences):
+                step = []
+                touched = delayed | received
+                for member in reversed(self.computed):
+                    targets = [
+                        self.members[at].gradient[:, columns] if inside else None for inside, at in member.operands
+                    ]
+                    # One matrix, one object: an operand that stands twice has one gradient.
+                    first = {at: k for k, (inside, at) in reversed(list(enumerate(member.operands))) if inside}
+                    targets = [targets[first[at]] if inside else None for inside, at in member.operands]
+                    if not first:
+                        continue
+                    fresh = [inside and at not in touched for inside, at in member.operands]
+                    touched |= first.keys()
+                    inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+                    work = {} if member.work is None else {"work": member.work[:, columns]}
+                    operands = self._operands(member, inputs, columns)
+                    mine = member.value[:, columns]
+                    step.append((member.node.backward, member.gradient[:, columns], operands, mine, inner, work))
+                steps.append(step)
+            self._backward = _Bound(arrays, sequences.num_slots, received, steps)
+        return self._backward
+
+    def _rows(self, member: Member, into: Into) -> list[int]:
+        return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
+
+    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into) -> None:
+        """A node's share of the gradients of what comes from outside, from all steps at once."""
+        targets = [None if inside else into.targets[at] for inside, at in member.operands]
+        if all(target is None for target in targets):
+            return
+        fresh, taken = [], {}
+        for (_, at), target in zip(member.operands, targets):
+            if target is not None and at not in taken:
+                taken[at] = into.take_fresh(at)
+            fresh.append(taken.get(at, False) if target is not None else False)
+        inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+        for k, (inside, at) in enumerate(member.operands):
+            if not inside and at in into.factored:
+                inner.factored[k] = into.factored[at]
+        work = {} if member.work is None else {"work": member.work}
+        operands = self._operands(member, inputs, None)
+        member.node.backward(run, member.gradient, operands, member.value, inner, **work)
+
+
+@dataclass
+class _Bound:
+    """The calls of each step, for certain arrays."""
+
+    arrays: list[Any]
+    num_slots: int
+    received: frozenset[int]
+    steps: list[Any]
+
+    def fits(self, arrays: Sequence[Any], sequences: Sequences, received: frozenset[int] = frozenset()) -> bool:
+        same = (self.num_slots, self.received) == (sequences.num_slots, received) and len(arrays) == len(self.arrays)
+        return same and all(one is other for one, other in zip(arrays, self.arrays))
+
+
+class LoopOutput(Node):
+    """A node of a loop as its users outside see it, under its name: the value of all steps."""
+
+    type_name = "LoopOutput"
+    operand_names = ("loop",)
+    backward_reads = ((),)
+
+    def __init__(self, loop: Loop, name: str) -> None:
+        super().__init__(name, [loop])
+        self.position = loop.inside[name]
+
+    def infer_shape(self, loop: Shape) -> Shape:
+        return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
+
+    def forward(self, run: Run, loop: Any, *, out: Any) -> None:
+        _copy(self.operands[0].value_of(self.position), out)
+
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+        self.operands[0].receive(self.name, grad)
+        into.add(0, lambda out: out.fill(0))
+
+
+def _copy(x: Any, out: Any) -> None:
+    """out = x, shared out among the threads that share products."""
+    team = sharing_team()
+    if team is None or x.size < SHARE_FROM or not play_copy(team, x, out):
+        out[...] = x

@@ -1,0 +1,57 @@
+"""The steps of a loop: their columns, and delays from step to step."""
+
+from typing import Any
+
+from acoustic.nodes.base import Run
+from acoustic.nodes.sequence_state import Sequences
+
+
+def steps_of(sequences: Sequences) -> list[slice]:
+    """The columns of each step."""
+    slots = sequences.num_slots
+    return [slice(t * slots, (t + 1) * slots) for t in range(sequences.num_steps)]
+
+
+class DelayReader:
+    """A delay inside a loop during one pass, node by node.
+
+    source, member: what it delays and itself, with `value` and `gradient` of all steps.
+    """
+
+    def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run) -> None:
+        self.xp, self.sequences, self.member, self.node = run.xp, sequences, member, member.node
+        self.source = source
+        self.delay = member.node.delay
+        self.columns = steps_of(sequences)
+        self.usable = sequences.usable(self.delay)
+        self.all, self.any = (flags.tolist() for flags in (self.usable.all(axis=1), self.usable.any(axis=1)))
+        self.default = member.node.settings["defaultHiddenActivity"]
+        rows = member.shape.rows
+        self.before = sequences.held(self.node.name, rows, self.delay, member.value) if self.delay > 0 else None
+
+    def read(self, t: int) -> None:
+        """Fill the delay's value of step t."""
+        out = self.member.value[:, self.columns[t]]
+        if not self.any[t]:
+            out.fill(self.default)
+            return
+        past = t - self.delay
+        values = self.source.value[:, self.columns[past]] if past >= 0 else self.before[:, self.columns[t]]
+        self.xp.copyto(out, values)
+        if not self.all[t]:
+            self.xp.copyto(out, self.default, where=~self.usable[t])
+
+    def hold(self) -> None:
+        """Keep the last values for the minibatch that follows."""
+        if self.delay > 0:
+            self.sequences.hold(self.node.name, self.delay, self.before, self.source.value)
+
+    def add_gradient(self, t: int) -> None:
+        """Add the gradient of the delay's value of step t to that of the step where it came from."""
+        past = t - self.delay
+        if past < 0 or not self.any[t]:
+            return
+        gradient, target = self.member.gradient[:, self.columns[t]], self.source.gradient[:, self.columns[past]]
+        if not self.all[t]:
+            gradient = gradient * self.usable[t]
+        self.xp.add(target, gradient, out=target)

@@ -1,0 +1,160 @@
+"""The plan of a loop as the tables of compiled code; see step_kernels.py for what stands in them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from acoustic.nodes.base import Shape
+from acoustic.recurrence.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation, Place, Plan, Product
+from acoustic.runtime.thread_team import share_of
+
+PRODUCTS, OPERATIONS = range(2)  # kinds of segments, as in step_kernels.py
+
+
+@dataclass
+class Delay:
+    """A delay of a loop: the positions of it and of the node that it delays, and by how many steps."""
+
+    position: int
+    source: int
+    steps: int
+
+
+@dataclass
+class Table:
+    """Of one direction: segments, operations, and products, but for where the parameters lie.
+
+    order: of each row of products the position of the product.
+    """
+
+    segments: np.ndarray
+    operations: np.ndarray
+    products: np.ndarray
+    order: list[int]
+
+
+class Tables:
+    """Makes the tables of a plan for one of `count` threads that share out the rows of every node.
+
+    inside: the products of a step, in the order of their tables.
+    """
+
+    def __init__(self, plan: Plan, shapes: Sequence[Shape], outside: Sequence[Shape], worker: int, count: int) -> None:
+        self.plan, self.shapes, self.outside = plan, shapes, outside
+        self.worker, self.count = worker, count
+        self.inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
+        self._position = {product.position: k for k, product in enumerate(self.inside)}
+
+    def forward(self) -> Table:
+        """All steps forward."""
+        segments, operations = [], []
+        for segment in self.plan.segments:
+            if isinstance(segment[0], Product):
+                first = self._position[segment[0].position]
+                segments.append((PRODUCTS, first, first + len(segment)))
+            else:
+                segments.append((OPERATIONS, len(operations), len(operations) + len(segment)))
+                operations += [(*self._operation(one), int(one.keep), 0) for one in segment]
+        return Table(_table(segments, 3), _table(operations, 7), *self._products(False, {}))
+
+    def _operation(self, operation: Operation) -> tuple[int, ...]:
+        """Code, first rows of result and operands, how many."""
+        mine = self.share(self.shapes[operation.out].rows)
+        starts = [0 if place is None else self._start(place) + mine.start for place in (operation.x, operation.y)]
+        return operation.code, self.plan.rows[operation.out] + mine.start, *starts, mine.stop - mine.start
+
+    def share(self, num_rows: int) -> slice:
+        """This thread's rows of a node."""
+        return share_of(self.worker, self.count, num_rows)
+
+    def _start(self, place: Place) -> int:
+        inside, at = place
+        return self.plan.columns[at] if not inside and at in self.plan.columns else self.plan.row_of(place)
+
+    def backward(self, touched: Collection[int]) -> Table:
+        """All steps backward; touched: nodes whose gradient holds something when a step begins."""
+        seen = {self.plan.rows[position] for position in touched}
+        segments, operations, keeps = [], [], {}
+        for segment in reversed(self.plan.segments):
+            if isinstance(segment[0], Product):
+                first = self._position[segment[0].position]
+                segments.append((PRODUCTS, first, first + len(segment)))
+                row = self.plan.row_of(segment[0].operand)
+                for product in segment:
+                    keeps[product.position] = row in seen
+                    seen.add(row)
+                continue
+            start = len(operations)
+            for operation in reversed(segment):
+                numbers, whats = self._operation(operation), [SKIP, SKIP]
+                for side, place in ((1, operation.y), (0, operation.x)):  # as the kernel goes about it
+                    if place is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
+                        continue
+                    whats[side] = ADD if self._start(place) in seen else WRITE
+                    seen.add(self._start(place))
+                operations.append((*numbers, *whats))
+            segments.append((OPERATIONS, start, len(operations)))
+        return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
+
+    @property
+    def num_weights(self) -> int:
+        """Of all parameters that are multiplied with at every step."""
+        return sum(self.shapes[product.home].rows * self.rows_of(product.operand) for product in self.inside)
+
+    def rows_made(self, backward: bool) -> list[slice]:
+        """Of each product inside the rows that this thread makes, of its operand's gradient going backward."""
+        ends = [product.operand if backward else (True, product.home) for product in self.inside]
+        return [self.share(self.rows_of(end)) for end in ends]
+
+    def _products(self, backward: bool, keeps: dict[int, bool]) -> tuple[np.ndarray, list[int]]:
+        """Those of a step, then those of the step after it, and their positions.
+
+        keeps: backward, of each product whether its operand's gradient holds something already.
+        """
+        rows: list[tuple[int, ...]] = []
+        for product in self.inside:
+            m, k = self.shapes[product.home].rows, self.rows_of(product.operand)
+            ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
+            if backward:
+                ends, (m, k) = ends[::-1], (k, m)
+            mine = self.share(m)
+            keep = keeps[product.position] if backward else product.keep
+            rows.append((0, 0, 0, mine.stop - mine.start, k, ends[0], ends[1] + mine.start, keep))
+        order = list(range(len(rows)))
+        for segment in self.plan.segments:
+            turned = [self._position[one.position] for one in reversed(segment) if isinstance(one, Product)]
+            # What adds up in the same rows may do so in either order, but the one that is made first starts.
+            left: dict[int, list[int]] = {}
+            for position in reversed(turned):
+                left.setdefault(rows[position][-2], []).append(rows[position][-1])
+            rows += [(*rows[position][:-1], left[rows[position][-2]].pop(0)) for position in turned]
+            order += turned
+        return _table(rows, 8), order
+
+    def delays(self, delays: Sequence[Delay], num_slots: int) -> np.ndarray:
+        """`before` has of each one after the other the values of as many steps as it delays into the past."""
+        kinds = sorted({delay.steps for delay in delays})
+        rows, start = [], 0
+        for delay in delays:
+            count = self.shapes[delay.position].rows
+            mine = self.share(count)
+            ends = self.plan.rows[delay.source] + mine.start, self.plan.rows[delay.position] + mine.start
+            kind = kinds.index(delay.steps)
+            rows.append((*ends, mine.stop - mine.start, delay.steps, start + mine.start, count, kind))
+            start += count * max(delay.steps, 0) * num_slots
+        return _table(rows, 7)
+
+    def zeroed(self, positions: Sequence[int]) -> np.ndarray:
+        """The rows of some nodes."""
+        shares = [(self.plan.rows[position], self.share(self.shapes[position].rows)) for position in positions]
+        return _table([(row + mine.start, mine.stop - mine.start) for row, mine in shares], 2)
+
+    def rows_of(self, place: Place) -> int:
+        """How many rows a node or an operand has."""
+        inside, at = place
+        return (self.shapes if inside else self.outside)[at].rows
+
+
+def _table(rows: Sequence[tuple], width: int) -> np.ndarray:
+    return np.array(rows, np.int64).reshape(len(rows), width)

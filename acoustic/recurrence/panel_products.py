@@ -1,0 +1,233 @@
+"""Thin products with a matrix in panels, in compiled code: what a loop multiplies with at every step; see
+weight_layout.py.
+
+A panel is as many of the matrix's rows as three registers hold, two where that comes out even, one where there are no
+more: column after column, with zeros below the last row.  A product reads it from end to end for every four columns of
+the second operand, whose results stay in registers; none depends on the columns beside it.
+"""
+
+from llvmlite import ir
+from numba import float32, int64, njit, types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from acoustic.runtime.pointers import frames
+
+_features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
+LANES = 16 if "+avx512f" in _features else 8 if "+avx" in _features else 4  # numbers in a register
+HIGH, LOW = 3, 2  # registers of a panel
+COLUMNS = 4  # of the second operand, at a time: with three registers and their operands all of sixteen
+BLOCK = 16  # columns of a matrix that are laid out one after the other: a line of the cache
+NUMBER_BYTES = 4
+REGISTER_BYTES = NUMBER_BYTES * LANES
+
+ZERO = float32(0)
+
+compiled = njit(cache=True, nogil=True)
+_REAL, _LONG, _SHORT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
+_REGISTER = ir.VectorType(_REAL, LANES)
+_NUMBERS = ir.VectorType(_SHORT, LANES)
+
+
+@intrinsic(prefer_literal=True)
+def multiply_tile(typing_context, registers, columns, rows, panel, k, b, ldb, c, ldc, keep):
+    """c = panel b + keep c, for literal registers of rows and columns; at addresses, distances of columns in bytes.
+
+    rows: how many of c there are.
+    """
+    signature = types.void(registers, columns, *[types.int64] * 7, types.boolean)
+
+    def codegen(context, builder, signature, arguments):
+        _, _, rows, panel, k, b, ldb, c, ldc, keep = arguments
+        high, wide = (kind.literal_value for kind in signature.args[:2])
+        tile = _Tile(builder, high, wide)
+        whole = builder.icmp_signed(">=", rows, _number(LANES * high))
+        with builder.if_then(builder.and_(whole, keep)):  # now, when it has until the sums are made to come near
+            tile.take(c, ldc)
+        tile.add_products(panel, k, b, ldb)
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                tile.put(c, ldc)
+            with otherwise:
+                tile.put_rows(c, ldc, keep, rows)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+class _Tile:
+    """Emits code for a tile of a product, so many registers high, so many columns wide.  Sums begin at zero."""
+
+    def __init__(self, builder, high, wide):
+        self.builder, self.high, self.wide = builder, high, wide
+        self.sums = [[cgutils.alloca_once(builder, _REGISTER) for _ in range(high)] for _ in range(wide)]
+        for column in self.sums:
+            for place in column:
+                builder.store(ir.Constant(_REGISTER, [0.0] * LANES), place)
+
+    def at(self, kind, base, *steps):
+        """A place of a kind so many steps, (how many, bytes) each, behind an address."""
+        for count, size in steps:
+            base = self.builder.add(base, self.builder.mul(count, size))
+        return self.builder.inttoptr(base, kind.as_pointer())
+
+    def load(self, kind, *place):
+        return self.builder.load(self.at(kind, *place), align=NUMBER_BYTES)
+
+    def add_products(self, panel, k, b, ldb):
+        """sums += panel b."""
+        builder, empty = self.builder, ir.Constant(_REGISTER, ir.Undefined)
+        name = f"llvm.fmuladd.v{LANES}f32"
+        kind = ir.FunctionType(_REGISTER, [_REGISTER] * 3)
+        add = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        with cgutils.for_range(builder, k, intp=_LONG) as loop:
+            across = builder.mul(loop.index, _number(self.high))
+            pieces = [
+                self.load(_REGISTER, panel, (builder.add(across, _number(row)), _number(REGISTER_BYTES)))
+                for row in range(self.high)
+            ]
+            for number, column in enumerate(self.sums):
+                one = self.load(_REAL, b, (loop.index, _number(NUMBER_BYTES)), (_number(number), ldb))
+                one = builder.insert_element(empty, one, ir.Constant(_SHORT, 0))
+                one = builder.shuffle_vector(one, empty, ir.Constant(_NUMBERS, [0] * LANES))
+                for piece, place in zip(pieces, column):
+                    builder.store(builder.call(add, [piece, one, builder.load(place)]), place)
+
+    def take(self, c, ldc):
+        """sums = c."""
+        for place, out in self._whole_places(c, ldc):
+            self.builder.store(self.builder.load(out, align=NUMBER_BYTES), place)
+
+    def put(self, c, ldc):
+        """c = sums."""
+        for place, out in self._whole_places(c, ldc):
+            self.builder.store(self.builder.load(place), out, align=NUMBER_BYTES)
+
+    def put_rows(self, c, ldc, keep, rows):
+        """c = sums + keep c, of the first rows, one by one."""
+        builder = self.builder
+        memory = cgutils.alloca_once(builder, ir.ArrayType(_REGISTER, self.wide * self.high))
+        start = builder.ptrtoint(memory, _LONG)
+        for place, out in self._whole_places(start, _number(self.high * REGISTER_BYTES)):
+            builder.store(builder.load(place), out)
+        for number in range(self.wide):
+            first = builder.add(start, _number(number * self.high * REGISTER_BYTES))
+            with cgutils.for_range(builder, rows, intp=_LONG) as loop:
+                step = loop.index, _number(NUMBER_BYTES)
+                one, out = self.load(_REAL, first, step), self.at(_REAL, c, (_number(number), ldc), step)
+                there = builder.select(keep, builder.load(out, align=NUMBER_BYTES), ir.Constant(_REAL, 0.0))
+                builder.store(builder.fadd(one, there), out, align=NUMBER_BYTES)
+
+    def _whole_places(self, c, ldc):
+        """Of every register of the sums its place, and that in the result."""
+        for number, column in enumerate(self.sums):
+            for row, place in enumerate(column):
+                yield place, self.at(_REGISTER, c, (_number(number), ldc), (_number(row), _number(REGISTER_BYTES)))
+
+
+def _number(value):
+    return ir.Constant(_LONG, value)
+
+
+@njit(inline="always")
+def registers_from(row, m):
+    """How many registers high the panel is that begins at a row of m."""
+    left = (m - row + LANES - 1) // LANES
+    return HIGH if left >= HIGH and left != 2 * LOW else min(left, LOW)
+
+
+def _multiplier(high):
+    """Makes a function that multiplies a panel so many registers high with all columns of the second operand."""
+
+    @njit(inline="always")
+    def multiply_panel(rows, panel, k, b, ldb, n, keep, c, ldc):
+        done = int64(0)
+        while n - done >= COLUMNS:
+            multiply_tile(high, COLUMNS, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+            done += COLUMNS
+        if n - done == 3:
+            multiply_tile(high, 3, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+        elif n - done == 2:
+            multiply_tile(high, 2, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+        elif n - done == 1:
+            multiply_tile(high, 1, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+
+    return multiply_panel
+
+
+multiply_high, multiply_low, multiply_lowest = (_multiplier(high) for high in (HIGH, LOW, 1))
+
+
+@compiled
+def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
+    """c = a b + keep c, column-major: a (m, k) in panels, b (k, n), at addresses, distances of columns in elements."""
+    below, across = NUMBER_BYTES * ldb, NUMBER_BYTES * ldc
+    row = int64(0)
+    while row < m:
+        registers = registers_from(row, m)
+        panel, out, rows = panels + NUMBER_BYTES * row * k, c + NUMBER_BYTES * row, m - row
+        if registers == HIGH:
+            multiply_high(rows, panel, k, b, below, n, keep, out, across)
+        elif registers == LOW:
+            multiply_low(rows, panel, k, b, below, n, keep, out, across)
+        else:
+            multiply_lowest(rows, panel, k, b, below, n, keep, out, across)
+        row += registers * LANES
+
+
+def panels_size(m, k):
+    """How many numbers the panels of an (m, k) matrix have."""
+    return -(-m // LANES) * LANES * k
+
+
+@compiled
+def lay_panels(transposed, m, k, matrix, distance, panels):
+    """Lay a matrix (m, k), or the transpose of one (k, m), out in panels.
+
+    matrix, panels: addresses, the matrix in Fortran order, its columns `distance` elements apart.
+    """
+    # In the order in which the matrix lies, from which nothing is in the cache after a minibatch.
+    if transposed:
+        row = int64(0)
+        while row < m:
+            high = LANES * registers_from(row, m)
+            rows = min(high, m - row)
+            for first in range(0, k, BLOCK):
+                columns = min(BLOCK, k - first)
+                source = frames(matrix + NUMBER_BYTES * (row * distance + first), rows, distance)
+                out = frames(panels + NUMBER_BYTES * (row * k + first * high), columns, high)
+                turn_block(source, out, columns, rows)
+            row += high
+        return
+    for first in range(0, k, BLOCK):
+        columns = min(BLOCK, k - first)
+        row = int64(0)
+        while row < m:
+            high = LANES * registers_from(row, m)
+            source = frames(matrix + NUMBER_BYTES * (first * distance + row), columns, distance)
+            out = frames(panels + NUMBER_BYTES * (row * k + first * high), columns, high)
+            copy_block(source, out, columns, min(high, m - row))
+            row += high
+
+
+@njit(inline="always")
+def copy_block(source, out, columns, rows):
+    for column in range(columns):
+        one, target = source[column], out[column]
+        for i in range(rows):
+            target[i] = one[i]
+        for i in range(rows, target.shape[0]):
+            target[i] = ZERO
+
+
+@njit(inline="always")
+def turn_block(source, out, columns, rows):
+    for i in range(rows):
+        one = source[i]
+        for column in range(columns):
+            out[column, i] = one[column]
+    for column in range(columns):
+        target = out[column]
+        for i in range(rows, target.shape[0]):
+            target[i] = ZERO

@@ -1,0 +1,302 @@
+"""The steps of a loop in compiled code, without the interpreter in between; see loop_plan.py and compiled_loop.py.
+
+values and gradients (columns, rows) float32 in C order: a column holds what all nodes of the loop have for one frame,
+column t * S + s step t of slot s.  constants: operands without frames, one after the other.  Threads share out the
+slots, or the rows of each node: then every thread has tables of its own, and as products read all rows, they meet
+before them.  Of a pass:
+
+    segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
+    products (2 n, 8)  where the matrix lies, how (AS_IT_IS, PACKED or PANELS of weight_layout.py), its columns'
+    distance,
+                       rows and columns, the first row of the operand and of the result, and whether to add to what is
+                       there; the second half is for every second step, in the opposite order: what was read last is
+                       then still in the cache
+    operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
+                       backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
+    delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
+                       `before` the values of the steps before the first one are, how far apart columns are there, and
+                       which of `usable` tells
+    zeroed (n, 2)      backward: rows of gradients that nothing outside has written, first and how many
+    place (5)          this thread and how many meet, the number of slots, and of those that it computes the first
+                       and the one behind the last; flags: of the team, see thread_sync.py
+    functions (3)      addresses of sgemm, 0 or 1 for 64-bit dimensions, and address of sgemm for packed matrices
+"""
+
+import numpy as np
+from numba import float32, njit
+
+from acoustic.kernels.compiled.elementwise_loops import ONE, TWO, exp32, inline, loop
+from acoustic.recurrence.panel_products import multiply_panels
+from acoustic.recurrence.weight_layout import PACKED, PANELS
+from acoustic.runtime.gemm_calls import PLAIN, call, call_packed, call_wide
+from acoustic.runtime.pointers import prefetch
+from acoustic.runtime.thread_sync import meet
+
+COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
+SKIP, ADD, WRITE = range(3)
+PRODUCTS, OPERATIONS = range(2)
+ZERO = float32(0)
+SQUARE = 32
+NUMBER_BYTES = 4
+LINE = 16  # numbers in a line of the cache
+RESULT_ROWS, OPERAND_ROWS, OPERAND, RESULT = 3, 4, 5, 6  # columns of `products`
+
+compiled = njit(cache=True, nogil=True)
+
+
+@inline
+def add(out, x, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] += x[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = x[i]
+
+
+@inline
+def subtract(out, x, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] -= x[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = -x[i]
+
+
+@inline
+def add_product(out, x, y, keep):
+    if keep:
+        for i in range(out.shape[0]):
+            out[i] += x[i] * y[i]
+    else:
+        for i in range(out.shape[0]):
+            out[i] = x[i] * y[i]
+
+
+@loop
+def operate(values, constants, operations, first, last):
+    """Operations on some columns."""
+    for column in range(first, last):
+        frame = values[column]
+        for k in range(operations.shape[0]):
+            code, rows, keep = operations[k, 0], operations[k, 4], operations[k, 5]
+            out = frame[operations[k, 1] : operations[k, 1] + rows]
+            source = constants if code == COLUMN else frame
+            x = source[operations[k, 2] : operations[k, 2] + rows]
+            if code in (COPY, COLUMN):
+                add(out, x, keep)
+            elif code in (TIMES, TIMES_COLUMN):
+                source = constants if code == TIMES_COLUMN else frame
+                add_product(out, x, source[operations[k, 3] : operations[k, 3] + rows], keep)
+            elif code == NEGATE:
+                subtract(out, x, keep)
+            else:
+                if operations[k, 1] != operations[k, 2]:
+                    out[:] = x
+                if code == SIGMOID:
+                    for i in range(rows):
+                        out[i] = ONE / (ONE + exp32(-out[i]))
+                elif code == TANH:
+                    for i in range(rows):
+                        out[i] = TWO / (ONE + exp32(-TWO * out[i])) - ONE
+                else:
+                    for i in range(rows):
+                        out[i] = ZERO if out[i] < ZERO else out[i]  # NaN stays NaN
+
+
+@inline
+def activation_gradient(code, out, grad, value, keep):
+    """out (+)= grad f'(.) by the value; out may be grad."""
+    if code == SIGMOID:
+        if keep:
+            for i in range(out.shape[0]):
+                out[i] += grad[i] * (value[i] * (ONE - value[i]))
+        else:
+            for i in range(out.shape[0]):
+                out[i] = grad[i] * (value[i] * (ONE - value[i]))
+    elif code == TANH:
+        if keep:
+            for i in range(out.shape[0]):
+                out[i] += grad[i] * (ONE - value[i] * value[i])
+        else:
+            for i in range(out.shape[0]):
+                out[i] = grad[i] * (ONE - value[i] * value[i])
+    elif keep:
+        for i in range(out.shape[0]):
+            out[i] += grad[i] if value[i] > ZERO else ZERO
+    else:
+        for i in range(out.shape[0]):
+            out[i] = grad[i] if value[i] > ZERO else ZERO
+
+
+@loop
+def operate_backward(gradients, values, constants, sums, operations, first, last):
+    """Gradients of some columns; sums: those of the constants, which are added to."""
+    for column in range(first, last):
+        frame, grads = values[column], gradients[column]
+        for k in range(operations.shape[0]):
+            code, rows = operations[k, 0], operations[k, 4]
+            grad = grads[operations[k, 1] : operations[k, 1] + rows]
+            a, b = operations[k, 2], operations[k, 3]
+            if code == COLUMN:
+                add(sums[a : a + rows], grad, True)
+                continue
+            if code == TIMES_COLUMN:
+                add_product(sums[b : b + rows], grad, frame[a : a + rows], True)
+            elif code == TIMES and operations[k, 6] != SKIP:
+                add_product(grads[b : b + rows], grad, frame[a : a + rows], operations[k, 6] == ADD)
+            if operations[k, 5] == SKIP:
+                continue
+            out, keep = grads[a : a + rows], operations[k, 5] == ADD
+            if code == COPY:
+                add(out, grad, keep)
+            elif code == NEGATE:
+                subtract(out, grad, keep)
+            elif code == TIMES:
+                add_product(out, grad, frame[b : b + rows], keep)
+            elif code == TIMES_COLUMN:
+                add_product(out, grad, constants[b : b + rows], keep)
+            elif a == operations[k, 1]:
+                activation_gradient(code, grad, grad, frame[a : a + rows], False)
+            else:
+                activation_gradient(code, out, grad, frame[operations[k, 1] : operations[k, 1] + rows], keep)
+
+
+@loop
+def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
+    """Fill the values of the delays of one step; usable (D, T, S): where there is one."""
+    for k in range(delays.shape[0]):
+        source, row, rows, delay, start, distance, kind = delays[k]
+        past = step - delay
+        for slot in range(first, last):
+            out = values[step * slots + slot, row : row + rows]
+            if not usable[kind, step, slot]:
+                out[:] = defaults[k]
+            elif past >= 0:
+                out[:] = values[past * slots + slot, source : source + rows]
+            else:
+                there = start + (step * slots + slot) * distance
+                out[:] = before[there : there + rows]
+
+
+@loop
+def add_delayed(gradients, delays, usable, step, slots, first, last):
+    """Add the gradients of the delays of one step to those of the steps where their values came from."""
+    for k in range(delays.shape[0]):
+        source, row, rows, delay, _, _, kind = delays[k]
+        past = step - delay
+        for slot in range(first, last):
+            if past >= 0 and usable[kind, step, slot]:
+                grad = gradients[step * slots + slot, row : row + rows]
+                add(gradients[past * slots + slot, source : source + rows], grad, True)
+
+
+@compiled
+def multiply(functions, product, matrix, first, last):
+    """One product of a step, from rows of some columns to other rows of them."""
+    address, lies, distance, m, k, row, out, keep = product
+    width = matrix.shape[1]
+    start = matrix.ctypes.data + NUMBER_BYTES * width * first
+    b, c = np.uint64(start + NUMBER_BYTES * row), np.uint64(start + NUMBER_BYTES * out)
+    a, n, add = np.uint64(address), last - first, float32(keep)
+    if m == 0:
+        return
+    if lies == PANELS:
+        multiply_panels(m, n, k, address, np.int64(b), width, keep != 0, np.int64(c), width)
+    elif lies == PACKED:
+        call_packed(np.uint64(functions[2]), m, n, k, a, b, width, add, c, width)
+    elif functions[1]:
+        call_wide(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
+    else:
+        call(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
+
+
+@compiled
+def fetch(products, start, rows, matrix, first, last):
+    """Let what products read or write in some columns come near, all at once, before they do so line by line.
+
+    What another thread has just written, or nobody for long, takes a tenth of a microsecond each time.  start, rows:
+    columns of `products`.
+    """
+    for k in range(products.shape[0]):
+        if k > 0 and products[k, start] == products[k - 1, start]:
+            continue
+        for column in range(first, last):
+            place = matrix.ctypes.data + NUMBER_BYTES * (column * matrix.shape[1] + products[k, start])
+            for row in range(0, products[k, rows], LINE):
+                prefetch(place + NUMBER_BYTES * row, 0)
+
+
+@compiled
+def forward(
+    functions, values, constants, segments, products, operations, delays, defaults, usable, before, flags, place
+):
+    """All steps, this thread's share: with delays[0] ahead in time the last step first."""
+    worker, count, slots, first, last = place
+    steps = values.shape[0] // slots
+    half = products.shape[0] // 2
+    for number in range(steps):
+        step = number if delays[0, 3] > 0 else steps - 1 - number
+        turn = products[half:] if number % 2 else products[:half]
+        read_delays(values, before, delays, defaults, usable, step, slots, first, last)
+        left, right = step * slots + first, step * slots + last
+        for k in range(segments.shape[0]):
+            if segments[k, 0] == OPERATIONS:
+                operate(values, constants, operations[segments[k, 1] : segments[k, 2]], left, right)
+                continue
+            if count > 1:
+                made = turn[segments[k, 1] : segments[k, 2]]
+                fetch(made, RESULT, RESULT_ROWS, values, left, right)
+                meet(flags, worker, count)
+                fetch(made, OPERAND, OPERAND_ROWS, values, left, right)
+            for position in range(segments[k, 1], segments[k, 2]):
+                multiply(functions, turn[position], values, left, right)
+
+
+@compiled
+def backward(
+    functions, gradients, values, constants, sums, segments, products, operations, delays, usable, zeroed, flags, place
+):
+    """The gradients inside of all steps, this thread's share, in the opposite order; sums: of those of constants."""
+    worker, count, slots, first, last = place
+    steps = values.shape[0] // slots
+    half = products.shape[0] // 2
+    for k in range(operations.shape[0]):
+        code, a, b, rows = operations[k, 0], operations[k, 2], operations[k, 3], operations[k, 4]
+        if code == COLUMN:
+            sums[a : a + rows] = ZERO
+        elif code == TIMES_COLUMN:
+            sums[b : b + rows] = ZERO
+    for k in range(zeroed.shape[0]):
+        for column in range(gradients.shape[0]):
+            if first <= column % slots < last:
+                gradients[column, zeroed[k, 0] : zeroed[k, 0] + zeroed[k, 1]] = ZERO
+    for number in range(steps):
+        step = steps - 1 - number if delays[0, 3] > 0 else number
+        turn = products[half:] if number % 2 else products[:half]
+        left, right = step * slots + first, step * slots + last
+        for k in range(segments.shape[0]):
+            if segments[k, 0] == OPERATIONS:
+                part = operations[segments[k, 1] : segments[k, 2]]
+                operate_backward(gradients, values, constants, sums, part, left, right)
+                continue
+            if count > 1:
+                made = turn[segments[k, 1] : segments[k, 2]]
+                fetch(made, RESULT, RESULT_ROWS, gradients, left, right)
+                meet(flags, worker, count)
+                fetch(made, OPERAND, OPERAND_ROWS, gradients, left, right)
+            for position in range(segments[k, 1], segments[k, 2]):
+                multiply(functions, turn[position], gradients, left, right)
+        add_delayed(gradients, delays, usable, step, slots, first, last)
+
+
+@loop
+def turn(matrix, out):
+    """out = the transpose of a matrix, a square of both at a time, which stays in the cache."""
+    rows, cols = matrix.shape
+    for row in range(0, rows, SQUARE):
+        for column in range(0, cols, SQUARE):
+            for i in range(row, min(row + SQUARE, rows)):
+                for j in range(column, min(column + SQUARE, cols)):
+                    out[j, i] = matrix[i, j]

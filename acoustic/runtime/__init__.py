@@ -1,0 +1,1 @@
+"""What compiled code runs on: BLAS, threads, recorded calls."""

@@ -1,0 +1,315 @@
+"""The library behind matrix products: how many threads it uses, and Intel's MKL in its place where that is installed.
+
+numpy has no call for the number of threads; the OpenBLAS in its wheels exports one, found through numpy's own extension
+module.  The extra `mkl` installs MKL, whose float32 product is 10 to 13 % faster on one core of a Xeon with AVX-512
+(160 against 145 GFLOPS); the environment variable ARGONAUT_BLAS=numpy leaves it alone.
+"""
+
+import contextlib
+import ctypes
+import importlib.metadata
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# OpenBLAS as in numpy's wheels, as in distributions (64-bit and 32-bit integers).
+THREAD_CALLS = (
+    "scipy_openblas_{}_num_threads64_",
+    "scipy_openblas_{}_num_threads",
+    "openblas_{}_num_threads64_",
+    "openblas_{}_num_threads",
+)
+MKL_FILE = re.compile(r"(lib)?mkl_rt(\.\d+)*\.(so|dylib|dll)(\.\d+)*")
+SHARE_FROM = 1 << 21  # multiplications, about 25 us: a smaller product is not worth waking another thread
+# Products of the OpenBLAS in numpy's wheels and in distributions, with the type of their dimensions.
+PRODUCT_CALLS = (
+    ("scipy_cblas_{}gemm64_", ctypes.c_int64),
+    ("cblas_{}gemm64_", ctypes.c_int64),
+    ("scipy_cblas_{}gemm", ctypes.c_int),
+    ("cblas_{}gemm", ctypes.c_int),
+)
+# Eigenvectors of a symmetric matrix, float64, Fortran calling convention.
+EIGEN_CALLS = ("scipy_dsyevd_64_", "scipy_dsyevd_", "dsyevd_64_", "dsyevd_")
+COLUMN_MAJOR, PLAIN, TRANSPOSED, SEQUENTIAL = 102, 111, 112, 1
+
+
+@cache
+def _thread_calls() -> tuple[Any, Any] | None:
+    """(get, set) of the number of threads of the BLAS behind numpy; None when it is one that we do not know."""
+    try:
+        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    for name in THREAD_CALLS:
+        with contextlib.suppress(AttributeError):
+            return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    return None
+
+
+def controllable() -> bool:
+    """Whether products can be told to use one thread each."""
+    return _thread_calls() is not None
+
+
+def product_library() -> str:
+    """What float32 products on the CPU are made by, for reports."""
+    return "MKL" if mkl_sgemm() else "OpenBLAS" if controllable() else "numpy's BLAS"
+
+
+class _OneThread:
+    """The context manager `one_thread`; counts its users, who may be in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users, self._before = 0, 1
+
+    def __enter__(self) -> None:
+        if calls := _thread_calls():
+            with self._lock:
+                if self._users == 0:
+                    self._before = calls[0]()
+                    calls[1](1)
+                self._users += 1
+
+    def __exit__(self, *exception: object) -> None:
+        if calls := _thread_calls():
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    calls[1](self._before)
+
+
+one_thread = _OneThread()
+"""While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
+
+
+_sharing = threading.local()
+recordings = threading.local()  # its `now`: what the thread's products are written into, see recorder.py
+
+
+@contextlib.contextmanager
+def products_by(team: Any) -> Iterator[None]:
+    """While the calling thread is inside, the threads of a team (acoustic.runtime.thread_team) share its large
+    products.
+
+    Then each uses one thread of the library's, whose own would be in the team's way.  None: nobody does.
+    """
+    before, _sharing.team = getattr(_sharing, "team", None), team
+    try:
+        with one_thread if team is not None and team.size > 1 else contextlib.nullcontext():
+            yield
+    finally:
+        _sharing.team = before
+
+
+def sharing_team() -> Any:
+    """The team that shares the calling thread's large products, if any does."""
+    return getattr(_sharing, "team", None)
+
+
+def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
+    """out = scale a b + keep out, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither.
+
+    With keep = 0 what stood in out does not matter.
+    """
+    team = sharing_team()
+    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
+        _multiply(a, b, out, scale, keep)
+        return
+
+    from acoustic.runtime.recorder import play_product
+
+    if play_product(team, a, b, out, scale, keep):
+        return
+
+    def part(worker: int) -> None:
+        columns = team.share(worker, out.shape[1])
+        _multiply(a, b[:, columns], out[:, columns], scale, keep)
+
+    team.run(part)
+
+
+def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
+    if (recording := getattr(recordings, "now", None)) is not None and recording.product(a, b, out, scale, keep):
+        return
+    if out.dtype == np.float32 and (by_mkl := mkl_multiply()) is not None and by_mkl(a, b, out, scale, keep):
+        return
+    if scale == 1 and keep == 0 and out.flags.f_contiguous:
+        np.dot(b.T, a.T, out=out.T)  # out' = b' a' is row-major, which is what numpy writes without a copy
+        return
+    gemm = _numpys_gemm(out.dtype)
+    if gemm is not None and _by_library(gemm, a, b, out, scale, keep):
+        return
+    product = np.empty(out.shape, out.dtype, order="F")
+    np.dot(b.T, a.T, out=product.T)
+    product *= out.dtype.type(scale)
+    if keep == 0:
+        out[...] = product
+    else:
+        out *= out.dtype.type(keep)
+        out += product
+
+
+@cache
+def mkl_multiply() -> Callable[..., bool] | None:
+    """(a, b, out, scale, keep) by MKL, from compiled code where there is any; it answers False, having done nothing,
+    for types and strides that it does not take.  None without MKL.
+    """
+    sgemm = mkl_sgemm()
+    if sgemm is None:
+        return None
+    from numba import config
+
+    if config.DISABLE_JIT:
+        return partial(_by_library, sgemm)
+    from acoustic.runtime import gemm_calls
+
+    address = address_of(sgemm)
+
+    def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
+        try:
+            return gemm_calls.multiply(address, a, b, out, scale, keep)
+        except TypeError:  # read-only or of another type
+            return _by_library(sgemm, a, b, out, scale, keep)
+
+    return multiply
+
+
+@cache
+def mkl_library() -> Any:
+    """MKL, which computes on the calling thread alone; None when it is not installed or not wanted."""
+    if os.environ.get("ARGONAUT_BLAS", "").lower() == "numpy":
+        return None
+    try:
+        files = importlib.metadata.files("mkl") or []
+        path = next((file.locate() for file in files if MKL_FILE.fullmatch(file.name)), None)
+        if path is None:
+            return None
+        library = ctypes.CDLL(str(path))
+        library.MKL_Set_Threading_Layer(SEQUENTIAL)
+        _ = library.cblas_sgemm
+    except (importlib.metadata.PackageNotFoundError, OSError, AttributeError):
+        return None
+    return library
+
+
+@cache
+def mkl_sgemm() -> Callable[..., None] | None:
+    """MKL's cblas_sgemm; None without MKL."""
+    library = mkl_library()
+    return None if library is None else _declared(library.cblas_sgemm, ctypes.c_int, ctypes.c_float)
+
+
+@cache
+def general_function() -> tuple[int, bool] | None:
+    """Address of the cblas_sgemm that makes our float32 products, and whether its dimensions have 64 bits; None when
+    there is none that we know.
+    """
+    gemm = mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
+    if gemm is None:
+        return None
+    return address_of(gemm), gemm.argtypes[3] is ctypes.c_int64
+
+
+@cache
+def half_product() -> int | None:
+    """Address of MKL's product of bfloat16 matrices, where the processor has instructions for such; else None."""
+    library = mkl_library()
+    try:
+        with Path("/proc/cpuinfo").open() as file:
+            flags = next((line for line in file if line.startswith("flags")), "").split()
+    except OSError:
+        flags = []
+    function = getattr(library, "cblas_gemm_bf16bf16f32", None) if "amx_bf16" in flags else None
+    return None if function is None else address_of(function)
+
+
+@cache
+def eigen_function() -> int | None:
+    """Address of LAPACK's dsyevd, of MKL or of the library behind numpy; None where there is none that we know."""
+    libraries = [mkl_library()] if mkl_library() is not None else []
+    with contextlib.suppress(AttributeError, OSError):
+        libraries.append(ctypes.CDLL(np._core._multiarray_umath.__file__))
+    for library in libraries:
+        for name in EIGEN_CALLS:
+            with contextlib.suppress(AttributeError):
+                return address_of(getattr(library, name))
+    return None
+
+
+def address_of(function: Any) -> int:
+    """Where a function of a library lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | None:
+    """What a call of that function needs: its address and width, then of each matrix PLAIN or TRANSPOSED and how far
+    apart columns or rows lie; None where it does not fit.
+    """
+    function = general_function()
+    places = [_storage(matrix, np.dtype(np.float32)) for matrix in (a, b, out)]
+    if function is None or None in places or places[2][0] != PLAIN:
+        return None
+    return (*function, *places)
+
+
+@cache
+def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
+    """cblas_sgemm or cblas_dgemm of the BLAS behind numpy, which np.dot gives no scales to; None when it is unknown."""
+    kinds = {np.dtype(np.float32): ("s", ctypes.c_float), np.dtype(np.float64): ("d", ctypes.c_double)}
+    if dtype not in kinds:
+        return None
+    letter, real = kinds[dtype]
+    try:
+        library = ctypes.CDLL(np._core._multiarray_umath.__file__)
+    except (AttributeError, OSError):
+        return None
+    for name, number in PRODUCT_CALLS:
+        with contextlib.suppress(AttributeError):
+            return _declared(getattr(library, name.format(letter)), number, real)
+    return None
+
+
+def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:
+    """A cblas function with the types of its arguments; number: that of dimensions."""
+    pointer, choice = ctypes.c_void_p, ctypes.c_int
+    gemm.argtypes = [choice] * 3 + [number] * 3 + [real, pointer, number, pointer, number, real, pointer, number]
+    gemm.restype = None
+    return gemm
+
+
+def _by_library(
+    gemm: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float
+) -> bool:
+    """Multiply with a cblas function; False, having done nothing, for strides it does not take."""
+    first, second, third = _storage(a, out.dtype), _storage(b, out.dtype), _storage(out, out.dtype)
+    if first is None or second is None or third is None or third[0] != PLAIN:
+        return False
+    m, n = out.shape
+    gemm(
+        COLUMN_MAJOR, first[0], second[0], m, n, a.shape[1],
+        scale, _address(a), first[1], _address(b), second[1], keep, _address(out), third[1],
+    )  # fmt: skip
+    return True
+
+
+def _address(matrix: np.ndarray) -> int:
+    return matrix.__array_interface__["data"][0]
+
+
+def _storage(matrix: np.ndarray, dtype: np.dtype) -> tuple[int, int] | None:
+    """(PLAIN or TRANSPOSED, distance of columns or rows in elements) of a matrix; None for other types and strides."""
+    (rows, cols), (down, across), size = matrix.shape, matrix.strides, matrix.itemsize
+    if matrix.dtype != dtype or rows == 0 or cols == 0:
+        return None
+    if (down == size or rows == 1) and (cols == 1 or (across >= size * rows and across % size == 0)):
+        return PLAIN, rows if cols == 1 else across // size
+    if (across == size or cols == 1) and (rows == 1 or (down >= size * cols and down % size == 0)):
+        return TRANSPOSED, cols if rows == 1 else down // size
+    return None

@@ -1,0 +1,44 @@
+"""A table of calls by address, and the loop that makes them; what can be called stands in call_registry.py."""
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+WIDTH = 40  # of a table: the address of a function, then its arguments
+
+
+@intrinsic
+def invoke(typing_context, function, arguments):
+    """Call the function at an address with the address of its arguments."""
+
+    def codegen(context, builder, signature, values):
+        place = ir.IntType(64).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [place])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), [builder.inttoptr(values[1], place)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def number_at(typing_context, address):
+    """The whole number at an address."""
+
+    def codegen(context, builder, signature, values):
+        return builder.load(builder.inttoptr(values[0], ir.IntType(64).as_pointer()))
+
+    return types.int64(types.int64), codegen
+
+
+@njit(cache=True, nogil=True)
+def play_at(start, count):
+    """Make the calls of the table at an address, (count, WIDTH) int64 in C order."""
+    for k in range(count):
+        row = start + 8 * k * WIDTH
+        invoke(number_at(row), row + 8)
+
+
+@njit(cache=True, nogil=True)
+def play(table):
+    """Make the calls of a table (calls, WIDTH) int64 in C order."""
+    play_at(table.ctypes.data, table.shape[0])

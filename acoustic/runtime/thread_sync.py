@@ -1,0 +1,207 @@
+"""Threads that wait for each other, and hand each other calls to make, without the interpreter lock; see
+thread_team.py.
+
+flags (FLAGS + SLOTS * size,) int64 with FLAG_STRIDE between those of different threads.  Of the whole team:
+    FAILED             whether a thread has given up, so that nobody waits for it
+    YIELD              address of a function that lets other threads run, or 0
+and of thread w, at `slot(w)`, one line of the cache each:
+    GIVEN, DONE, MET   how much work it was given, has done, and at how many meetings it was
+    ASLEEP             whether somebody has to wake it
+    WORK               address and number of rows of the table of calls that it was given; no rows: work in Python
+"""
+
+import time
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from acoustic.runtime.call_table import play_at
+
+FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache lines
+FAILED, YIELD, FLAGS = 0, 1, FLAG_STRIDE
+GIVEN, DONE, MET, ASLEEP, WORK = (FLAG_STRIDE * k for k in range(5))
+SLOT = FLAG_STRIDE * 5
+LEFT = 2  # column of the tables that are handed out
+PATIENCE = 2_000  # looks at a flag, about 5 us, before others may run
+
+
+def _element(context, builder, signature, arguments):
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+
+
+@intrinsic
+def load(typing_context, flags, index):
+    """flags[index], read from memory every time: a plain read would be moved out of the loop."""
+
+    def codegen(context, builder, signature, arguments):
+        place = _element(context, builder, signature, arguments)
+        return builder.load_atomic(place, ordering="acquire", align=8)
+
+    return types.int64(flags, index), codegen
+
+
+@intrinsic
+def store(typing_context, flags, index, value):
+    """flags[index] = value, after everything that was written before."""
+
+    def codegen(context, builder, signature, arguments):
+        place = _element(context, builder, signature, arguments)
+        builder.store_atomic(arguments[2], place, ordering="release", align=8)
+        return context.get_dummy_value()
+
+    return types.void(flags, index, types.int64), codegen
+
+
+@intrinsic
+def exchange(typing_context, flags, index, value):
+    """flags[index] = value, and what it was; all threads see such exchanges in one order."""
+
+    def codegen(context, builder, signature, arguments):
+        place = _element(context, builder, signature, arguments)
+        return builder.atomic_rmw("xchg", place, arguments[2], "seq_cst")
+
+    return types.int64(flags, index, types.int64), codegen
+
+
+@intrinsic
+def call_plain(typing_context, address):
+    """Call the function without arguments at an address."""
+
+    def codegen(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+if config.DISABLE_JIT:  # the interpreter lock keeps order then
+
+    def load(flags, index):
+        return flags[index]
+
+    def store(flags, index, value):
+        flags[index] = value
+
+    def exchange(flags, index, value):
+        before, flags[index] = flags[index], value
+        return before
+
+    def call_plain(address):
+        time.sleep(0)
+
+
+compiled = njit(cache=True, nogil=True)
+
+
+@compiled
+def slot(worker):
+    return FLAGS + SLOT * worker
+
+
+@compiled
+def wait_for(flags, index, number):
+    """Return when flags[index] is at least `number`, or a thread has given up."""
+    looks = 0
+    while load(flags, index) < number:
+        looks += 1
+        if looks > PATIENCE:
+            if load(flags, FAILED):
+                return
+            if flags[YIELD]:
+                call_plain(flags[YIELD])
+
+
+@compiled
+def look(flags, index, number, limit):
+    """Return when flags[index] is at least `number`, or after `limit` looks."""
+    looks = 0
+    while load(flags, index) < number and looks < limit:
+        looks += 1
+
+
+@compiled
+def begin(flags, size):
+    """Nobody has given up, and nobody was at a meeting; while no thread has work."""
+    flags[FAILED] = 0
+    for worker in range(size):
+        flags[slot(worker) + MET] = 0
+
+
+@compiled
+def meet(flags, worker, count):
+    """Wait until each of `count` threads has come to as many meetings as this one."""
+    mine = slot(worker) + MET
+    number = flags[mine] + 1
+    store(flags, mine, number)
+    for other in range(count):
+        wait_for(flags, slot(other) + MET, number)
+
+
+@compiled
+def give(flags, worker, address, rows):
+    """Give a thread a table of calls, or, with no rows, work in Python; whether it has to be woken by its lock."""
+    place = slot(worker)
+    flags[place + WORK], flags[place + WORK + 1] = address, rows
+    store(flags, place + GIVEN, flags[place + GIVEN] + 1)
+    return exchange(flags, place + ASLEEP, 0) == 1
+
+
+@compiled
+def serve(flags, worker, ticket, limit):
+    """Make calls until there is work in Python, or after `limit` looks nothing; returns the last ticket, whether to
+    sleep.
+    """
+    place = slot(worker)
+    while True:
+        looks = 0
+        while load(flags, place + GIVEN) <= ticket:
+            looks += 1
+            if looks > limit:
+                exchange(flags, place + ASLEEP, 1)
+                # What was given in between nobody wakes this thread for, unless they have just taken that on.
+                if load(flags, place + GIVEN) <= ticket or exchange(flags, place + ASLEEP, 0) == 0:
+                    return ticket, True
+                break
+        ticket += 1
+        if flags[place + WORK + 1] == 0:
+            return ticket, False
+        play_at(flags[place + WORK], flags[place + WORK + 1])
+        store(flags, place + DONE, ticket)
+
+
+@compiled
+def hand_out(flags, size, tables):
+    """Give each of a team's threads but the caller its table; whether somebody has to be woken.
+
+    tables (threads, 3): address, rows, and, written here, LEFT: whether the thread has to be woken, of the caller
+    whether it has yet to `finish`.
+    """
+    begin(flags, size)
+    tables[0, LEFT] = 1
+    asleep = False
+    for worker in range(1, tables.shape[0]):
+        must_wake = give(flags, worker, tables[worker, 0], tables[worker, 1])
+        tables[worker, LEFT] = must_wake
+        asleep |= must_wake
+    return asleep
+
+
+@compiled
+def finish(flags, tables):
+    """Make the caller's calls, and wait for those that the others were given."""
+    tables[0, LEFT] = 0
+    play_at(tables[0, 0], tables[0, 1])
+    for worker in range(1, tables.shape[0]):
+        place = slot(worker)
+        wait_for(flags, place + DONE, flags[place + GIVEN])
+
+
+@compiled
+def play_all(flags, size, tables):
+    """Both, if nobody has to be woken in between."""
+    if not hand_out(flags, size, tables):
+        finish(flags, tables)

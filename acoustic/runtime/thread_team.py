@@ -1,0 +1,308 @@
+"""A few threads that do one piece of work together, handing over in microseconds.
+
+Between two BLAS products of a minibatch pass some ten microseconds; waking a sleeping thread takes fifty.  So a thread
+that has finished looks at a flag for a while, without the interpreter lock, before it goes to sleep.  Calls that need
+no Python (see recorder.py) it makes without ever taking that lock, for which it would have to wait again.
+"""
+
+import _thread
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from acoustic.runtime import blas
+
+SPIN = 5e-4  # seconds of looking at the flag before sleeping
+PLACES_KEPT = 256  # of tables of calls
+
+
+def default_threads() -> int:
+    """How many threads to compute with: OMP_NUM_THREADS, else the processors this process may use."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """While the body runs, networks that are made in this process compute with so many threads."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
+    try:
+        # Several threads of a network multiply with one thread each; one alone would leave the number to the library.
+        with blas.one_thread if threads == 1 else contextlib.nullcontext():
+            yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+def share_of(worker: int, workers: int, count: int) -> slice:
+    """Worker's part of `count` things in a row, sizes as equal as can be."""
+    return slice(count * worker // workers, count * (worker + 1) // workers)
+
+
+class Team:
+    """`size` threads, the caller's among them.  The others start with the first work and end with the process."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._busy = threading.Lock()
+        self._holder: int | None = None  # the thread that has reserved the others
+        self._running = False
+        self._work: Callable[[int], None] | None = None
+        self._errors: list[BaseException] = []
+        self._given = [_thread.allocate_lock() for _ in range(size)]
+        self._done = [_thread.allocate_lock() for _ in range(size)]
+        self._process: int | None = None
+        self.known_calls: dict[Any, Any] = {}  # see recorder.py
+        self._known_places: dict[tuple[int, ...], tuple[tuple, np.ndarray]] = {}
+        self.flags: Any = None  # see thread_sync.py, from the first work on
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[int]:
+        """Reserve the threads for the caller; how many can work at the same time: one, if others have them."""
+        if self.size == 1 or not self._busy.acquire(blocking=False):
+            yield 1
+            return
+        self._holder = threading.get_ident()
+        try:
+            if self._process != os.getpid():
+                self._start()
+            yield self.size
+        finally:
+            self._holder = None
+            self._busy.release()
+
+    def run(self, work: Callable[[int], None], count: int | None = None) -> None:
+        """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
+
+        Returns when all are done; raises the first error, or the interrupt, then, too.  From within such a call, or
+        while another thread's work is under way, the workers are called one after the other.
+        """
+        self.run_phases((work,), count)
+
+    def run_phases(self, phases: Sequence[Callable[[int], None]], count: int | None = None) -> None:
+        """Like `run` for one phase after the other, but in between the workers meet without the caller's help.
+
+        No worker begins a phase before all have ended the one before it.
+        """
+        count = self.size if count is None else count
+        with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
+            if mine:
+                with blas.one_thread:
+                    self._run(phases[0] if len(phases) == 1 else self._in_step(phases, count), count)
+            else:
+                for phase in phases:
+                    for worker in range(count):
+                        phase(worker)
+
+    def play(self, tables: Sequence[np.ndarray]) -> None:
+        """Make the calls of each table in a thread of its own; they may meet (see call_registry.py) if the caller
+        holds them.
+
+        Returns when all are done; one after the other while another thread's work is under way.
+        """
+        from acoustic.runtime import call_table, thread_sync
+
+        with self._mine() if len(tables) > 1 else contextlib.nullcontext(False) as mine:
+            if not mine:
+                for table in tables:
+                    call_table.play(table)
+                return
+            places = self._places(tables)
+            try:
+                thread_sync.play_all(self.flags, self.size, places)
+            finally:  # an interrupt, too: the others may already wait
+                if places[0, thread_sync.LEFT]:
+                    self._play_rest(places)
+
+    def _play_rest(self, places: np.ndarray) -> None:
+        """Wake those who sleep, make the caller's calls, and wait for those of the others."""
+        from acoustic.runtime import thread_sync
+
+        try:
+            self._wake(worker for worker in range(1, len(places)) if places[worker, thread_sync.LEFT])
+        except BaseException:  # an interrupt: nobody knows who has been woken
+            self._wake(range(1, len(places)))
+            raise
+        finally:
+            thread_sync.finish(self.flags, places)
+
+    def _wake(self, workers: Iterable[int]) -> None:
+        """Wake some threads; those that are awake look once more before they sleep the next time."""
+        for worker in workers:
+            if self._given[worker].locked():
+                self._given[worker].release()
+
+    def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Of each table its address and rows, and room for _handover.LEFT; looked up where it is the same as before."""
+        key = tuple(map(id, tables))
+        known = self._known_places.get(key)
+        if known is None:
+            if len(self._known_places) == PLACES_KEPT:
+                self._known_places.clear()
+            places = np.array([(table.ctypes.data, len(table), 0) for table in tables], np.int64)
+            known = self._known_places[key] = tuple(tables), places  # which keeps the tables, and so their numbers
+        return known[1]
+
+    @contextlib.contextmanager
+    def _mine(self) -> Iterator[bool]:
+        """Whether the threads can be given work now."""
+        held = self._holder == threading.get_ident()
+        with contextlib.nullcontext(self.size) if held else self.hold() as count:
+            if count == 1 or self._running:
+                yield False
+                return
+            self._running = True
+            try:
+                yield True
+            finally:
+                self._running = False
+
+    def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
+        """All phases as one work."""
+
+        def work(worker: int) -> None:
+            for number, phase in enumerate(phases):
+                if number:
+                    self.meet(worker, count)
+                phase(worker)
+
+        return work
+
+    def meet(self, worker: int, count: int) -> None:
+        """Called by each of `count` workers: wait for the others; raises when one of them has failed."""
+        from acoustic.runtime.thread_sync import FAILED, meet
+
+        meet(self.flags, worker, count)
+        if self.flags[FAILED]:
+            raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
+
+    def share(self, worker: int, count: int) -> slice:
+        """Worker's part of `count` things in a row."""
+        return share_of(worker, self.size, count)
+
+    def _run(self, work: Callable[[int], None], count: int) -> None:
+        from acoustic.runtime.thread_sync import begin, give
+
+        begin(self.flags, self.size)
+        self._errors.clear()
+        self._work, again = work, False
+        try:
+            for worker in range(1, count):
+                if give(self.flags, worker, 0, 0):
+                    self._wake([worker])
+            work(0)
+        except BaseException as error:
+            self._fail(error)
+            self._wake(range(1, count))  # an interrupt: who was given work may not have been woken
+            again = True
+        while True:
+            try:
+                for worker in range(1, count):
+                    self._wait(worker, again)
+                break
+            except BaseException as error:  # an interrupt: the others are still at work
+                self._fail(error)
+                again = True
+        self._work = None
+        if self._errors:
+            raise self._errors[0]
+
+    def _wait(self, worker: int, again: bool) -> None:
+        """Return when a thread has done its work; again: perhaps it has none, or was waited for already."""
+        from acoustic.runtime.thread_sync import DONE, GIVEN, look, slot
+
+        place = slot(worker)
+        given = self.flags[place + GIVEN]
+        is_done = again and self.flags[place + DONE] == given
+        while not is_done:  # its lock says so, but after an interrupt it may be that of earlier work
+            look(self.flags, place + DONE, given, _looks())
+            self._done[worker].acquire()
+            is_done = self.flags[place + DONE] == given
+
+    def _fail(self, error: BaseException) -> None:
+        from acoustic.runtime.thread_sync import FAILED
+
+        self._errors.append(error)
+        self.flags[FAILED] = 1
+
+    def _start(self) -> None:
+        """Start the threads; after a fork, which copies none, again."""
+        from acoustic.runtime import thread_sync
+
+        self.flags = np.zeros(thread_sync.FLAGS + thread_sync.SLOT * self.size, np.int64)
+        self.flags[thread_sync.YIELD] = _yield_address()
+        thread_sync.begin(self.flags, self.size)
+        _compile(self.flags)  # here, not while others wait
+        _looks()
+        self._process = os.getpid()
+        for worker in range(1, self.size):
+            for locks in (self._given, self._done):
+                locks[worker] = _thread.allocate_lock()
+                locks[worker].acquire()
+            arguments = (worker, self.flags, self._given, self._done)
+            threading.Thread(target=self._serve, args=arguments, name=f"argonaut-{worker}", daemon=True).start()
+
+    def _serve(self, worker: int, flags: np.ndarray, given: list, done: list) -> None:
+        from acoustic.runtime.thread_sync import DONE, serve, slot
+
+        mine, ticket = slot(worker) + DONE, 0
+        while True:
+            ticket, sleeps = serve(flags, worker, ticket, _looks())
+            if sleeps:
+                given[worker].acquire()
+                continue
+            try:
+                self._work(worker)
+            except BaseException as error:  # handed to the caller of run
+                self._fail(error)
+            flags[mine] = ticket
+            if done[worker].locked():  # not after an interrupt: see _wait
+                done[worker].release()
+
+
+def _compile(flags: np.ndarray) -> None:
+    """Load or compile everything that hands over."""
+    from acoustic.runtime import thread_sync as calls
+
+    calls.look(flags, 0, 0, 1)
+    calls.meet(flags, 0, 1)
+    calls.begin(flags, 1)
+    calls.play_all(flags, 1, np.zeros((1, 3), np.int64))
+    calls.finish(flags, np.zeros((1, 3), np.int64))
+
+
+@cache
+def _looks() -> int:
+    """How often a thread looks at a flag in SPIN seconds."""
+    from acoustic.runtime.thread_sync import look
+
+    flags, count = np.zeros(1, np.int64), 50_000
+    look(flags, 0, 1, 1)
+    times = []
+    for _ in range(5):  # the best: others may have had the processor
+        start = time.perf_counter()
+        look(flags, 0, 1, count)
+        times.append(time.perf_counter() - start)
+    return int(count * SPIN / min(times))
+
+
+@cache
+def _yield_address() -> int:
+    """Of the system's call that lets other threads run; 0 where there is none."""
+    name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+    library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
+    return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0

@@ -1,0 +1,1 @@
+"""Network outputs for utterances and sentences."""

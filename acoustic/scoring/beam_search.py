@@ -1,0 +1,216 @@
+"""What a decoder network says for the sequences that an encoder has read: beam search, word after word.
+
+Source: CNTK book 2.7, 3.5.11; as in the tool, a beam is a difference of log probabilities.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from acoustic.descriptions.builders.language_model import CLASS_CRITERION
+from acoustic.engine.engine import Engine
+from acoustic.engine.pair_engine import encoder_of
+from acoustic.engine.planning.pair_links import Socket
+from acoustic.network.network import Network
+from readers.errors import ModelError
+from readers.minibatches.sequence_layout import SequenceLayout
+from readers.minibatches.sequence_pairs import columns_of
+
+WORDS_PER_FRAME, EXTRA_WORDS = 2, 10  # at most, unless told; frames are the source's
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """words: numbers of outputs, without the one that ends the sequence; score: natural log of its probability."""
+
+    words: tuple[int, ...]
+    score: float
+    finished: bool
+
+
+class BeamSearch:
+    """Searches the outputs of an encoder and decoder network.
+
+    output: the decoder's node with a value for each word, logarithms of probabilities but for a constant, or the
+    Softmax or LogSoftmax of those.  begin: number of the input before the first word; end: number of the output behind
+    the last; next_input (V,): the number of the input that stands for each output.
+    classes (V,): of each output, words of a class side by side, for a decoder that was trained by
+    ClassBasedCrossEntropyWithSoftmax; then ln p(class) + ln p(word | class) counts, for which the output has the words'
+    part.
+    beam: hypotheses that are by more below the best are dropped; width: as many are kept of each sequence; max_length:
+    words of a sequence at most, 0: twice the source's frames and 10.
+    Raises ModelError for a network that is no such pair.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        output: str,
+        begin: int,
+        end: int,
+        next_input: Sequence[int],
+        *,
+        classes: np.ndarray | None = None,
+        beam: float = 1.0,
+        width: int = 8,
+        max_length: int = 0,
+    ) -> None:
+        self.network, self.backend, self.output = network, network.backend, network[output].name
+        self.class_scores, self.classes = _class_scores(network), classes
+        if self.class_scores is not None:
+            self._check_classes(network[self.class_scores].where, network.shapes[self.class_scores].rows)
+        self.begin, self.end, self.next_input = begin, end, np.asarray(next_input)
+        self.beam, self.width, self.max_length = beam, width, max_length
+        self.decoder = Engine(network, [output] if self.class_scores is None else [output, self.class_scores])
+        self.sockets = [node for node in self.decoder.graph.order if isinstance(node, Socket)]
+        if not self.sockets:
+            raise ModelError(f"{network[output].where}: takes nothing from an encoder; expected a PairNetwork below it")
+        if len(self.decoder.inputs) != 1:
+            raise ModelError(
+                f"{network[output].where}: depends on inputs {', '.join(self.decoder.inputs) or 'none'}; expected one, "
+                "the word before"
+            )
+        self.input = self.decoder.inputs[0]
+        if network.shapes[output].rows != len(self.next_input):
+            raise ModelError(
+                f"{network[output].where}: has {network.shapes[output].rows} rows; expected {len(self.next_input)}, "
+                "the words of the target"
+            )
+        self.sources = list(dict.fromkeys(socket.source for socket in self.sockets))
+        part, _ = encoder_of(network, self.sources, learns=False)
+        self.encoder = Engine(part, [source.name for source in self.sources])
+
+    def _check_classes(self, where: str, num_classes: int) -> None:
+        if self.classes is None:
+            raise ModelError(f"{where}: words are in classes; expected a vocabulary that says in which")
+        if self.classes.max() >= num_classes:
+            most = self.classes.max() + 1
+            raise ModelError(f"{where}: has {num_classes} word classes; expected at least {most}, the vocabulary's")
+
+    def __call__(self, matrices: Mapping[str, Any], layout: SequenceLayout) -> list[list[Hypothesis]]:
+        """Of every sequence of a minibatch of the encoder's, slot after slot, the hypotheses, the best first."""
+        self.encoder.forward({name: matrices[name] for name in self.encoder.inputs}, layout=layout)
+        starts, ends = columns_of(layout.starts), columns_of(layout.ends)
+        slots = np.repeat(np.arange(len(ends)), self.width)
+        xp = self.backend.xp
+        places = {True: xp.asarray(starts[slots]), False: xp.asarray(ends[slots])}
+        values = {
+            socket.name: self.encoder.value(socket.source.name)[:, places[socket.from_first]] for socket in self.sockets
+        }
+        lengths = _lengths(layout)
+        limits = np.full(len(ends), self.max_length) if self.max_length else WORDS_PER_FRAME * lengths + EXTRA_WORDS
+        beams = [_Beam(self.width, self.beam, int(limit)) for limit in limits]
+        words = np.full(len(slots), self.begin)
+        for step in range(int(limits.max())):
+            scores = self._step(values, words, first=step == 0)
+            parents = np.arange(len(slots))
+            for k, beam in enumerate(beams):
+                mine = slice(k * self.width, (k + 1) * self.width)
+                outputs, before = beam.advance(scores[:, mine], self.end)
+                words[mine], parents[mine] = self.next_input[outputs], before + mine.start
+            if all(beam.done for beam in beams):
+                break
+            self.decoder.reorder(parents)
+        return [beam.result() for beam in beams]
+
+    def _step(self, values: dict[str, Any], words: np.ndarray, first: bool) -> np.ndarray:
+        """(V, S) log probabilities of the words that follow `words` (S,)."""
+        count = len(words)
+        here, none = np.arange(count), np.full(count, -1)
+        for socket in self.sockets:
+            socket.take(values[socket.name], here if first else none, here)
+        given = np.zeros((self.network.shapes[self.input].rows, count), self.backend.dtype, order="F")
+        given[words, here] = 1
+        no = np.zeros((1, count), bool)
+        self.decoder.forward({self.input: given}, layout=SequenceLayout(count, 1, ~no if first else no, no, no))
+        value = self._value(self.output)
+        kind = self.network[self.output].type_name
+        with np.errstate(divide="ignore"):
+            logs = np.log(value) if kind == "Softmax" else value
+        if not np.isfinite(logs.max(axis=0)).all():
+            raise ModelError(f"{self.network[self.output].where}: not a finite number; expected a sound model")
+        if self.class_scores is not None:
+            scores = self._value(self.class_scores)
+            return _within_classes(logs, self.classes) + (scores - _log_sum(scores))[self.classes]
+        return logs if kind in ("Softmax", "LogSoftmax") else logs - _log_sum(logs)
+
+    def _value(self, name: str) -> np.ndarray:
+        return np.asarray(self.backend.to_host(self.decoder.value(name)), np.float64)
+
+
+def _class_scores(network: Network) -> str | None:
+    """The node with a value for each class of words, if the network was trained with such."""
+    kinds = {network[name].type_name: network[name] for name in network.criteria}
+    criterion = kinds.get(CLASS_CRITERION)
+    return None if criterion is None else criterion.operands[3].name
+
+
+def _within_classes(logs: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """(V, S) ln softmax over the words of each class; words of a class stand side by side."""
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    sums = np.logaddexp.reduceat(logs, starts, axis=0)
+    return logs - np.repeat(sums, np.diff(starts, append=len(classes)), axis=0)
+
+
+def _log_sum(logs: np.ndarray) -> np.ndarray:
+    """(1, S) ln of the sum of exp of each column."""
+    most = logs.max(axis=0, keepdims=True)
+    return most + np.log(np.exp(logs - most).sum(axis=0, keepdims=True))
+
+
+def _lengths(layout: SequenceLayout) -> np.ndarray:
+    """(K,) frames of the sequences, slot after slot."""
+    slots = layout.num_sequences
+    return columns_of(layout.ends) // slots - columns_of(layout.starts) // slots + 1
+
+
+class _Beam:
+    """The hypotheses of one sequence."""
+
+    def __init__(self, width: int, beam: float, limit: int) -> None:
+        self.width, self.beam, self.limit = width, beam, limit
+        self.live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+        self.finished: list[Hypothesis] = []
+
+    @property
+    def done(self) -> bool:
+        return not self.live
+
+    def advance(self, scores: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Go on by one word; scores (V, width): of the words behind each hypothesis.
+
+        Returns the last word (width,) of each hypothesis, and the place (width,) of the one it grew from.
+        """
+        outputs, parents = np.full(self.width, end), np.arange(self.width)
+        if self.done:
+            return outputs, parents
+        total = scores[:, : len(self.live)] + np.array([score for _, score in self.live])
+        flat = total.ravel()
+        # One of the words behind each ends it, so that as many more are looked at.
+        count = min(flat.size, self.width + len(self.live))
+        best = np.argpartition(-flat, count - 1)[:count]
+        best = best[np.lexsort((best, -flat[best]))]
+        threshold = flat[best[0]] - self.beam
+        grown: list[tuple[tuple[int, ...], float]] = []
+        for rank, place in enumerate(best.tolist()):
+            word, parent = divmod(place, len(self.live))
+            words, score = self.live[parent][0], float(flat[place])
+            if score < threshold or (self.finished and score <= self.finished[0].score):
+                break
+            if word == end:
+                if rank < self.width:
+                    self.finished.append(Hypothesis(words, score, True))
+                    self.finished.sort(key=lambda one: -one.score)
+            elif len(grown) < self.width:
+                outputs[len(grown)], parents[len(grown)] = word, parent
+                grown.append(((*words, word), score))
+        self.live = grown
+        if grown and len(grown[0][0]) >= self.limit:
+            self.finished += [Hypothesis(words, score, False) for words, score in grown]
+            self.live = []
+        return outputs, parents
+
+    def result(self) -> list[Hypothesis]:
+        return self.finished[: self.width]

@@ -1,0 +1,133 @@
+"""Scores from networks of other toolkits: ONNX models, run by onnxruntime.
+
+The model takes (frames, rows) and gives (frames, outputs), a frame a row, any number of them, as `action=export` writes
+it.  onnxruntime is imported when a model is opened.
+"""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.network.unseen_classes import UNSEEN
+from acoustic.scoring.scorer import STEP, Parts, WindowScorer, frame_rows
+from readers.errors import ModelError, ShapeError
+
+SUFFIX = ".onnx"
+ALIKE = 1e-3  # scores of a frame alone and among others differ by less, relative to the largest
+
+
+def require_onnxruntime(where: str) -> None:
+    """Raise ModelError unless the onnxruntime package is there; where: what asks for it."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        raise ModelError(
+            f"{where}: the onnxruntime package is missing; expected it; "
+            "pip install '.[onnx]' in the project's directory"
+        )
+
+
+class OnnxScorer(WindowScorer):
+    """Computes an output of an ONNX model for whole utterances.
+
+    model_path: the file; output: its name, None for the only one; window: frames that the input stacks; priors: of the
+    outputs, when these are ln posteriors: ln of the priors is taken off, what was never seen gets UNSEEN.
+    Any number of threads may call `score`; each call uses one processor.  A model whose frames depend on their
+    neighbours sees each utterance as a whole.
+    Raises ModelError for what is no such model, ShapeError when it cannot be run.
+    """
+
+    def __init__(
+        self,
+        model_path: str | Path,
+        output: str | None = None,
+        window: int = 11,
+        priors: Sequence[float] | np.ndarray | None = None,
+    ):
+        self.source, self.window = str(model_path), window
+        frame_rows(self.source, window, window)
+        require_onnxruntime(self.source)
+        self._session = _open_session(self.source)
+        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
+        if len(inputs) != 1:
+            found = ", ".join(one.name for one in inputs) or "none"
+            raise ModelError(f"{self.source}: inputs {found}; expected one")
+        names = [one.name for one in outputs]
+        if output is None and len(names) > 1:
+            raise ModelError(f"{self.source}: outputs {', '.join(names)}; expected one, or a name to choose it by")
+        if output is not None and output not in names:
+            raise ModelError(f"{self.source}: no output {output!r}; expected one of {', '.join(names)}")
+        self.output, self._input = output or names[0], inputs[0].name
+        self._dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64}.get(inputs[0].type)
+        shape = inputs[0].shape
+        if self._dtype is None or len(shape) != 2 or not isinstance(shape[1], int) or isinstance(shape[0], int):
+            raise ModelError(
+                f"{self.source}: input {self._input!r} is {inputs[0].type} {shape}; expected floats, (any number of "
+                "frames, rows)"
+            )
+        self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], window)
+        self._find_out()
+        self._log_priors = None if priors is None else self._logs(np.asarray(priors, np.float64))
+
+    def _find_out(self) -> None:
+        """By running it: how many outputs there are, and whether a frame's depend on the frames around it."""
+        probe = np.random.default_rng(0).normal(size=(4, self.dim * self.window))
+        together = self._run(probe)
+        if together.ndim != 2 or len(together) != len(probe):
+            raise ModelError(
+                f"{self.source}: {self.output!r} of {len(probe)} frames is {together.shape}; expected (frames, outputs)"
+            )
+        self.num_outputs = together.shape[1]
+        alone = np.concatenate([self._run(frame[None]) for frame in probe])
+        self._recurrent = not np.allclose(alone, together, atol=ALIKE * max(1.0, float(np.abs(together).max())))
+
+    def _logs(self, priors: np.ndarray) -> np.ndarray:
+        """ln of the priors (num_outputs,), which may be counts."""
+        if priors.shape != (self.num_outputs,) or not (priors >= 0).all() or not 0 < priors.sum() < np.inf:
+            raise ModelError(
+                f"{self.source}: priors of shape {priors.shape}, sum {priors.sum():g}; expected {self.num_outputs} of "
+                "at least 0, one for each output"
+            )
+        with np.errstate(divide="ignore"):
+            return np.log(priors / priors.sum()).astype(np.float32)
+
+    def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
+        """As of WindowScorer; the model gets all frames at once."""
+        scores = np.array(self._run(stacked), np.float32)
+        if self._log_priors is not None:
+            scores -= self._log_priors
+            scores[:, np.isinf(self._log_priors)] = UNSEEN
+        return scores.T
+
+    def in_parts(self, size: int) -> Parts:
+        if self._recurrent:
+            raise ModelError(
+                f"{self.source}: scores of a frame depend on the frames around it; expected a network that takes each "
+                "by itself, for only those can be run while audio comes in"
+            )
+        return super().in_parts(size)
+
+    def _run(self, rows: np.ndarray) -> np.ndarray:
+        try:
+            return self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
+        except Exception as fault:  # onnxruntime's own types, which have no common base
+            raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {_first_line(fault)}") from fault
+
+
+def _open_session(path: str) -> Any:
+    import onnxruntime
+
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: no such file; expected an ONNX model")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # utterances are what runs in parallel
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as fault:  # as above
+        raise ModelError(f"{path}: {_first_line(fault)}; expected an ONNX model") from fault
+
+
+def _first_line(fault: Exception) -> str:
+    return " ".join(str(fault).split())[:200]

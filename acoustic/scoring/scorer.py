@@ -1,0 +1,218 @@
+"""What the decoder sees of the acoustic model: a matrix of scaled log-likelihoods for the frames of an utterance."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
+from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
+from acoustic.runtime import blas
+from acoustic.scoring.chunked_forward import forward_in_chunks
+from readers.errors import ModelError, ShapeError
+from readers.minibatches.context import pad_edges, windows
+from readers.minibatches.sequence_layout import SequenceLayout
+
+BLOCK = 512  # columns at a time: enough for the matrix product, little memory
+STEP = 64  # blocks are rounded up to a multiple of this, whatever lies there, so that few layouts are made
+
+
+class Parts(NamedTuple):
+    """How to score an utterance in parts, in order.
+
+    size: frames of every part but the last; ahead: more frames that a part must be given, where there are some.
+    score(stacked (size + ahead, rows), num_ahead, ends) -> scores (num_outputs, size); ends: whether the last of these
+    frames is the utterance's.
+    """
+
+    size: int
+    ahead: int
+    score: Callable[[np.ndarray, int, bool], np.ndarray]
+
+
+class WindowScorer:
+    """Base of what scores frames by their neighbours: a network's input stacks `window` frames, the middle one being
+    the frame scored.
+
+    source: its name in messages; dim: rows of a frame; num_outputs: rows of the scores.
+    """
+
+    source: str
+    window: int
+    dim: int
+    num_outputs: int
+
+    def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
+        """Scores (num_outputs, T) float32, Fortran order, of stacked frames (T, window * dim), float32.
+
+        step: blocks are rounded up to a multiple of it.
+        """
+        raise NotImplementedError
+
+    def in_parts(self, size: int) -> "Parts":
+        """What scores an utterance in parts of about `size` frames.  Raises ModelError when that cannot be."""
+        return Parts(size, 0, lambda stacked, num_ahead, ends: self.score_windows(stacked, size))
+
+    def score(self, frames: np.ndarray) -> np.ndarray:
+        """The output for every frame of an utterance.
+
+        frames (dim, T), any float type, T > 0; returns (num_outputs, T) float32, Fortran order.  Beyond the ends the
+        first and last frame are repeated.  Raises ShapeError, also for values that are not finite.
+        """
+        self.check_frames(frames)
+        if frames.shape[1] == 0:
+            raise ShapeError(f"features: {self._shape_text(frames)}")
+        padded = np.empty((frames.shape[1] + self.window - 1, self.dim), np.float32)
+        pad_edges(frames.T, padded, self.window // 2)
+        return self.score_windows(windows(padded, self.window))
+
+    def check_frames(self, frames: np.ndarray) -> None:
+        """Raise ShapeError unless frames (dim, T) are finite; T may be 0."""
+        if frames.ndim != 2 or frames.shape[0] != self.dim:
+            raise ShapeError(f"features: {self._shape_text(frames)}")
+        if not np.isfinite(frames).all():
+            bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0])
+            raise ShapeError(f"features: frame {bad} holds a value that is infinite or no number; expected finite ones")
+
+    def _shape_text(self, frames: np.ndarray) -> str:
+        return (
+            f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim}x*, at least one frame, since the "
+            f"model's input of {self.dim * self.window} values stacks {self.window} frames"
+        )
+
+
+def frame_rows(where: str, rows: int, window: int) -> int:
+    """Values of a frame, of which an input of `rows` stacks `window`.  Raises ModelError when that cannot be."""
+    if window < 1 or window % 2 == 0:
+        raise ModelError(f"{where}: window of {window} frames; expected an odd number")
+    if rows % window:
+        raise ModelError(f"{where} has {rows} rows; expected a multiple of the window, {window}")
+    return rows // window
+
+
+class AcousticScorer(WindowScorer):
+    """Computes an output node of a model for whole utterances.
+
+    model_path: a model file; output: the node, log-likelihoods (natural log) by convention; window: frames that the
+    network's input stacks, the middle one being the frame scored; device: as for Network.  A recurrent network sees an
+    utterance as one sequence, or, as latency-controlled training does, in chunks: (frames, more frames that follow and
+    are looked at).  Any number of threads may call `score`; each gets its own buffers and uses one
+    processor.  Raises ModelError and OSError.
+    """
+
+    def __init__(
+        self,
+        model_path: str | Path,
+        output: str = "ScaledLogLikelihood",
+        window: int = 11,
+        device: str | None = None,
+        chunks: tuple[int, int] | None = None,
+    ) -> None:
+        self.network = load_model(model_path, device=device)
+        self.source = str(model_path)
+        frame_rows(self.source, window, window)
+        if chunks is not None and (chunks[0] < 1 or chunks[1] < 0):
+            raise ModelError(
+                f"chunks of {chunks[0]} frames, {chunks[1]} ahead; expected at least 1, and 0 or more ahead"
+            )
+        self._chunks = chunks or (0, 0)
+        try:
+            self._check_node(output)
+            inputs = self._inputs_of(output)
+        except ModelError as error:
+            raise ModelError(f"{model_path}: {error}") from error
+        if len(inputs) != 1:
+            raise ModelError(f"{model_path}: {output!r} depends on inputs {', '.join(inputs) or 'none'}; expected one")
+        self.output, self.window, self._input = output, window, inputs[0]
+        rows = self.network.shapes[self._input].rows
+        self.dim = frame_rows(f"{model_path}: input {self._input!r}", rows, window)
+        self.num_outputs = self.network.shapes[output].rows
+        self._unseen = unseen_outputs(self.network, output)
+        self._local = threading.local()
+
+    def _inputs_of(self, output: str) -> list[str]:
+        """The inputs of an output that follows from them frame by frame, or along a sequence where it is recurrent.
+
+        What combines frames otherwise is refused: blocks of frames are filled up with others.
+        """
+        engine = Engine(self.network, [output])
+        self._recurrent = bool(self.network.delays())
+        mixing = None if self._recurrent else engine.graph.mixing_node()
+        if mixing is not None:
+            raise ModelError(f"{mixing.where}: combines frames; expected an output that follows from each by itself")
+        return engine.inputs
+
+    def _check_node(self, output: str) -> None:
+        shape = self.network.shapes[self.network[output].name]
+        if shape.cols is not None:
+            raise ModelError(f"{self.network[output].where}: {shape}; expected one column per frame")
+        for node in self.network.precomputed():
+            if node.value is None:
+                raise ModelError(f"{node.where}: not computed; expected a trained model")
+
+    def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
+        """As of WindowScorer; what is recurrent takes the frames as one utterance.  Outputs that never occurred in
+        training get UNSEEN.
+        """
+        with blas.one_thread:
+            scores = self._score_sequence(stacked) if self._recurrent else self._score_blocks(stacked, step)
+        scores[self._unseen] = UNSEEN
+        return scores
+
+    def in_parts(self, size: int) -> Parts:
+        """As of WindowScorer; a recurrent network keeps what it remembers, in an engine of its own."""
+        if not self._recurrent:
+            return super().in_parts(size)
+        size, ahead = self._chunks if self._chunks[0] else (size, 0)
+        for node in self.network.delays():
+            if node.along_sequences or (node.delay < 0 and not self._chunks[0]):
+                raise ModelError(
+                    f"{self.source}: {node.where}: looks ahead to the end of the utterance; expected a network that "
+                    "goes forward only, or chunks as it was trained with"
+                )
+        engine, begins = Engine(self.network, [self.output], threads=1), True
+
+        def score(stacked: np.ndarray, num_ahead: int, ends: bool) -> np.ndarray:
+            nonlocal begins
+            starts, stops = np.zeros((2, len(stacked), 1), bool)
+            starts[0], stops[-1] = begins, ends
+            layout = SequenceLayout(1, len(stacked), starts, stops, np.zeros_like(starts), num_ahead)
+            begins = False
+            with blas.one_thread:
+                engine.forward({self._input: stacked.T}, layout=layout)
+                value = self.network.backend.to_host(engine.value(self.output))
+            scores = np.array(value[:, : layout.num_kept], np.float32, order="F")
+            scores[self._unseen] = UNSEEN
+            return scores
+
+        return Parts(size, ahead, score)
+
+    def _score_blocks(self, stacked: np.ndarray, step: int) -> np.ndarray:
+        """Each of the frames (T, rows) by itself, a block at a time."""
+        scores = np.empty((self.num_outputs, len(stacked)), np.float32, order="F")
+        engine, block = self._mine()
+        for start in range(0, len(stacked), BLOCK):
+            count = min(BLOCK, len(stacked) - start)
+            filled = min(-(-count // step) * step, BLOCK)
+            block[:, :count] = stacked[start : start + count].T
+            engine.forward({self._input: block[:, :filled]})
+            value = self.network.backend.to_host(engine.value(self.output))
+            scores[:, start : start + count] = value[:, :count]
+        return scores
+
+    def _score_sequence(self, stacked: np.ndarray) -> np.ndarray:
+        """The frames (T, rows) as one sequence, from beginning to end or in chunks."""
+        engine, _ = self._mine()
+        values = forward_in_chunks(engine, {self._input: stacked.T}, [self.output], *self._chunks)
+        return np.asarray(values[self.output], np.float32)
+
+    def _mine(self) -> tuple[Engine, Any]:
+        """This thread's engine and input block."""
+        if not hasattr(self._local, "engine"):
+            rows = self.dim * self.window
+            self._local.engine = Engine(self.network, [self.output], threads=1)
+            self._local.block = np.zeros((rows, BLOCK), np.float32, order="F")
+        return self._local.engine, self._local.block

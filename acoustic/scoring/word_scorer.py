@@ -1,0 +1,171 @@
+"""What a recurrent language model says of whole sentences: ln P of every word, for perplexities and rescoring.
+
+The network is one that was trained with LMSequenceReader: its input holds the word before, its criterion is
+ClassBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax.  A sentence begins with nothing remembered.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.network.model_file import load_model
+from acoustic.nodes.base import Node
+from readers.errors import ModelError
+from readers.language.vocabulary import VocabularyWord
+from readers.minibatches.sequence_layout import SequenceLayout
+from readers.sources.sentences.sentences import WordStream
+
+CLASS_CRITERION, WORD_CRITERION = "ClassBasedCrossEntropyWithSoftmax", "CrossEntropyWithSoftmax"
+SENTENCE_MARK = "</s>"  # both begin and end, as in the book (7.2.1)
+PARALLEL = 32  # sentences side by side
+MOST_COLUMNS = 4096
+
+Progress = Callable[..., None]
+
+
+class WordScorer:
+    """ln P of words by the network of a model file.
+
+    model_path: a model file; words: its vocabulary, by number, with <unk> or whatever `unknown` is for words that are
+    not in it; begin, end: what stands before the first word and what is predicted after the last; device: as for
+    Network.  Raises ModelError when the network is no language model over this vocabulary, and OSError.
+    """
+
+    def __init__(
+        self,
+        model_path: str | Path,
+        words: Sequence[VocabularyWord],
+        unknown: str = "<unk>",
+        begin: str = SENTENCE_MARK,
+        end: str = SENTENCE_MARK,
+        device: str | None = None,
+    ) -> None:
+        self.path, self.words, self.unknown = model_path, list(words), unknown
+        self._number = {word.word: number for number, word in enumerate(words)}
+        missing = [mark for mark in (begin, end) if mark not in self._number]
+        if missing:
+            raise ModelError(
+                f"{model_path}: {missing[0]!r} is not in the vocabulary; expected the sentence marks in it"
+            )
+        self._begin, self._end = self._number[begin], self._number[end]
+        self.network = load_model(model_path, device=device)
+        self._criterion = self._find_criterion()
+        by_class = self._criterion.type_name == CLASS_CRITERION
+        operands = [node.name for node in self._criterion.operands]
+        self._hidden, self._weights, self._scores = operands[1:] if by_class else (None, None, operands[1])
+        roots = [name for name in (self._hidden, self._scores) if name]
+        self._engine = Engine(self.network, roots)
+        if len(self._engine.inputs) != 1:
+            found = ", ".join(self._engine.inputs) or "none"
+            raise ModelError(
+                f"{model_path}: {self._criterion.where}: follows from inputs {found}; expected one, the words"
+            )
+        self._input = self._engine.inputs[0]
+        self._check_sizes(by_class)
+
+    def _find_criterion(self) -> Node:
+        for name in self.network.criteria:
+            if self.network[name].type_name in (CLASS_CRITERION, WORD_CRITERION):
+                return self.network[name]
+        raise ModelError(
+            f"{self.path}: no criterion of a language model; expected {CLASS_CRITERION} or {WORD_CRITERION}"
+        )
+
+    def _check_sizes(self, by_class: bool) -> None:
+        shapes, size = self.network.shapes, len(self.words)
+        outputs = shapes[self._weights].cols if by_class else shapes[self._scores].rows
+        for what, found in (("input", shapes[self._input].rows), ("output", outputs)):
+            if found != size:
+                raise ModelError(f"{self.path}: its {what} is for {found} words; expected {size}, the vocabulary")
+        if by_class:
+            classes = np.array([word.word_class for word in self.words])
+            if shapes[self._scores].rows <= classes.max():
+                found, most = shapes[self._scores].rows, classes.max() + 1
+                raise ModelError(f"{self.path}: has {found} word classes; expected at least {most}, the vocabulary's")
+            self._class = classes
+            self._first = np.searchsorted(classes, np.arange(classes.max() + 2))
+
+    def is_known(self, word: str) -> bool:
+        return word in self._number
+
+    def score(
+        self, sentences: Iterable[Sequence[str]], progress: Progress = lambda done, total: None
+    ) -> list[np.ndarray]:
+        """Per sentence (words without marks) ln P of each of its words and of the end, (len + 1,) float64.
+
+        A word that is not in the vocabulary is scored as the unknown word.  Raises ModelError where there is none.
+        """
+        sentences = [tuple(sentence) for sentence in sentences]
+        numbers = {sentence: self._ids(sentence) for sentence in dict.fromkeys(sentences)}
+        found: dict[tuple[str, ...], np.ndarray] = {}
+        # By length: few gaps, and minibatches of the same shape one after the other.
+        for group in _groups(sorted(numbers, key=len)):
+            found |= zip(group, self._score_group([numbers[sentence] for sentence in group]))
+            progress(len(found), len(numbers))
+        return [found[sentence] for sentence in sentences]
+
+    def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
+        """The begin mark, the words, the end mark."""
+        unknown = self._number.get(self.unknown, -1)
+        ids = [self._number.get(word, unknown) for word in sentence]
+        if -1 in ids:
+            raise ModelError(
+                f"{self.path}: word {sentence[ids.index(-1)]!r} is not in the vocabulary; "
+                f"expected one that is, or {self.unknown!r} in the vocabulary"
+            )
+        return np.array([self._begin, *ids, self._end], np.int32)
+
+    def _score_group(self, group: list[np.ndarray]) -> list[np.ndarray]:
+        lengths = [len(ids) - 1 for ids in group]
+        layout = SequenceLayout.of_lengths(lengths)
+        grid = np.zeros((2, layout.num_steps, len(group)), np.int32)  # the word before, the word
+        for slot, ids in enumerate(group):
+            grid[0, : len(ids) - 1, slot], grid[1, : len(ids) - 1, slot] = ids[:-1], ids[1:]
+        before, following = grid.reshape(2, -1)
+        stream = WordStream((self._input,), before[None], len(self.words), self._criterion.where)
+        matrix = stream.matrix(np.arange(layout.num_columns), layout.gap_columns)
+        self._engine.forward({self._input: matrix}, layout=layout)
+        logs = self._word_logs(following).reshape(layout.num_steps, len(group))
+        return [logs[:length, slot].copy() for slot, length in enumerate(lengths)]
+
+    def _word_logs(self, words: np.ndarray) -> np.ndarray:
+        """ln P (N,) of the words that follow the columns."""
+        scores = self._value(self._scores)
+        if self._hidden is None:
+            return _log_softmax_of(scores, words)
+        of_class = self._class[words]
+        logs = _log_softmax_of(scores, of_class)
+        hidden = self._value(self._hidden)
+        weights = self.network.backend.to_host(self.network[self._weights].value)
+        for number in np.unique(of_class):
+            columns = np.flatnonzero(of_class == number)
+            first, behind = self._first[number : number + 2]
+            members = weights[:, first:behind].T @ hidden[:, columns]
+            logs[columns] += _log_softmax_of(members, words[columns] - first)
+        return logs
+
+    def _value(self, name: str) -> Any:
+        return self.network.backend.to_host(self._engine.value(name))
+
+
+def _log_softmax_of(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(N,) float64: ln softmax of each column of scores (rows, N), in one row of it."""
+    scores = scores.astype(np.float64)
+    top = scores.max(axis=0)
+    return scores[rows, np.arange(len(rows))] - top - np.log(np.exp(scores - top).sum(axis=0))
+
+
+def _groups(sentences: list[tuple[str, ...]]) -> Iterable[list[tuple[str, ...]]]:
+    """Sentences side by side: no more than PARALLEL, no more columns than MOST_COLUMNS unless one alone has them."""
+    begin = 0
+    while begin < len(sentences):
+        end = begin + 1
+        while end < len(sentences) and end - begin < PARALLEL and (
+            (len(sentences[end]) + 1) * (end - begin + 1) <= MOST_COLUMNS
+        ):  # fmt: skip
+            end += 1
+        yield sentences[begin:end]
+        begin = end

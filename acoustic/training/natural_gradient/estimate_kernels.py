@@ -1,0 +1,165 @@
+"""The online natural gradient's estimates brought up to date, compiled: see layer_kernels.py, and online.py for the
+same in plain matrix products.
+"""
+
+import numpy as np
+
+from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
+from acoustic.runtime.pointers import call_with_pointers, doubles, frames, whole_numbers
+from acoustic.training.natural_gradient.layer_table import (
+    AFTER,
+    ALPHA,
+    DOUBTFUL,
+    EIGEN,
+    FIELDS,
+    HISTORY,
+    NUMBERS,
+    RANK,
+    SCALES,
+    SCRATCH,
+    TAKEN,
+    TILES,
+    UPDATES,
+    J,
+    W,
+    aligned,
+    dimension,
+    loop,
+    multiply,
+    reduction,
+    total,
+)
+from acoustic.training.natural_gradient.tile_kernels import copies
+
+SMALLEST, LARGEST_CONDITION, LARGEST_DEVIATION = 1e-10, 1e6, 1e-3  # as in online.py
+
+
+@loop
+def update_estimate(table, side, count, workers):
+    """The estimate of the next minibatch, on one side.  [eq. 54 to 66; see next_scales in online.py]"""
+    rank, dim, w, j = table[RANK + side], dimension(table, side), table[W + side], table[J + side]
+    one, zero = np.float32(1), np.float32(0)
+    scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
+    before = total(table, AFTER + side, workers) + total(table, TAKEN + side, workers)
+    eta = -np.expm1(-count / numbers[HISTORY])
+    old = np.empty(rank, np.float32)
+    for r in range(rank):
+        old[r] = (scales[r] + scales[rank]) * (1 - eta) / eta * count
+    b, estimate = frames(j, dim, rank), frames(w, dim, rank)
+    for d in range(dim):
+        to, own = b[d], estimate[d]
+        for r in range(rank):
+            to[r] += old[r] * own[r]  # [eq. 66]
+        for other in range(1, workers):
+            part = frames(j + 4 * rank * (dim * other + d), 1, rank)[0]
+            for r in range(rank):
+                to[r] += part[r]
+    squares = table[SCRATCH + side]
+    factor = squares + aligned(4 * rank * rank)
+    multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, one, j, rank, j, rank, zero, squares, rank)
+    doubtful = next_estimate(
+        scales, reduction(table, side), frames(squares, rank, rank), before, eta, count, dim, numbers[ALPHA],
+        table[EIGEN], factor + aligned(4 * rank * rank), frames(factor, rank, rank),
+    )  # fmt: skip
+    if doubtful < 0:
+        return
+    multiply(table, TRANSPOSED, PLAIN, rank, dim, rank, one, factor, rank, j, rank, zero, w, rank)  # [eq. 64]
+    if doubtful:
+        check_orthogonality(table, side)
+
+
+@loop
+def check_orthogonality(table, side):
+    """Say in DOUBTFUL whether R's rows have ceased to be orthonormal.  [B.3.1]"""
+    rank, w, to, dim = table[RANK + side], table[W + side], table[SCRATCH + side], dimension(table, side)
+    multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, np.float32(1), w, rank, w, rank, np.float32(0), to, rank)
+    products = frames(to, rank, rank)
+    root = np.sqrt(reduction(table, side))
+    for r in range(rank):
+        for s in range(rank):
+            deviation = products[r, s] / (root[r] * root[s]) - (1.0 if r == s else 0.0)
+            if not abs(deviation) <= LARGEST_DEVIATION:
+                table[DOUBTFUL + side] = 1
+
+
+@loop
+def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, scratch, factor):
+    """D and rho in scales, and A' in factor; 1 where orthogonality is in doubt, -1 where nothing was changed.
+
+    squares: B B', of which Z [eq. 54] is a multiple on either side as long as the rows of R are orthonormal, and which
+    keeps them so where they are not quite; scratch: where memory for Z and all that follows lies.
+    """
+    rank = e.shape[0]
+    new, kept, rho = eta / count, 1 - eta, scales[rank]
+    inverse = 1 / np.sqrt(e)
+    sum_d = 0.0
+    for r in range(rank):
+        sum_d += scales[r]
+    z = doubles(scratch, rank * rank).reshape((rank, rank))
+    c = doubles(scratch + aligned(8 * rank * rank), rank)
+    checked = before
+    for r in range(rank):
+        row, given, scale = z[r], squares[r], new * new * inverse[r]
+        for s in range(rank):
+            row[s] = scale * inverse[s] * given[s]
+            checked += row[s]
+    if not np.isfinite(checked):
+        return -1
+    if not eigenvectors(eigen, scratch, rank):
+        return -1
+    floor, doubtful, sum_root = (kept * rho) ** 2, 0, 0.0
+    for r in range(rank):
+        if c[r] < floor:
+            c[r], doubtful = floor, 1
+        sum_root += np.sqrt(c[r])
+    if c[rank - 1] > LARGEST_CONDITION * c[0]:
+        doubtful = 1
+    found = (new * before + kept * (dim * rho + sum_d) - sum_root) / (dim - rank)  # [eq. 56]
+    next_rho = max(SMALLEST, found)
+    sum_d = 0.0
+    for r in range(rank):
+        scales[r] = max(np.sqrt(c[rank - 1 - r]) - found, SMALLEST)  # [eq. 57]
+        sum_d += scales[r]
+    scales[rank] = next_rho  # [eq. 58]
+    beta = next_rho * (1 + alpha) + alpha / dim * sum_d
+    for r in range(rank):
+        scale = new * np.sqrt(1 / (beta / scales[r] + 1) / c[rank - 1 - r])
+        row, vector = factor[r], z[rank - 1 - r]
+        for s in range(rank):
+            row[s] = scale * vector[s] * inverse[s]  # [eq. 65]
+    return doubtful
+
+
+@loop
+def eigenvectors(function, scratch, rank):
+    """Overwrite a symmetric matrix by its eigenvectors, a row each, values rising behind it, by LAPACK's dsyevd."""
+    values = scratch + aligned(8 * rank * rank)
+    whole = values + aligned(8 * rank)
+    work = whole + aligned(8 * (5 * rank + 16))
+    numbers = whole_numbers(whole, 8)  # read as 32 bits by libraries that have no more
+    numbers[0], numbers[1], numbers[2], numbers[3] = rank, 1 + 6 * rank + 2 * rank * rank, 3 + 5 * rank, 0
+    numbers[4], numbers[5] = ord("V"), ord("L")
+    call_with_pointers(
+        function,
+        (
+            whole + 32, whole + 40, whole, scratch, whole, values,
+            work, whole + 8, whole + 64, whole + 16, whole + 24,
+        ),
+    )  # fmt: skip
+    return numbers[3] == 0
+
+
+def scratch_size(rank):
+    """Bytes that `update_estimate` needs."""
+    doubles = aligned(8 * rank * rank) + aligned(8 * rank)
+    return 2 * aligned(4 * rank * rank) + doubles + aligned(8 * (5 * rank + 16)) + 8 * (1 + 6 * rank + 2 * rank * rank)
+
+
+def estimate_layer(p):
+    """p: the layer's table, frames, worker, workers, turn."""
+    table, workers = whole_numbers(p[0], FIELDS), p[3]
+    for side in range(2):
+        if table[UPDATES + side] and p[2] == (p[4] + side) % workers:
+            update_estimate(table, side, p[1], workers)
+            if table[TILES]:
+                copies(table, side)

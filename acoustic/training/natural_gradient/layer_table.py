@@ -1,0 +1,108 @@
+"""What compiled loops are told of a layer: a table of int64, and where everything stands there.
+
+Sizes, flags, and where the layer's matrices lie, all in Fortran order.  A side is that of the layer's outputs or of its
+inputs; one whose Fisher matrix's factor is not estimated has rank 0.  When this file changes, what numba keeps in
+__pycache__ of those that call it has to go.
+"""
+
+import numpy as np
+from numba import int32, njit
+
+from acoustic.kernels.compiled.elementwise_loops import LOOSE
+from acoustic.runtime.gemm_calls import call, call_wide
+from acoustic.runtime.pointers import doubles
+
+# Fields of the table.  OUT and IN are one after the other, so that OUT + side names one of both.
+GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
+ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
+REDUCED, REDUCED_ONE = 26, 27  # the inputs as `reduce_layer` leaves them, and the 1 that the bias is multiplied by
+BIAS_CHANGE = 28  # of each worker: the product with that 1
+HALF, HALF_MEMORY, TILES = 29, 30, 31  # a product of bfloat16, or 0; where each worker's memory for its frames lies
+HALF_W, VERSION = 32, 34  # each worker's copy of W in bfloat16; a number that says when W has changed by itself
+FIELDS = 36
+OUT, IN = 0, 1
+RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
+AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
+NUM_SUMS = 8
+ALIGNMENT = 64
+
+loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
+
+
+@loop
+def multiply(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
+    """c = scale a b + keep c; as cblas_sgemm."""
+    if m == 0 or n == 0:
+        return
+    if table[WIDE]:
+        call_wide(table[GEMM], int32(first), int32(second), m, n, k, scale, a, lda, b, ldb, keep, c, ldc)
+    else:
+        call(
+            table[GEMM], int32(first), int32(second), int32(m), int32(n), int32(k),
+            scale, a, int32(lda), b, int32(ldb), keep, c, int32(ldc),
+        )  # fmt: skip
+
+
+@loop
+def multiply_half(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
+    """The same of matrices of bfloat16, c being float32."""
+    if m and n:
+        call(
+            table[HALF], int32(first), int32(second), int32(m), int32(n), int32(k),
+            scale, a, int32(lda), b, int32(ldb), keep, c, int32(ldc),
+        )  # fmt: skip
+
+
+@loop
+def dimension(table, side):
+    """Of the vectors on a side; the inputs have a 1 more where there is a bias."""
+    return table[ROWS + side] + (1 if side == IN and table[BIAS] else 0)
+
+
+@loop
+def reduction(table, side):
+    """The diagonal of E, float32.  [eq. 34, 40]"""
+    rank, dim = table[RANK + side], dimension(table, side)
+    scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
+    total = 0.0
+    for r in range(rank):
+        total += scales[r]
+    beta = scales[rank] * (1 + numbers[ALPHA]) + numbers[ALPHA] / dim * total
+    e = np.empty(rank)
+    for r in range(rank):
+        e[r] = 1 / (beta / scales[r] + 1)
+    return e
+
+
+@loop
+def is_current(table, side, place):
+    """Whether a copy of W, before which what it was made of is noted at an address, is still that of W."""
+    rank = table[RANK + side]
+    known, scales = doubles(place, rank + 2), doubles(table[SCALES + side], rank + 2)
+    current = known[rank + 1] == table[VERSION + side]
+    for r in range(rank + 1):
+        current = current and known[r] == scales[r]
+    return current
+
+
+@loop
+def set_current(table, side, place):
+    """Note what a copy of W has been made of."""
+    rank = table[RANK + side]
+    known, scales = doubles(place, rank + 2), doubles(table[SCALES + side], rank + 2)
+    known[: rank + 1] = scales[: rank + 1]
+    known[rank + 1] = table[VERSION + side]
+
+
+@loop
+def total(table, which, workers):
+    found = 0.0
+    for worker in range(workers):
+        found += doubles(table[SUMS] + 8 * NUM_SUMS * worker, NUM_SUMS)[which]
+    return found
+
+
+@loop
+def aligned(size):
+    """Bytes, a multiple of those that libraries want matrices to begin at, to give the same bits in every run."""
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT

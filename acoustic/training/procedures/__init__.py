@@ -1,0 +1,1 @@
+"""Training procedures besides plain gradient descent."""

@@ -1,0 +1,321 @@
+"""Generalised model combination: of each layer its own weighted sum of the last models' parameters.
+
+Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
+2015, appendix C.4.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.network.editing import clone
+from acoustic.network.network import Network
+from acoustic.nodes.base import Node
+from acoustic.training.evaluation import scalar
+from acoustic.training.procedures.lbfgs import minimise
+from readers.errors import ModelError
+
+REGULARISATION = 1e-10  # of the squared weights: p-norm networks do not mind how long they are
+SMOOTHING = 0.01  # of the preconditioner by the mean of its diagonal
+FISHER_MINIBATCH, FISHER_FRAMES = 64, 20_000  # the gradients that it is made from
+
+Log = Callable[[str], None]
+
+
+@dataclass
+class Combined:
+    """What combination found.
+
+    network: with the combined parameters; weights (models, layers) float64; layers: the parameters of each layer;
+    objectives: the criterion per frame of every model by itself and, last, of their average; objective: of the network.
+    """
+
+    network: Network
+    weights: np.ndarray
+    layers: list[list[str]]
+    objectives: list[float]
+    objective: float
+    evaluations: int = field(default=0)
+
+    @property
+    def start(self) -> int:
+        """Which of the objectives was the lowest, from where the search went out."""
+        return int(np.where(np.isfinite(self.objectives), self.objectives, np.inf).argmin())
+
+
+def layers_of(network: Network) -> list[list[str]]:
+    """The learnable parameters by layers: a matrix, and the columns that are added to its products or stand alone."""
+    learnable = {node.name: node for node in network.parameters() if node.needs_gradient}
+    layers = {name: [name] for name, node in learnable.items() if node.value.shape[1] > 1}
+    for name, node in learnable.items():
+        if name not in layers:
+            layers.setdefault(_matrix_beside(network, node, layers), []).append(name)
+    return list(layers.values())
+
+
+def _matrix_beside(network: Network, column: Node, matrices: dict[str, list[str]]) -> str:
+    """The matrix to whose product a column is added; the column itself where that is nobody's."""
+    for user in network.nodes.values():
+        if user.type_name == "Plus" and column in user.operands:
+            for other in user.operands:
+                for operand in other.operands:
+                    if operand.name in matrices:
+                        return operand.name
+    return column.name
+
+
+def combine(
+    models: Sequence[Network],
+    minibatches: Iterable[Any],
+    criterion: str = "",
+    max_evaluations: int = 50,
+    log: Log = lambda line: None,
+    progress: Callable[..., None] = lambda *done, **figures: None,
+) -> Combined:
+    """Find the weights by which the models, those of the last epochs or outer iterations, are best added up.
+
+    minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
+    The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
+    models and their average; progress(evaluations, at most, loss=objective) is told of each.  Where it finds nothing
+    better that is what it gives back.  Learnable parameters that the criterion does not reach are averaged; what is
+    stored and not learned is that of the last model; running statistics of batch normalisation are taken anew from the
+    minibatches.  Raises ModelError for models of different shapes.
+    """
+    if not models:
+        raise ModelError("no models; expected at least one to combine")
+    _check_alike(models)
+    space = _WeightSpace(models, list(minibatches), criterion)
+    starts = [*np.eye(len(models)), np.full(len(models), 1 / len(models))]
+    points = [np.repeat(start[:, None], len(space.layers), axis=1) for start in starts]
+    objectives = [space.objective(point) for point in points]
+    for name, value in zip([*map(str, range(1, len(models) + 1)), "average"], objectives):
+        log(f"combination: model {name}: {value:.6f}")
+    finite = np.where(np.isfinite(objectives), objectives, np.inf)
+    if not np.isfinite(finite).any():
+        raise ModelError(f"the criterion of all {len(models)} models is not finite; expected one to start from")
+    start = points[int(finite.argmin())]
+    factor = space.preconditioner(start)
+
+    done = 0
+
+    def in_space(y: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal done
+        value, gradient = space.objective_and_gradient(_solve(factor.T, y).reshape(start.shape))
+        progress(done := done + 1, max_evaluations, epoch="combining", loss=value)
+        return value, _solve(factor, gradient.ravel())
+
+    found = minimise(in_space, factor.T @ start.ravel(), max_evaluations)
+    weights, best = _solve(factor.T, found.point).reshape(start.shape), float(finite.min())
+    objective = space.objective(weights)
+    log(f"combination: {found.evaluations} evaluations: {objective:.6f}, from {best:.6f}")
+    if not objective <= best:  # where statistics of minibatches, which the search sees, say otherwise
+        log("combination: no better than what it began with, which stays")
+        weights, objective = start, space.objective(start)
+    return Combined(space.network, weights, space.layers, objectives, objective, found.evaluations)
+
+
+def average(models: Sequence[Network]) -> Network:
+    """The network with the mean of the models' parameters and running statistics.  Raises ModelError as `combine`."""
+    if len(models) == 1:
+        return models[0]
+    _check_alike(models)
+    network = _own_copy(models)
+    _average_into(network, models)
+    return network
+
+
+def _average_into(network: Network, models: Sequence[Network], but: Collection[str] = ()) -> None:
+    """Give learnable parameters of a network, but for some, the mean of the models'."""
+    for node in network.parameters():
+        if node.needs_gradient and node.name not in but:
+            node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
+            node.touch()
+
+
+def criterion_of(network: Network, name: str = "") -> str:
+    """The criterion of that name, or the first one, to combine models by.  Raises ModelError where there is none."""
+    if name:
+        return network[name].name
+    if not network.criteria:
+        raise ModelError("the network has no training criterion; expected one to combine models by")
+    return network.criteria[0]
+
+
+def _solve(triangle: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(triangle, y)
+
+
+def _check_alike(models: Sequence[Network]) -> None:
+    shapes = [
+        {node.name: tuple(node.value.shape) for node in model.stored() if node.value is not None} for model in models
+    ]
+    for number, (model, found) in enumerate(zip(models, shapes), 1):
+        odd = sorted(name for name in found | shapes[0] if found.get(name) != shapes[0].get(name))
+        if odd:
+            raise ModelError(
+                f"model {number} of {len(models)}: parameters {', '.join(odd[:3])} are not those of model 1; expected "
+                "models of one structure"
+            )
+        for name, value in ((node.name, node.value) for node in model.parameters()):
+            if not bool(model.backend.xp.isfinite(value).all()):
+                raise ModelError(f"model {number} of {len(models)}: parameter {name} is not finite; expected numbers")
+        if model.backend.precision != models[0].backend.precision:
+            raise ModelError(f"model {number}: precision {model.backend.precision}; expected that of model 1")
+
+
+class _WeightSpace:
+    """The criterion, with its regularisation, as a function of weights (models, layers)."""
+
+    def __init__(self, models: Sequence[Network], minibatches: list[Any], criterion: str) -> None:
+        self.network = _own_copy(models)
+        self.minibatches = minibatches
+        self.num_frames = sum(minibatch.num_frames for minibatch in minibatches)
+        if not self.num_frames:
+            raise ModelError("no frames; expected some of the training data to combine models on")
+        self.criterion = criterion_of(self.network, criterion)
+        self.running = _running_statistics(self.network)
+        self.engine = Engine(self.network, [self.criterion])
+        reached = {node.name for node in self.engine.learnable()}
+        layers = ([name for name in layer if name in reached] for layer in layers_of(self.network))
+        self.layers = [layer for layer in layers if layer]
+        _average_into(self.network, models, but={name for layer in self.layers for name in layer})
+        xp = self.network.backend.xp
+        # Per parameter the models' values, (size, models), so that both ways are one product.
+        self.values = {
+            name: xp.stack([model[name].value.reshape(-1, order="F") for model in models], axis=1)
+            for layer in self.layers
+            for name in layer
+        }
+
+    def put(self, weights: np.ndarray) -> None:
+        """Give the network the parameters of these weights."""
+        backend = self.network.backend
+        for layer, column in zip(self.layers, weights.T):
+            for name in layer:
+                node = self.network[name]
+                flat = self.values[name] @ backend.xp.asarray(column, dtype=backend.dtype)
+                node.value[...] = flat.reshape(node.value.shape, order="F")
+                node.touch()
+
+    def objective(self, weights: np.ndarray) -> float:
+        """Per frame, of the network with its running statistics; it keeps both."""
+        self.put(weights)
+        self._measure()
+        total = sum(self._forward(minibatch, training=False) for minibatch in self.minibatches)
+        return total / self.num_frames + REGULARISATION * float((weights**2).sum())
+
+    def _measure(self) -> None:
+        """Give the network the mean over the minibatches of what each makes its running statistics."""
+        if not self.running:
+            return
+        sums = dict.fromkeys(self.running, 0.0)
+        for minibatch in self.minibatches:
+            for name in self.running:
+                self.network[name].value[...] = 0  # nothing known: all of it is the minibatch's
+                self.network[name].touch()
+            self._forward(minibatch, training=True)
+            self.engine.backward(self.criterion, on_gradient=lambda node, gradient: None)
+            for name in sums:
+                sums[name] = sums[name] + minibatch.num_frames * self.network[name].value.astype("float64")
+        for name, total in sums.items():
+            self.network[name].value[...] = total / self.num_frames
+            self.network[name].touch()
+
+    def objective_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        self.put(weights)
+        total, sums = 0.0, dict.fromkeys(self.values, 0.0)
+        for minibatch in self.minibatches:
+            total += self._forward(minibatch, training=True)
+            self.engine.backward(self.criterion)
+            for name in sums:
+                sums[name] = sums[name] + self.engine.gradient(name)
+        gradient = self._along_models(sums) / self.num_frames + 2 * REGULARISATION * weights
+        return total / self.num_frames + REGULARISATION * float((weights**2).sum()), gradient
+
+    def _forward(self, minibatch: Any, training: bool) -> float:
+        layout = getattr(minibatch, "layout", None)
+        matrices = {name: minibatch.matrices[name] for name in self.engine.inputs}
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.engine.forward(matrices, training=training, criterion=self.criterion, layout=layout)
+        return scalar(self.engine, self.criterion)
+
+    def _along_models(self, gradients: dict[str, Any]) -> np.ndarray:
+        """The gradient with respect to the weights, (models, layers), from that with respect to the parameters."""
+        to_host = self.network.backend.to_host
+        columns = [
+            sum(to_host(self.values[name].T @ gradients[name].reshape(-1, order="F")).astype(float) for name in layer)
+            for layer in self.layers
+        ]
+        return np.stack(columns, axis=1)
+
+    def preconditioner(self, weights: np.ndarray) -> np.ndarray:
+        """C of the smoothed Fisher matrix C C' of the weights, all of them in one row, lower triangular.
+
+        In the coordinates C' w the Fisher matrix is the unit matrix.  It is the mean over small minibatches of the
+        outer products of their gradients, by their frames.
+        """
+        self.put(weights)
+        fisher, frames = np.zeros((weights.size, weights.size)), 0
+        for minibatch in self._small_minibatches():
+            self._forward(minibatch, training=True)
+            self.engine.backward(self.criterion)
+            gradient = self._along_models({name: self.engine.gradient(name) for name in self.values}).ravel()
+            if np.isfinite(gradient).all():
+                fisher += np.outer(gradient, gradient)
+                frames += minibatch.num_frames
+        fisher /= max(frames, 1)
+        size = np.trace(fisher) / len(fisher)
+        if not size > 0:
+            return np.eye(weights.size)
+        return np.linalg.cholesky(fisher + SMOOTHING * size * np.eye(weights.size))
+
+    def _small_minibatches(self) -> Iterable[Any]:
+        """Parts of the minibatches, whole ones where their columns are sequences."""
+        frames = 0
+        for minibatch in self.minibatches:
+            if getattr(minibatch, "layout", None) is not None:
+                yield minibatch
+            else:
+                for start in range(0, minibatch.num_frames, FISHER_MINIBATCH):
+                    part = slice(start, min(start + FISHER_MINIBATCH, minibatch.num_frames))
+                    matrices = {name: minibatch.matrices[name][:, part] for name in self.engine.inputs}
+                    yield _Part(matrices, part.stop - part.start)
+            frames += minibatch.num_frames
+            if frames >= FISHER_FRAMES:
+                return
+
+
+@dataclass
+class _Part:
+    matrices: dict[str, Any]
+    num_frames: int
+
+
+def _own_copy(models: Sequence[Network]) -> Network:
+    """The last model with values of its own, running statistics averaged over all."""
+    network = clone(models[-1])
+    xp = network.backend.xp
+    running = _running_statistics(network)
+    for node in network.stored():
+        if node.value is not None:
+            own = (
+                xp.mean(xp.stack([model[node.name].value for model in models]), axis=0)
+                if node.name in running
+                else None
+            )
+            node.value = xp.array(node.value if own is None else own, order="F", dtype=network.backend.dtype)
+    return network
+
+
+def _running_statistics(network: Network) -> set[str]:
+    """The names of what follows the minibatches."""
+    return {
+        operand.name
+        for node in network.nodes.values()
+        if node.keeps_statistics
+        for operand in node.operands
+        if operand.is_stored and not operand.needs_gradient
+    }

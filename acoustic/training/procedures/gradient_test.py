@@ -1,0 +1,113 @@
+"""Gradient checks of the toolkit: computed against numeric derivatives of single elements (CNTK book 3.3.1.6)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from acoustic.engine.engine import Engine
+from acoustic.engine.gradient_check import EPSILON, GradientChecker
+from readers.errors import ModelError
+
+SAMPLES = 10  # elements of a parameter
+ULPS = 4  # of a criterion, that its rounding may amount to
+
+
+@dataclass(frozen=True)
+class ParameterCheck:
+    """Sampled elements of one parameter: how many, the largest relative error and where, both derivatives there.
+
+    rounding: as much of the error as the rounding of the criterion can make.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    num_samples: int
+    error: float
+    place: tuple[int, int]  # row, column, from 0
+    computed: float
+    numeric: float
+    rounding: float = 0.0
+
+    def agrees(self, digits: int) -> bool:
+        return self.error - self.rounding <= 10.0**-digits
+
+    def remark(self, digits: int) -> str:
+        """What the table says of it: nothing where all is well."""
+        if not self.agrees(digits):
+            return "  differs"
+        return "" if self.error <= 10.0**-digits else "  rounding"
+
+
+def check_elements(
+    engine: Engine,
+    criterion: str,
+    matrices: Mapping[str, Any],
+    *,
+    num_samples: int = SAMPLES,
+    seed: int = 0,
+    **settings: Any,
+) -> list[ParameterCheck]:
+    """Compare derivatives of `num_samples` random elements of every parameter below a criterion.
+
+    The network has to be in double precision; matrices and settings as Engine.forward takes them.  The error is
+    relative to the larger of the two derivatives, or to the largest derivative of the parameter over 1e4, whichever is
+    more; what the rounding of two criteria can make of their difference is allowed.  Parameters keep
+    their values.  Raises ModelError.
+    """
+    checker = GradientChecker(engine, criterion, matrices, **settings)
+    gradients = checker.gradients()
+    rounding = ULPS * np.finfo(np.float64).eps * abs(checker.criterion_value()) / EPSILON
+    results = []
+    for node in checker.learnable():
+        gradient = gradients[node.name]
+        rng = np.random.default_rng((seed, crc32(node.name.encode())))
+        chosen = rng.choice(gradient.size, min(num_samples, gradient.size), replace=False)
+        floor = max(float(np.abs(gradient).max()) * 1e-4, 1e-12)
+        compared = []
+        for place in zip(*np.unravel_index(chosen, gradient.shape)):
+            direction = np.zeros(gradient.shape, order="F")
+            direction[place] = 1
+            computed, numeric = float(gradient[place]), checker.slope(node, direction)
+            scale = max(abs(computed), abs(numeric), floor)
+            where = tuple(int(index) for index in place)
+            compared.append((abs(computed - numeric) / scale, where, computed, numeric, rounding / scale))
+        worst = max(compared, key=lambda one: (not one[0] <= np.inf, one[0] - one[4]))
+        results.append(ParameterCheck(node.name, gradient.shape, len(compared), *worst))
+    return results
+
+
+def report_lines(checks: list[ParameterCheck], digits: int) -> list[str]:
+    """A table, one parameter a line."""
+    width = max([len(check.name) for check in checks] + [9])
+    lines = [f"{'parameter':{width}}  {'size':>11}  {'elements':>8}  {'error':>9}  {'computed':>15}  {'numeric':>15}"]
+    for check in checks:
+        size = "x".join(map(str, check.shape))
+        lines.append(
+            f"{check.name:{width}}  {size:>11}  {check.num_samples:8}  {check.error:9.2e}  {check.computed:15.8g}  "
+            f"{check.numeric:15.8g}{check.remark(digits)}"
+        )
+    return lines
+
+
+class GradientCheck:
+    """`gradientcheck=true`: compares before the first update of an epoch, and stops the training at a difference."""
+
+    def __init__(self, engine: Engine, criterion: str, digits: int, log: Callable[[str], None]) -> None:
+        if engine.backend.precision != "double":
+            raise ModelError("gradientcheck=true with precision=float; expected precision=double")
+        self.engine, self.criterion, self.digits, self.log = engine, criterion, digits, log
+
+    def __call__(self, matrices: Mapping[str, Any], **settings: Any) -> None:
+        """Raises ModelError when computed and numeric derivatives differ."""
+        checks = check_elements(self.engine, self.criterion, matrices, **settings)
+        worst = max(checks, key=lambda check: (not check.error <= np.inf, check.error))
+        if not worst.agrees(self.digits):
+            raise ModelError(
+                f"gradient check: parameter {worst.name!r}, element {worst.place[0] + 1},{worst.place[1] + 1}: "
+                f"computed {worst.computed:.10g}, numeric {worst.numeric:.10g}; expected {self.digits} equal digits "
+                "(sigFigs)"
+            )
+        self.log(f"Gradient check of {len(checks)} parameters passed; the largest relative error is {worst.error:.2g}.")

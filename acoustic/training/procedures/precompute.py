@@ -1,0 +1,67 @@
+"""The sweep over all training data that fills the statistics (Mean, InvStdDev, ...) before training (book 2.4.4)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
+from acoustic.network.traversal import forward_order
+from acoustic.nodes.base import Node
+from readers.errors import ModelError
+from readers.minibatches.base import Minibatch
+
+Matrices = Mapping[str, Any]
+
+
+def frames_alone(minibatch: Minibatch) -> Matrices:
+    """The matrices of a minibatch without columns that hold no frame, each frame on its own."""
+    layout = getattr(minibatch, "layout", None)
+    gaps = None if layout is None else layout.gap_columns
+    if gaps is None:
+        return minibatch.matrices
+    return {name: matrix[:, ~gaps] for name, matrix in minibatch.matrices.items()}
+
+
+def precompute(
+    network: Network, sweep: Callable[[], Iterable[Matrices]], progress: Callable[..., Any] | None = None
+) -> list[str]:
+    """Fill every statistic that has no value yet; returns the names of those nodes.
+
+    sweep(): one pass over the training data, as minibatches {input name: (rows, T)}; it is called once, and again for
+    statistics of what other statistics go into.  progress(done): frames seen in this sweep.  Raises ModelError when the
+    data hold no frame.
+    """
+    filled: list[str] = []
+    while pending := [node for node in network.precomputed() if node.value is None]:
+        ready = [node for node in pending if not _unknown_below(node)]
+        _sweep_once(network, ready, sweep, progress)
+        filled += [node.name for node in ready]
+    return filled
+
+
+def _unknown_below(node: Node) -> bool:
+    """Whether a statistic's operands depend on a statistic that has no value yet."""
+    return any(below.is_precomputed and below.value is None for below in forward_order(node.operands))
+
+
+def _sweep_once(
+    network: Network,
+    nodes: list[Node],
+    sweep: Callable[[], Iterable[Matrices]],
+    progress: Callable[..., Any] | None,
+) -> None:
+    xp = network.backend.xp
+    tallies = {node.name: node.start(xp, network.shapes[node.name].rows) for node in nodes}
+    engine = Engine(network, list(dict.fromkeys(operand.name for node in nodes for operand in node.operands)))
+    done = 0
+    for matrices in sweep():
+        engine.forward({name: matrices[name] for name in engine.inputs})
+        for node in nodes:
+            node.accumulate(tallies[node.name], *(engine.value(operand.name) for operand in node.operands))
+        done += next(iter(matrices.values())).shape[1]
+        if progress is not None:
+            progress(done)
+    if not done:
+        raise ModelError(f"{nodes[0].where}: the training data hold no frame; expected at least one")
+    for node in nodes:
+        network.set_value(node, node.finish(xp, tallies[node.name]).reshape(tuple(network.shapes[node.name])))

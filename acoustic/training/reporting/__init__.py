@@ -1,0 +1,1 @@
+"""Logs, progress display and plots of a training run."""

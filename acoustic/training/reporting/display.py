@@ -1,0 +1,80 @@
+"""What an epoch shows while it runs: the minibatch lines of the log, and live figures for a progress display."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from acoustic.network.network import Network
+from acoustic.training.evaluation import Totals
+from acoustic.training.options import TrainingOptions
+from acoustic.training.reporting.log import minibatch_line
+
+PROGRESS_INTERVAL = 0.1  # seconds
+
+Log = Callable[[str], None]
+Progress = Callable[..., None]
+
+
+def silent(*_arguments, **_figures) -> None:
+    """A log or progress display that shows nothing."""
+
+
+class Display:
+    """The figures of one epoch, counted from 0; total_frames: as many as it should have, 0: not known."""
+
+    def __init__(self, options: TrainingOptions, epoch: int, total_frames: int, log: Log, progress: Progress):
+        self.options, self.log, self.progress = options, log, progress
+        self.epoch, self.total_frames = epoch, total_frames
+
+    def begin(self, network: Network, criterion: str, names: Sequence[str]) -> None:
+        """People read "loss" and "error"; the log and the history keep the nodes' own names."""
+        self.labels = {name: name for name in names}
+        errors = [name for name in names if network[name].type_name == "ErrorPrediction"]
+        if len(errors) == 1:
+            self.labels[errors[0]] = "error"
+        self.labels[criterion] = "loss"
+        self.totals = Totals(names)
+        self.window = Totals(names)  # since the last line
+        self.began = self.window_began = self.shown = time.perf_counter()
+
+    def add(self, figures: dict[str, float], num_frames: int) -> None:
+        """Take in one minibatch."""
+        self.totals.add(figures, num_frames)
+        self.window.add(figures, num_frames)
+        count = self.totals.num_minibatches
+        if count % self.options.show_every == 0 or count <= self.options.show_first:
+            self._show_line()
+        now = time.perf_counter()
+        if now - self.shown > PROGRESS_INTERVAL:
+            self._show_progress(now)
+
+    def finish(self) -> None:
+        if self.window.num_minibatches:
+            self._show_line()
+        self._show_progress(time.perf_counter())
+
+    def _show_line(self) -> None:
+        now = time.perf_counter()
+        if self.options.trace_level > 0:
+            last = self.totals.num_minibatches
+            self.log(
+                minibatch_line(
+                    self.epoch + 1,
+                    self.options.max_epochs,
+                    (last - self.window.num_minibatches + 1, last),
+                    self.totals.num_frames / self.total_frames if self.total_frames else None,
+                    self.window.figures,
+                    self.window.num_frames,
+                    now - self.window_began,
+                )
+            )
+        self.window = Totals(self.totals.names)
+        self.window_began = now
+
+    def _show_progress(self, now: float) -> None:
+        self.shown = now
+        rate = self.totals.num_frames / max(now - self.began, 1e-9)
+        epoch = f"{self.epoch + 1}/{self.options.max_epochs}"
+        averages = self.totals.averages()
+        figures = {"epoch": epoch, "frames/s": round(rate)}
+        figures |= {self.labels[name]: averages[name] for name in self.totals.names}
+        self.progress(self.totals.num_frames, self.total_frames, **figures)

@@ -1,0 +1,32 @@
+"""Pictures of training: criterion and error over the epochs.  matplotlib is imported only when one is drawn."""
+
+from pathlib import Path
+
+from readers.common.files import atomic_write
+
+
+def draw_history(rows: list[dict], path: str | Path) -> None:
+    """Draw one panel per criterion and evaluation node, training and validation together, to a PNG file.
+
+    rows: as log.read_history returns them.  Uses the Agg backend, so that no display is needed.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    names = list(rows[-1]["training"])
+    figure = Figure(figsize=(5.2 * len(names), 3.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
+        for part, colour in (("training", "tab:blue"), ("validation", "tab:orange")):
+            points = [(row["epoch"], row[part][name]) for row in rows if name in row.get(part, {})]
+            if points:
+                axes.plot(*zip(*points), marker="o", markersize=3, color=colour, label=part)
+        axes.set_title(name)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("per frame")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,230 @@
+"""Loops of the update rules: flat float32 arrays and scalars, no checks, in place, one pass over memory each.
+
+See acoustic/kernels/compiled/elementwise_loops.py for the conventions and rules/arrays.py for what each computes.
+`limit`, `l2` and `shrink` are
+those of the whole minibatch: the gradient clipped, weight decay added, the new weight drawn towards 0.
+"""
+
+import math
+
+import numpy as np
+from numba import float32, float64, uint32
+
+from acoustic.kernels.compiled.elementwise_loops import inline, loop, mix
+
+ZERO, ONE = float32(0), float32(1)
+FLOOR, RMS_FLOOR = float32(1e-16), float32(1e-6)
+LARGEST_MULTIPLIER = float32(10)
+BLOCK = 4096  # elements: sums of single precision stay short, those of the blocks are of double
+
+
+@inline
+def prepared(gradient, weight, limit, l2):
+    g = limit if gradient > limit else gradient
+    g = -limit if g < -limit else g
+    return g + l2 * weight
+
+
+@inline
+def shrunk(weight, shrink):
+    excess = abs(weight) - shrink
+    return ZERO if excess < ZERO else np.copysign(excess, weight)
+
+
+@loop
+def shrink_all(weight, shrink):
+    for i in range(weight.shape[0]):
+        weight[i] = shrunk(weight[i], shrink)
+
+
+@loop
+def subtract(weight, change):
+    for i in range(weight.shape[0]):
+        weight[i] -= change[i]
+
+
+@loop
+def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
+    for i in range(weight.shape[0]):
+        g = prepared(gradient[i], weight[i], limit, l2)
+        a = squares[i] + g * g
+        squares[i] = a
+        weight[i] = shrunk(weight[i] - rate * g / np.sqrt(a + FLOOR), shrink)
+
+
+@loop
+def adagrad_block(weight, gradient, squares, limit, l2):
+    """One block of adagrad_scale.
+
+    Counted in single precision and with products: a conditional sum is not vectorised, and six times slower.
+    """
+    total, counted = ZERO, ZERO
+    for i in range(weight.shape[0]):
+        g = prepared(gradient[i], weight[i], limit, l2)
+        a = squares[i] + g * g
+        squares[i] = a
+        factor = ONE / np.sqrt(a + FLOOR)
+        gradient[i] = g * factor
+        counts = ONE if a > ZERO else ZERO
+        total += factor * counts
+        counted += counts
+    return total, counted
+
+
+@loop
+def adagrad_scale(weight, gradient, squares, limit, l2):
+    """Returns the sum of the factors where squares > 0, and the number of those elements."""
+    total, counted = 0.0, 0.0
+    for start in range(0, weight.shape[0], BLOCK):
+        stop = start + BLOCK
+        part, number = adagrad_block(weight[start:stop], gradient[start:stop], squares[start:stop], limit, l2)
+        total += part
+        counted += number
+    return total, counted
+
+
+@inline
+def rms_step(g, step, sign, increase, decrease, largest, smallest):
+    """(new step, sign of g)."""
+    new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
+    grown, fallen = step * increase, step * decrease
+    grown = largest if grown > largest else grown
+    fallen = smallest if fallen < smallest else fallen
+    return (grown if new * sign > ZERO else fallen), new
+
+
+@loop
+def rmsprop(weight, gradient, squares, steps, sign, rate, limit, l2, shrink, gamma, inc, dec, largest, smallest):
+    for i in range(weight.shape[0]):
+        g = prepared(gradient[i], weight[i], limit, l2)
+        r = gamma * squares[i] + (ONE - gamma) * g * g
+        squares[i] = r
+        step, new = rms_step(g, steps[i], sign[i], inc, dec, largest, smallest)
+        steps[i], sign[i] = step, new
+        weight[i] = shrunk(weight[i] - rate * g * (step / np.sqrt(r + RMS_FLOOR)), shrink)
+
+
+@loop
+def rmsprop_block(weight, gradient, squares, steps, sign, limit, l2, gamma, inc, dec, largest, smallest):
+    """One block of rmsprop_scale."""
+    total, counted = ZERO, ZERO
+    for i in range(weight.shape[0]):
+        g = prepared(gradient[i], weight[i], limit, l2)
+        r = gamma * squares[i] + (ONE - gamma) * g * g
+        squares[i] = r
+        step, new = rms_step(g, steps[i], sign[i], inc, dec, largest, smallest)
+        steps[i], sign[i] = step, new
+        factor = step / np.sqrt(r + RMS_FLOOR)
+        gradient[i] = g * factor
+        counts = ONE if r > ZERO else ZERO
+        total += factor * counts
+        counted += counts
+    return total, counted
+
+
+@loop
+def rmsprop_scale(weight, gradient, squares, steps, sign, limit, l2, gamma, inc, dec, largest, smallest):
+    """Returns as adagrad_scale."""
+    total, counted = 0.0, 0.0
+    for start in range(0, weight.shape[0], BLOCK):
+        block = slice(start, start + BLOCK)
+        w, g, r, s, q = weight[block], gradient[block], squares[block], steps[block], sign[block]
+        part, number = rmsprop_block(w, g, r, s, q, limit, l2, gamma, inc, dec, largest, smallest)
+        total += part
+        counted += number
+    return total, counted
+
+
+@loop
+def scaled_step(weight, gradient, rate, shrink):
+    for i in range(weight.shape[0]):
+        weight[i] = shrunk(weight[i] - rate * gradient[i], shrink)
+
+
+@loop
+def fsadagrad(weight, gradient, squares, velocity, rate, decay, limit, l2, shrink, keep, forget, frames):
+    for i in range(weight.shape[0]):
+        g = prepared(gradient[i], weight[i], limit, l2)
+        a = keep * squares[i] + forget * g * g
+        squares[i] = a
+        factor = np.sqrt(frames / a) if a > ZERO else ONE
+        factor = LARGEST_MULTIPLIER if factor > LARGEST_MULTIPLIER else factor
+        v = decay * velocity[i] + (ONE - decay) * (g * factor)
+        velocity[i] = v
+        weight[i] = shrunk(weight[i] - rate * v, shrink)
+
+
+@loop
+def adamw(weight, gradient, mean, squares, scale, limit, l2, shrink, beta1, new1, beta2, new2, rate, epsilon, fall):
+    """scale: 1 / frames; new1, new2: 1 - beta, which single precision would make of it with an error of 1e-5."""
+    for i in range(weight.shape[0]):
+        w = weight[i]
+        h = scale * prepared(gradient[i], w, limit, l2)
+        p = beta1 * mean[i] + new1 * h
+        q = beta2 * squares[i] + new2 * h * h
+        mean[i], squares[i] = p, q
+        weight[i] = shrunk(w - fall * w - rate * p / (np.sqrt(q) + epsilon), shrink)
+
+
+@inline
+def hashed(counter, low, high):
+    word = mix(uint32(uint32(counter * uint32(0x9E3779B9)) ^ low))
+    return mix(uint32(word + high))
+
+
+@loop
+def add_noise(weight, first, low, high, other_low, other_high, deviation):
+    for i in range(weight.shape[0]):
+        counter = uint32(first + i)
+        radius = math.sqrt(-2 * math.log((float64(hashed(counter, low, high)) + 1) / 4294967296.0))
+        angle = 2 * math.pi / 4294967296.0 * float64(hashed(counter, other_low, other_high))
+        weight[i] += float32(deviation * radius * math.cos(angle))
+
+
+# Columns of parameters, here rows: weight, velocity and squares (cols, rows), gradient (n, rows) of those that columns
+# (n,) names.  Rows are views, or the compiler makes no vectors.
+
+
+@loop
+def momentum_columns(weight, gradient, velocity, columns, rate, decay, limit, ahead):
+    for k in range(columns.shape[0]):
+        w, v, gradients = weight[columns[k]], velocity[columns[k]], gradient[k]
+        for i in range(w.shape[0]):
+            g = gradients[i]
+            g = limit if g > limit else g
+            g = -limit if g < -limit else g
+            pull = rate * g
+            step = decay * v[i] + pull
+            v[i] = step
+            w[i] -= decay * step + pull if ahead else step
+
+
+@loop
+def adagrad_columns(gradient, squares, columns, limit):
+    """a <- a + g^2; g <- g / sqrt(a + 1e-16); returns the sum of the factors where a > 0, and how many there are."""
+    total, counted = 0.0, 0.0
+    for k in range(columns.shape[0]):
+        a, gradients = squares[columns[k]], gradient[k]
+        factors, numbers = ZERO, ZERO
+        for i in range(a.shape[0]):
+            g = gradients[i]
+            g = limit if g > limit else g
+            g = -limit if g < -limit else g
+            square = a[i] + g * g
+            a[i] = square
+            factor = ONE / np.sqrt(square + FLOOR)
+            gradients[i] = g * factor
+            there = ONE if square > ZERO else ZERO
+            factors += there * factor
+            numbers += there
+        total += factors
+        counted += numbers
+    return total, counted
+
+
+@loop
+def scaled_step_columns(weight, gradient, columns, rate):
+    for k in range(columns.shape[0]):
+        w, gradients = weight[columns[k]], gradient[k]
+        for i in range(w.shape[0]):
+            w[i] -= rate * gradients[i]

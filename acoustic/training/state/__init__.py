@@ -1,0 +1,1 @@
+"""Model files, checkpoints and snapshots of a training run."""

@@ -1,0 +1,167 @@
+"""Where training stands: model files per epoch, the checkpoint beside each, and which of them a new run starts from.
+
+Model files are `modelPath.N` after epoch N, `modelPath` after the last one, `modelPath.0` before the first; the
+checkpoint of a model has `.ckp` appended (CNTK's names).  It holds what the update rule keeps, and counters.  It is
+written before its model, and removed only after the next model stands, so that whenever the process dies the newest
+model has its checkpoint.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acoustic.network.model_file import load_model, load_tensors, save_model, save_tensors
+from acoustic.network.network import Network
+from readers.common.files import atomic_write, held
+from readers.errors import ModelError
+
+FORMAT = "argonaut-checkpoint"
+VERSION = 2
+
+
+@dataclass
+class Checkpoint:
+    """Training after `epoch` epochs.
+
+    total_samples: frames seen so far; tensors: what the update rule keeps (see Updater); state: values for JSON of
+    whatever else a resumed run needs, by who needs them ("update", ...).
+    """
+
+    epoch: int
+    total_samples: int
+    tensors: dict[str, np.ndarray]
+    state: dict[str, Any]
+
+
+class TrainingFiles:
+    """The files of one training of `max_epochs` epochs; its history and picture stand beside the final model."""
+
+    def __init__(self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False):
+        self.model_path, self.max_epochs, self.keep_checkpoints = Path(model_path), max_epochs, keep_checkpoints
+        self.history = Path(f"{model_path}.history.jsonl")
+        self.plot = Path(f"{model_path}.png")
+
+    def model(self, epoch: int) -> Path:
+        """The model after `epoch` epochs; 0: the network before training, statistics included."""
+        return self.model_path if epoch == self.max_epochs else Path(f"{self.model_path}.{epoch}")
+
+    def checkpoint(self, epoch: int) -> Path:
+        return Path(f"{self.model(epoch)}.ckp")
+
+    def newest_epoch(self) -> int | None:
+        """The epoch to continue after; None when there is no model to start from.
+
+        A model older than that of the epoch before it was left by an earlier training and does not count.
+        """
+        for epoch in range(self.max_epochs, -1, -1):
+            model, before = self.model(epoch), self.model(epoch - 1)
+            stale = epoch > 0 and model.exists() and before.exists() and _age(model) < _age(before)
+            if model.exists() and not stale:
+                return epoch
+        return None
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[None]:
+        """While the body runs no other training writes these files.  Raises ModelError if one does already."""
+        with held(self.model_path.with_name(f".{self.model_path.name}.lock")) as is_mine:
+            if not is_mine:
+                raise ModelError(f"{self.model_path}: another training is under way there; expected one at a time")
+            yield
+
+    def remove(self) -> int:
+        """Remove every model and checkpoint, of any number of epochs, so that nobody continues from them; how many."""
+        directory, stem = self.model_path.parent, self.model_path.name
+        removed = 0
+        for path in sorted(directory.glob("*")) if directory.is_dir() else []:
+            number = path.name.removesuffix(".ckp").removeprefix(stem)
+            numbered = number.startswith(".") and number[1:].isdigit()
+            if path.name.startswith(stem) and (not number or numbered) and path.is_file():
+                path.unlink()
+                removed += 1
+        return removed
+
+    def remove_leftovers(self) -> None:
+        """Remove temporary files that a killed run left in the middle of writing one of these files."""
+        directory = self.model_path.parent
+        pattern = re.compile(
+            rf"\.{re.escape(self.model_path.name)}(\.\d+)?(\.(ckp|png|config|history\.jsonl))?\.(\d+)\.tmp"
+        )
+        for path in list(directory.glob(".*.tmp")) if directory.is_dir() else []:
+            match = pattern.fullmatch(path.name)
+            if match and not _is_running(int(match.group(4))):
+                path.unlink(missing_ok=True)
+
+    def load(self, epoch: int, precision: str | None = None, device: str | None = None) -> Network:
+        return load_model(self.model(epoch), precision, device)
+
+    def load_checkpoint(self, epoch: int) -> Checkpoint | None:
+        """The checkpoint of an epoch, None when it is missing.  Raises ModelError when it is damaged."""
+        path = self.checkpoint(epoch)
+        if not path.exists():
+            return None
+        tensors, state = load_tensors(path)
+        if state.get("format") != FORMAT or state.get("version") != VERSION:
+            found = f"{state.get('format')!r} version {state.get('version')!r}"
+            raise ModelError(f"{path}: {found}; expected {FORMAT!r} version {VERSION}")
+        counters = [state.get(name) for name in ("epoch", "total_samples")]
+        if not all(isinstance(value, int) and value >= 0 for value in counters):
+            raise ModelError(f"{path}: epoch and total_samples are {counters}; expected whole numbers >= 0")
+        parts = state.get("state")
+        if not isinstance(parts, dict) or not isinstance(parts.get("update"), dict):
+            raise ModelError(f"{path}: no state of the update rule; expected an object with `update`")
+        return Checkpoint(*counters, tensors, parts)
+
+    def save(self, network: Network, checkpoint: Checkpoint, keep: int | None = None) -> None:
+        """Write checkpoint, then model; then remove the checkpoints before it unless they are to be kept.
+
+        keep: the epoch whose checkpoint stays, because training may return to it.
+        """
+        epoch = checkpoint.epoch
+        self.save_checkpoint(checkpoint)
+        save_model(network, self.model(epoch))
+        if not self.keep_checkpoints:
+            for earlier in range(epoch):
+                if earlier != keep:
+                    self.checkpoint(earlier).unlink(missing_ok=True)
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        epoch, samples = checkpoint.epoch, checkpoint.total_samples
+        metadata = {"format": FORMAT, "version": VERSION, "epoch": epoch, "total_samples": samples}
+        save_tensors(self.checkpoint(epoch), checkpoint.tensors, metadata | {"state": checkpoint.state})
+
+    def discard_after(self, epoch: int) -> None:
+        """Remove models and checkpoints of later epochs, the latest first, so that the newest one is always whole."""
+        for later in range(self.max_epochs, epoch, -1):
+            self.model(later).unlink(missing_ok=True)
+            self.checkpoint(later).unlink(missing_ok=True)
+
+    def save_description(self, text: str) -> None:
+        """What was asked for, as text beside the final model."""
+        with atomic_write(f"{self.model_path}.config", "w") as file:
+            file.write(text)
+
+    def save_initial(self, network: Network) -> None:
+        save_model(network, self.model(0))
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process is there; "yes" where asking is not safe."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)  # sends nothing, only asks
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _age(path: Path) -> int:
+    return path.stat().st_mtime_ns

@@ -1,0 +1,62 @@
+"""Where training stood, in memory: for trials that are to leave no trace, and to return to a better model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from acoustic.network.network import Network
+from acoustic.training.natural_gradient import make_updater
+from acoustic.training.state.checkpoint import TrainingFiles
+from acoustic.training.update import Updater
+from readers.errors import ModelError
+
+
+@dataclass
+class Snapshot:
+    """Copies of every stored value, (rows, cols), and of what the update rule keeps; epoch: epochs done until then."""
+
+    epoch: int
+    total_samples: int
+    values: dict[str, Any]
+    tensors: dict[str, Any]
+    scalars: dict[str, float]
+
+    @classmethod
+    def take(cls, network: Network, updater: Updater, epoch: int = 0, total_samples: int = 0) -> "Snapshot":
+        values = {node.name: node.value.copy(order="F") for node in network.stored() if node.value is not None}
+        tensors = {name: matrix.copy(order="F") for name, matrix in updater.tensors().items()}
+        return cls(epoch, total_samples, values, tensors, dict(updater.scalars))
+
+    @classmethod
+    def read(cls, files: TrainingFiles, epoch: int, network: Network, updater: Updater) -> "Snapshot":
+        """The state after an epoch of an earlier run, of which the files are there; leaves network and updater alone.
+
+        Raises ModelError when model or checkpoint are missing or of another network.
+        """
+        try:
+            model, checkpoint = files.load(epoch), files.load_checkpoint(epoch)
+        except FileNotFoundError as fault:
+            raise ModelError(f"{fault.filename}: missing; expected the model that training may return to") from fault
+        if checkpoint is None and epoch:
+            raise ModelError(f"{files.checkpoint(epoch)}: missing; expected the checkpoint of a model to return to")
+        now = cls.take(network, updater)
+        values = {node.name: node.value for node in model.stored() if node.value is not None}
+        if {name: value.shape for name, value in values.items()} != {n: v.shape for n, v in now.values.items()}:
+            raise ModelError(
+                f"{files.model(epoch)}: another network than that of the models after it; expected the same"
+            )
+        fresh = make_updater(network, updater.options)
+        if checkpoint is not None:
+            fresh.restore(checkpoint.tensors, checkpoint.state["update"], files.checkpoint(epoch))
+        samples = checkpoint.total_samples if checkpoint is not None else 0
+        return cls(epoch, samples, values, fresh.tensors(), dict(fresh.scalars))
+
+    def restore(self, network: Network, updater: Updater) -> None:
+        """Put everything back, into the matrices that are there."""
+        for name, value in self.values.items():
+            node = network[name]
+            node.value[...] = network.backend.asarray(value)
+            node.touch()
+        mine = updater.tensors()
+        for name, matrix in self.tensors.items():
+            mine[name][...] = matrix
+        updater.scalars = dict(self.scalars)

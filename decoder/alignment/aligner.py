@@ -1,0 +1,152 @@
+"""Forced alignment: when each state, phone and word of a known transcript was spoken.
+
+The best path through the transcript's graph (decoder.graph.transcript) by exact Viterbi; what it costs is
+acweight * -ln P(frame | state) summed, plus transitions, pronunciations and silences as the graph has them.
+Sources: CNTK book 6.1.3.4 (-alignmlf); HTK Book, HVite -a.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from decoder.alignment.kernels import align_frames
+from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Unit
+from decoder.search.decoder import score_frames
+from readers.errors import ConfigError, GraphError, ShapeError
+
+WIDENINGS = 3  # times the beam is doubled before an utterance is given up, as HVite's -t does
+MAX_CELLS = 1 << 31  # positions remembered over all frames, two bytes each
+
+
+class Span(NamedTuple):
+    """start, end: frames, end exclusive; first, last: visits first .. last-1 of the alignment; cost: their share."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """n visits of HMM states in order.  position (n,) i4: of the graph; start, end (n,) i4: frames, end exclusive;
+    cost (n,) f8: each one's share, with the way into it, its self-loops and its forward transition; total: their sum
+    and the way out; beam: the one that the path survived, inf: none.
+    """
+
+    graph: TranscriptGraph
+    position: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    cost: np.ndarray
+    total: float
+    beam: float
+
+    @property
+    def phones(self) -> list[tuple[Unit, Span]]:
+        """The phone models in order, silences put in among them."""
+        unit = self.graph.unit[self.position]
+        return [(self.graph.units[unit[first]], self._span(first, last)) for first, last in _runs(unit)]
+
+    @property
+    def words(self) -> list[tuple[Unit, Span]]:
+        """The transcript's labels in order, each by its first phone model (its pronunciation is `phones`)."""
+        units = self.graph.unit[self.position]
+        word = np.array([unit.word for unit in self.graph.units])[units]
+        return [
+            (self.graph.units[units[first]], self._span(first, last)) for first, last in _runs(word) if word[first] >= 0
+        ]
+
+    def _span(self, first: int, last: int) -> Span:
+        cost = float(self.cost[first:last].sum())
+        return Span(int(self.start[first]), int(self.end[last - 1]), first, last, cost)
+
+
+def _runs(values: np.ndarray) -> list[tuple[int, int]]:
+    """(first, last + 1) of each run of equal values."""
+    bounds = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    return list(itertools.pairwise(bounds))
+
+
+class Aligner:
+    """Aligns transcripts; any number of threads may call `align`.
+
+    acweight: weight of the log-likelihoods; beam: positions worse than the best of a frame by more are dropped, and
+    where no path survives it is doubled up to three times; None: exact.
+    """
+
+    def __init__(self, graphs: TranscriptGraphs, acweight: float = 1.0, beam: float | None = None):
+        if not 0 < acweight < math.inf:
+            raise ConfigError(f"alignment: acweight {acweight}; expected a number above 0")
+        if beam is not None and not beam > 0:
+            raise ConfigError(f"alignment: beam {beam}; expected a number above 0")
+        self.graphs, self.acweight, self.beam = graphs, float(acweight), math.inf if beam is None else float(beam)
+
+    def align(self, transcript: Sequence[str], scores: np.ndarray) -> Alignment:
+        """scores (K, T): log-likelihoods.
+
+        Raises GraphError for labels that are not known, ShapeError for scores that do not fit, too few frames for the
+        transcript, and where no path survives.
+        """
+        frames = score_frames(scores, self.graphs.num_rows)
+        graph = self.graphs.graph(transcript)
+        if len(frames) < graph.min_frames:
+            raise ShapeError(
+                f"alignment: {len(frames)} frames; expected at least {graph.min_frames} for a transcript of "
+                f"{len(transcript)} labels"
+            )
+        beam = self.beam
+        for _ in range(1 + WIDENINGS):
+            cost, position, how = align_frames(
+                frames,
+                graph.row,
+                graph.stay,
+                graph.first_arc,
+                graph.arc_source,
+                graph.arc_cost + graph.leave[graph.arc_source],
+                graph.entry,
+                graph.final + graph.leave,
+                graph.to_end,
+                self.acweight,
+                beam,
+                MAX_CELLS,
+            )
+            if math.isnan(cost):
+                raise ShapeError(
+                    f"alignment: {len(frames)} frames of {len(graph.row)} positions take more than "
+                    f"{2 * MAX_CELLS >> 30} GB; expected a shorter recording, or a narrower beam"
+                )
+            if cost < math.inf:
+                return self._alignment(graph, frames, position, how, cost, beam)
+            if beam == math.inf:
+                raise ShapeError("alignment: no path of finite score; expected scores above -inf for the transcript")
+            beam *= 2
+        raise ShapeError(
+            f"alignment: no path survives a beam of {beam / 2:g} ({self.beam:g} doubled {WIDENINGS} times); expected a "
+            "transcript of these frames, or a wider beam"
+        )
+
+    def _alignment(self, graph, frames, position, how, cost, beam) -> Alignment:
+        begins = np.flatnonzero(how != -1)
+        ends = np.append(begins[1:], len(how))
+        of_visit = position[begins]
+        acoustic = frames[np.arange(len(how)), graph.row[position]].astype(np.float64)
+        stays = ends - begins - 1
+        share = -self.acweight * np.add.reduceat(acoustic, begins) + graph.leave[of_visit]
+        share[stays > 0] += (stays * np.where(np.isfinite(graph.stay), graph.stay, 0.0)[of_visit])[stays > 0]
+        share[0] += graph.entry[of_visit[0]]
+        share[1:] += graph.arc_cost[how[begins[1:]]]
+        return Alignment(
+            graph, of_visit, begins.astype(np.int32), ends.astype(np.int32), share, float(cost), float(beam)
+        )
+
+
+def check_outputs(graphs: TranscriptGraphs, num_outputs: int, where: str) -> None:
+    """Raises GraphError unless the network has an output for every row."""
+    if num_outputs < graphs.num_rows:
+        raise GraphError(f"{where}: {num_outputs} outputs; expected at least {graphs.num_rows}, as in the cntkmap")

@@ -1,0 +1,354 @@
+"""The compiled decoding graph: H o C o L with its transition costs, laid out for the search.
+
+Source: CNTK book 6.1.1, 6.1.3.1.  The acceptor's arcs carry HMM states (`[name]`) or bare words, never epsilon and no
+self-loops.  Compilation gives every pair (state reached, HMM state) one *position*: the place where a token stays while
+it repeats that HMM state.  A token leaves a position by its forward transition into the acceptor's state `exit`, and
+goes on from there over emitting arcs (a frame each) or word arcs (no frame).
+
+A *junction* is an acceptor state where paths from several places meet, or where an utterance may end.  Tokens meet
+there before they fan out again, so that each (junction, LM history) fans out once.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from readers.errors import GraphError
+from readers.htk.trees import phone_of
+from readers.language.att import EPSILON, Acceptor
+
+EPSILON_NAMES = (EPSILON, "<epsilon>", "0")
+_STATE_NAME = re.compile(r"(.+?)(?:_s(\d+)(?:_.*)?|\[(\d+)\])")
+_MAX_COUNT = 2**31 - 1  # positions, states and arcs are numbered with 32 bits
+
+
+class GraphArrays(NamedTuple):
+    """S acceptor states, P positions, E emitting arcs, W word arcs.  Costs are f4, -ln, inf = never.
+
+    position_state (P,) i4: HMM state; position_exit (P,) i4: acceptor state reached on leaving the position;
+    self_cost, forward_cost (P,): transitions.  first_emitting (S+1,) i4: emitting arcs of state s are
+    first_emitting[s] .. first_emitting[s+1]-1; emitting_target (E,) i4: position; emitting_cost (E,).
+    first_word (S+1,), word_label (W,), word_target (W,) i4: word id and acceptor state; word_cost (W,).
+    final_cost (S,).  junction (S,) u1.  word_level (S,) i4: the most word arcs in a row that can end in the state.
+    """
+
+    position_state: np.ndarray
+    position_exit: np.ndarray
+    self_cost: np.ndarray
+    forward_cost: np.ndarray
+    first_emitting: np.ndarray
+    emitting_target: np.ndarray
+    emitting_cost: np.ndarray
+    first_word: np.ndarray
+    word_label: np.ndarray
+    word_target: np.ndarray
+    word_cost: np.ndarray
+    final_cost: np.ndarray
+    junction: np.ndarray
+    word_level: np.ndarray
+
+
+DTYPES = {
+    name: "<f4" if name.endswith("_cost") else "|u1" if name == "junction" else "<i4" for name in GraphArrays._fields
+}
+
+
+@dataclass(frozen=True)
+class DecodingGraph:
+    """A compiled graph; its arrays are read-only, so that a graph from a file and one from memory are alike.
+
+    start: acceptor state; words: word of each id; outputs: how each is written, "" for not at all;
+    states: name of each HMM state, without brackets;
+    models, state_model (H,) i4, state_index (H,) i4: the phone model of each HMM state and its place there;
+    lookahead (V,) f4: LM cost of each word that the graph has charged already; where: for messages.
+    """
+
+    arrays: GraphArrays
+    start: int
+    words: list[str]
+    outputs: list[str]
+    states: list[str]
+    models: list[str]
+    state_model: np.ndarray
+    state_index: np.ndarray
+    lookahead: np.ndarray
+    where: str = field(default="graph", compare=False)
+
+    @property
+    def num_positions(self) -> int:
+        return self.arrays.position_state.shape[0]
+
+    @property
+    def num_states(self) -> int:
+        return self.arrays.final_cost.shape[0]
+
+    @property
+    def used_states(self) -> np.ndarray:
+        """HMM states that stand on an arc, rising."""
+        return np.unique(self.arrays.position_state)
+
+
+def precompile(
+    acceptor: Acceptor,
+    transitions: Mapping[str, Sequence[float]] | None = None,
+    lookahead: Mapping[str, float] | None = None,
+    state_map: Mapping[str, Sequence[str]] | None = None,
+    outputs: Mapping[str, str] | None = None,
+    where: str = "graph",
+) -> DecodingGraph:
+    """Compile an epsilon-free acceptor.
+
+    transitions: HMM state -> (ln self, ln forward); None leaves transitions out (cost 0).
+    lookahead: word -> the LM cost (-ln) inside the graph; None means none.
+    state_map: phone model -> its HMM states, left to right; None takes model and place from names such as `aa_s2`,
+    `eh_s2_1` and `sil[2]`; any other name is a model of one state.
+    outputs: how words are written where that is not the word itself; "" = not at all.
+    Raises GraphError for epsilon arcs, cycles of word arcs, unreachable ends and states or words without an entry.
+    """
+    acceptor.check()
+    label, words, used = _split_labels(acceptor, where)
+    states = _all_states(used, transitions, where)
+    number = {name: i for i, name in enumerate(states)}
+    num_states = acceptor.num_states
+    emitting = label < 0
+    hmm = np.array([number[name] for name in used], dtype=np.int64)[~label[emitting]]
+    pair = acceptor.target[emitting].astype(np.int64) * len(states) + hmm
+    positions, target = np.unique(pair, return_inverse=True)
+    position_exit, position_state = np.divmod(positions, len(states))
+    first_emitting, emitting_target, emitting_cost = _sorted_arcs(
+        acceptor.source[emitting], target, acceptor.cost[emitting], num_states
+    )
+    word = ~emitting
+    first_word, order = _group(acceptor.source[word], num_states, acceptor.target[word], label[word])
+    final_cost = np.full(num_states, np.inf, dtype=np.float32)
+    np.minimum.at(final_cost, acceptor.final, acceptor.final_cost)
+    self_cost, forward_cost = _transition_costs(states, transitions)
+    word_target = acceptor.target[word][order]
+    arrays = GraphArrays(
+        position_state=position_state,
+        position_exit=position_exit,
+        self_cost=self_cost[position_state],
+        forward_cost=forward_cost[position_state],
+        first_emitting=first_emitting,
+        emitting_target=emitting_target,
+        emitting_cost=emitting_cost,
+        first_word=first_word,
+        word_label=label[word][order],
+        word_target=word_target,
+        word_cost=acceptor.cost[word][order],
+        final_cost=final_cost,
+        junction=_junctions(position_exit, word_target, final_cost),
+        word_level=_word_levels(first_word, word_target, where),
+    )
+    models, state_model, state_index = _models(states, state_map)
+    graph = DecodingGraph(
+        arrays=freeze(arrays),
+        start=int(acceptor.start),
+        words=words,
+        outputs=[(outputs or {}).get(word, word) for word in words],
+        states=states,
+        models=models,
+        state_model=state_model,
+        state_index=state_index,
+        lookahead=_lookahead_of(words, lookahead, where),
+        where=where,
+    )
+    check_graph(graph)
+    return graph
+
+
+def freeze(arrays: GraphArrays) -> GraphArrays:
+    """The arrays as the kernels take them: contiguous, little-endian, read-only."""
+    frozen = []
+    for name, array in zip(GraphArrays._fields, arrays):
+        if array.shape[0] > _MAX_COUNT:
+            raise GraphError(f"graph: {array.shape[0]} entries in {name}; expected at most {_MAX_COUNT}")
+        array = np.ascontiguousarray(array, dtype=DTYPES[name]).view()
+        array.flags.writeable = False
+        frozen.append(array)
+    return GraphArrays(*frozen)
+
+
+def check_graph(graph: DecodingGraph) -> None:
+    """Everything the search takes for granted.  Raises GraphError."""
+    arrays, where = graph.arrays, graph.where
+    num_states, num_positions = graph.num_states, graph.num_positions
+    num_hmm, num_words = len(graph.states), len(graph.words)
+    if not num_positions:
+        raise GraphError(f"{where}: no arc with an HMM state; expected labels such as [aa_s2]")
+    if not 0 <= graph.start < num_states:
+        raise GraphError(f"{where}: start state {graph.start}; expected 0 to {num_states - 1}")
+    for name, bound in (
+        ("position_state", num_hmm),
+        ("position_exit", num_states),
+        ("emitting_target", num_positions),
+        ("word_label", num_words),
+        ("word_target", num_states),
+        ("word_level", num_states + 1),
+    ):
+        _check_range(getattr(arrays, name), bound, name, where)
+    for name, arcs in (("first_emitting", arrays.emitting_target), ("first_word", arrays.word_target)):
+        first = getattr(arrays, name)
+        if first[0] != 0 or first[-1] != arcs.shape[0] or np.any(np.diff(first) < 0):
+            raise GraphError(f"{where}: offsets in {name} do not rise from 0 to {arcs.shape[0]}")
+    for name in ("self_cost", "forward_cost", "emitting_cost", "word_cost", "final_cost"):
+        costs = getattr(arrays, name)
+        if costs.size and not np.all(costs > -np.inf):  # NaN fails too
+            raise GraphError(f"{where}: {name} holds NaN or -inf; expected costs")
+    if not np.all(np.isfinite(graph.lookahead)):
+        raise GraphError(f"{where}: a look-ahead cost is not finite; expected -ln of a probability above 0")
+    _check_range(graph.state_model, len(graph.models), "state_model", where)
+    level = np.repeat(arrays.word_level, np.diff(arrays.first_word))
+    if np.any(arrays.word_level[arrays.word_target] <= level):
+        raise GraphError(f"{where}: word levels do not rise along word arcs; compile the graph again")
+    if not np.any(np.isfinite(arrays.final_cost)):
+        raise GraphError(f"{where}: no final state; expected at least one")
+
+
+def _check_range(numbers: np.ndarray, bound: int, name: str, where: str) -> None:
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= bound):
+        raise GraphError(f"{where}: {name} from {numbers.min()} to {numbers.max()}; expected 0 to {bound - 1}")
+
+
+def _split_labels(acceptor: Acceptor, where: str) -> tuple[np.ndarray, list[str], list[str]]:
+    """Per arc the word's number, or ~(state's number); the words and HMM states, each in order of symbol ids."""
+    used = np.unique(acceptor.label)
+    number = np.zeros(len(acceptor.symbols), dtype=np.int64)
+    words, states = [], []
+    for i in used:
+        symbol = acceptor.symbols[i]
+        if symbol in EPSILON_NAMES or not symbol:
+            arc = int(np.flatnonzero(acceptor.label == i)[0])
+            raise GraphError(
+                f"{where}: epsilon arc from state {acceptor.source[arc]} to {acceptor.target[arc]}; expected HMM "
+                "states and words only; remove epsilons first, for instance with fstrmepsilon"
+            )
+        if len(symbol) > 2 and symbol[0] == "[" and symbol[-1] == "]":
+            number[i] = ~len(states)
+            states.append(symbol[1:-1])
+        else:
+            number[i] = len(words)
+            words.append(symbol)
+    return number[acceptor.label], words, states
+
+
+def _all_states(used: list[str], transitions: Mapping[str, Sequence[float]] | None, where: str) -> list[str]:
+    """HMM states of the model set: those of the transitions, else those on arcs."""
+    if transitions is None:
+        return used
+    missing = [name for name in used if name not in transitions]
+    if missing:
+        raise GraphError(
+            f"{where}: no transitions for {len(missing)} HMM states, the first [{missing[0]}]; "
+            "expected one line `[state] ln_self ln_forward` for each"
+        )
+    return list(transitions)
+
+
+def _group(source: np.ndarray, num_states: int, *keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(first (S+1,), order): arcs in order of source, then of keys; those of s are order[first[s]:first[s+1]]."""
+    order = np.lexsort((*reversed(keys), source))
+    return np.searchsorted(source[order], np.arange(num_states + 1)), order
+
+
+def _sorted_arcs(source, target, cost, num_states) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Emitting arcs by source and target; of arcs that are alike the cheapest."""
+    order = np.lexsort((cost, target, source))
+    source, target, cost = source[order], target[order], cost[order]
+    new = np.ones(source.shape[0], dtype=bool)
+    new[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
+    source, target, cost = source[new], target[new], cost[new]
+    return np.searchsorted(source, np.arange(num_states + 1)), target, cost
+
+
+def _transition_costs(states, transitions) -> tuple[np.ndarray, np.ndarray]:
+    if transitions is None:
+        return np.zeros(len(states), np.float32), np.zeros(len(states), np.float32)
+    costs = -np.array([tuple(transitions[name])[:2] for name in states], dtype=np.float64).reshape(-1, 2)
+    return costs[:, 0].astype(np.float32), costs[:, 1].astype(np.float32)
+
+
+def _lookahead_of(words: list[str], lookahead: Mapping[str, float] | None, where: str) -> np.ndarray:
+    if lookahead is None:
+        return np.zeros(len(words), dtype=np.float32)
+    missing = [word for word in words if word not in lookahead]
+    if missing:
+        raise GraphError(
+            f"{where}: no look-ahead score for {len(missing)} words, the first {missing[0]!r}; expected one per word"
+        )
+    return np.array([lookahead[word] for word in words], dtype=np.float32)
+
+
+def _junctions(position_exit: np.ndarray, word_target: np.ndarray, final_cost: np.ndarray) -> np.ndarray:
+    num_states = final_cost.shape[0]
+    positions = np.bincount(position_exit, minlength=num_states)
+    entries = positions + np.bincount(word_target, minlength=num_states)
+    return (((positions > 0) & (entries > 1)) | np.isfinite(final_cost)).astype(np.uint8)
+
+
+def _word_levels(first_word: np.ndarray, word_target: np.ndarray, where: str) -> np.ndarray:
+    """(S,) the longest run of word arcs that ends in each state; word arcs must not go round in circles.
+
+    Peels off the states whose word arcs in are all dealt with, one level after another.
+    """
+    num_states = first_word.shape[0] - 1
+    level = np.zeros(num_states, dtype=np.int32)
+    waiting = np.bincount(word_target, minlength=num_states)
+    ready = np.flatnonzero((waiting == 0) & (np.diff(first_word) > 0))
+    depth = 0
+    while ready.size:
+        depth += 1
+        counts = first_word[ready + 1] - first_word[ready]
+        arcs = np.repeat(first_word[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        targets, arrivals = np.unique(word_target[arcs], return_counts=True)
+        waiting[targets] -= arrivals
+        ready = targets[waiting[targets] == 0]
+        level[ready] = depth
+    if np.any(waiting > 0):
+        state = _on_cycle(first_word, word_target, waiting)
+        raise GraphError(
+            f"{where}: word arcs go round in a circle through state {state}; expected an HMM state between any word "
+            "and its next occurrence"
+        )
+    return level
+
+
+def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarray) -> int:
+    """A state on a cycle: going backwards among waiting states never ends, so it comes round."""
+    source = np.repeat(np.arange(first_word.shape[0] - 1), np.diff(first_word))
+    before = {int(t): int(s) for s, t in zip(source, word_target) if waiting[s] > 0}
+    state, seen = int(np.flatnonzero(waiting > 0)[0]), set()
+    while state not in seen:
+        seen.add(state)
+        state = before[state]
+    return state
+
+
+def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
+    """(models, state_model (H,), state_index (H,)) of the HMM states; a triphone's model is its phone."""
+    place: dict[str, tuple[str, int]] = {}
+    # A state tied into several models belongs to the longest and then the first: to sil, not to sp.
+    for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
+        phone = phone_of(model)
+        for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
+            place.setdefault(name, (phone, index))
+    pairs = [place.get(name) or model_of_state(name) for name in states]
+    models = list(dict.fromkeys(model for model, _ in pairs))
+    number = {model: i for i, model in enumerate(models)}
+    state_model = np.array([number[model] for model, _ in pairs], dtype=np.int32)
+    return models, state_model, np.array([index for _, index in pairs], dtype=np.int32)
+
+
+def model_of_state(name: str) -> tuple[str, int]:
+    """(phone model, place in it) by the name of an HMM state; place 0 when the name does not tell.
+
+    >>> model_of_state("aa_s2"), model_of_state("eh_s3_1"), model_of_state("sil[4]"), model_of_state("noise")
+    (('aa', 2), ('eh', 3), ('sil', 4), ('noise', 0))
+    """
+    match = _STATE_NAME.fullmatch(name)
+    if match is None:
+        return name, 0
+    return match.group(1), int(match.group(2) or match.group(3))

@@ -1,0 +1,65 @@
+"""Compiled decoding graphs on disk: files of sections (see decoder.mapped_file) with the start state in the header.
+
+The arrays are memory-mapped and read-only: several processes share one copy, and pages are read when the search first
+touches them.
+"""
+
+from pathlib import Path
+
+from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
+from decoder.mapped_file import Layout, check_lengths, pack_names, unpack_names
+from readers.errors import FormatError
+
+_NAMES = ("words", "outputs", "states", "models")
+_MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
+MAGIC = b"ARGONDG\n"
+LAYOUT = Layout(
+    MAGIC,
+    1,
+    {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys(_NAMES, "|u1")},
+    "compiled decoding graph",
+    "compile an acceptor with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
+    "compile it again",
+)
+_SAME_LENGTH = (
+    ("position_state", "position_exit", "self_cost", "forward_cost"),
+    ("emitting_target", "emitting_cost"),
+    ("word_label", "word_target", "word_cost"),
+    ("final_cost", "junction", "word_level"),
+    ("first_emitting", "first_word"),
+    ("states", "state_model", "state_index"),
+    ("words", "outputs", "lookahead"),
+)
+
+
+def save_graph(graph: DecodingGraph, path: str | Path) -> None:
+    """Write a graph whole or not at all.  Raises FormatError for names with line breaks."""
+    sections = {name: getattr(graph.arrays, name) for name in GraphArrays._fields}
+    sections |= {name: getattr(graph, name) for name in _MODEL_ARRAYS}
+    sections |= {name: pack_names(getattr(graph, name), path) for name in _NAMES}
+    LAYOUT.write(path, graph.start, sections)
+
+
+def load_graph(path: str | Path) -> DecodingGraph:
+    """Map a compiled graph into memory and check all of it.
+
+    Raises FormatError for files that are no compiled graph, of another version, truncated or with a damaged table,
+    GraphError for numbers out of range.
+    """
+    start, sections = LAYOUT.read(path)
+    names = {name: unpack_names(sections[name], name, path) for name in _NAMES}
+    lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
+    check_lengths(lengths, _SAME_LENGTH, path)
+    if lengths["first_word"] != lengths["final_cost"] + 1:
+        raise FormatError(
+            f"{path}: {lengths['first_word']} offsets for {lengths['final_cost']} states; expected one more than states"
+        )
+    graph = DecodingGraph(
+        arrays=GraphArrays(**{name: sections[name] for name in GraphArrays._fields}),
+        start=start,
+        where=str(path),
+        **names,
+        **{name: sections[name] for name in _MODEL_ARRAYS},
+    )
+    check_graph(graph)
+    return graph

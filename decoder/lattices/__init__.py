@@ -1,0 +1,1 @@
+"""Lattices after the search: posteriors, consensus, rescoring."""

@@ -1,0 +1,134 @@
+"""Consensus networks, and the word sequence with the fewest expected errors: minimum Bayes risk decoding.
+
+Xu, Povey, Mangu and Zhu, Minimum Bayes Risk decoding and system combination based on a recursion for edit distance,
+Computer Speech and Language 25(4), 2011: the algorithm behind Kaldi's lattice-mbr-decode and lattice-to-ctm-conf.  A
+sequence of slots is aligned with all paths of a lattice at once; every slot then has a probability for each word that
+may stand in it, and the best of each make a sequence with fewer expected errors, until there are no better ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.lattices.consensus_kernels import alignment, distances
+from decoder.lattices.links import Links, weigh
+from decoder.lattices.posteriors import best_path, link_posteriors
+from decoder.lattices.times import word_begins
+from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.htk.slf import Lattice
+from readers.results.timed_words import TimedWord
+
+NOTHING = ""
+ROUNDS = 100
+SMALLEST = 1e-4  # of a word's probability in a slot that is told
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Words that compete for one place; alternatives: (word, probability), best first, NOTHING for no word.
+
+    start, end: expected seconds of the words there, without the silence before them.  Probabilities sum to 1, but for
+    words below 0.0001.
+    """
+
+    alternatives: tuple[tuple[str, float], ...]
+    start: float
+    end: float
+
+    @property
+    def word(self) -> str:
+        return self.alternatives[0][0]
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """slots: in order, those that hold a word with some probability; expected_errors: of the sequence of best words."""
+
+    slots: list[Slot]
+    expected_errors: float
+
+    @property
+    def words(self) -> list[TimedWord]:
+        """The best word of every slot where it is one, with its probability there for confidence."""
+        found = [slot for slot in self.slots if slot.word != NOTHING]
+        return [TimedWord(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in found]
+
+
+def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None = None) -> Consensus:
+    """The network of a lattice.
+
+    scale: of the lattice's scores, see posteriors.py; words: the sequence to align everything with, which then stays;
+    default: the one with the fewest expected errors, found by turns from the best path on.
+    Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
+    """
+    links = weigh(lattice)
+    aligner = _Aligner(links, scale, words or ())
+    if words is not None:
+        slots = aligner.numbers(words)
+        held, times, errors = aligner.align(slots)
+    else:
+        path = [lattice.word[link] for link in best_path(links)]
+        slots = aligner.numbers([word for word in path if word not in SENTENCE_MARKS])
+        held, times, errors = aligner.align(slots)
+        for _ in range(ROUNDS):
+            better = _spaced(held.argmax(axis=1))
+            next_held, next_times, next_errors = aligner.align(better)
+            if next_errors >= errors - 1e-9:
+                break
+            slots, held, times, errors = better, next_held, next_times, next_errors
+    return Consensus([slot for slot in aligner.slots(held, times) if _matters(slot, words is not None)], errors)
+
+
+def _matters(slot: Slot, fixed: bool) -> bool:
+    return slot.word != NOTHING or len(slot.alternatives) > 1
+
+
+def _spaced(words: np.ndarray) -> np.ndarray:
+    """Nothing, a word, nothing, a word, ..., nothing: a place for whatever may stand between two words."""
+    spoken = words[words != 0]
+    slots = np.zeros(2 * len(spoken) + 1, np.int64)
+    slots[1::2] = spoken
+    return slots
+
+
+class _Aligner:
+    """Aligns one lattice with sequences of slots."""
+
+    def __init__(self, links: Links, scale: float, others: Sequence[str]) -> None:
+        lattice = links.lattice
+        place = np.empty(lattice.num_nodes, np.int64)
+        place[links.nodes] = np.arange(lattice.num_nodes)
+        found = link_posteriors(links, scale)
+        with np.errstate(invalid="ignore"):
+            share = found.forward[lattice.start] + scale * links.total - found.forward[lattice.end]
+        # What leads nowhere has no mass on the way back, but must not count on the way forward.
+        order = np.argsort(place[lattice.end], kind="stable")
+        order = order[np.isfinite(share[order])]
+        spoken = [NOTHING, *sorted({word for word in (*lattice.word, *others) if word not in SENTENCE_MARKS})]
+        self.vocabulary, self._number = spoken, {word: number for number, word in enumerate(spoken)}
+        self._word = np.array([self._number.get(word, 0) for word in lattice.word], np.int64)[order]
+        self._start, self._end = place[lattice.start][order], place[lattice.end][order]
+        self._share = np.exp(share[order])
+        self._begin = np.nan_to_num(word_begins(lattice)[order])
+        self._time = np.nan_to_num(lattice.time[links.nodes])
+
+    def numbers(self, words: Sequence[str]) -> np.ndarray:
+        return _spaced(np.array([self._number[word] for word in words], np.int64))
+
+    def align(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """(probabilities (Q, words), summed times (Q, 2), expected errors)."""
+        graph = len(self._time), self._start, self._end, self._word, self._share, slots
+        cost = distances(*graph)
+        return *alignment(*graph, cost, self._begin, self._time, len(self.vocabulary)), float(cost[-1, -1])
+
+    def slots(self, held: np.ndarray, times: np.ndarray) -> list[Slot]:
+        found, last = [], 0.0
+        for row, (start, end) in zip(held, times):
+            spoken = row[1:].sum()
+            begin, stop = (start / spoken, end / spoken) if spoken > 0 else (last, last)
+            best = [int(word) for word in np.argsort(-row, kind="stable") if row[word] >= SMALLEST]
+            alternatives = tuple((self.vocabulary[word], float(min(row[word], 1.0))) for word in best)
+            found.append(Slot(alternatives, float(begin), float(stop)))
+            last = stop
+        return found

@@ -1,0 +1,71 @@
+"""The links of a lattice with their scores, and its nodes in order: what every walk through a lattice begins with."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from readers.errors import GraphError
+from readers.htk.slf import NULL_WORD, Lattice
+
+
+@dataclass(frozen=True)
+class Links:
+    """Per link of a lattice: acoustic with scale and penalty, whole score (L,); links that leave each node."""
+
+    acoustic: np.ndarray
+    total: np.ndarray
+    leaving: list[list[int]]
+    first: int
+    last: int
+    lattice: Lattice
+
+    @cached_property
+    def nodes(self) -> list[int]:
+        """The nodes in topological order.  Raises GraphError for a loop."""
+        entering = np.bincount(self.lattice.end, minlength=self.lattice.num_nodes)
+        order = [self.first]
+        for node in order:
+            for link in self.leaving[node]:
+                end = int(self.lattice.end[link])
+                entering[end] -= 1
+                if entering[end] == 0:
+                    order.append(end)
+        if len(order) != self.lattice.num_nodes:
+            raise GraphError(f"{self.lattice.where}: has a loop; expected none")
+        return order
+
+    @cached_property
+    def in_order(self) -> np.ndarray:
+        """(L,) the links, each after all that enter the node it leaves."""
+        place = np.empty(self.lattice.num_nodes, np.int64)
+        place[self.nodes] = np.arange(len(self.nodes))
+        return np.argsort(place[self.lattice.start], kind="stable")
+
+    def no_path(self) -> GraphError:
+        return GraphError(f"{self.lattice.where}: no path from start to end; expected one")
+
+
+def weigh(lattice: Lattice) -> Links:
+    """Scores of the links by the scales and the penalty of the lattice's header.
+
+    Raises GraphError unless there is one node to start in and one to end in, and for scores of NaN or +inf.
+    """
+    penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
+    acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty
+    leaving: list[list[int]] = [[] for _ in range(lattice.num_nodes)]
+    for link, node in enumerate(lattice.start.tolist()):
+        leaving[node].append(link)
+    entered = np.bincount(lattice.end, minlength=lattice.num_nodes)
+    first = np.flatnonzero(entered == 0)
+    last = [node for node, links in enumerate(leaving) if not links]
+    if len(first) != 1 or len(last) != 1:
+        raise GraphError(
+            f"{lattice.where}: {len(first)} nodes to start in and {len(last)} to end in; expected one of each"
+        )
+    total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
+    odd = np.flatnonzero(~(total < np.inf))  # NaN too
+    if odd.size:
+        found = f"link {odd[0]} scores {total[odd[0]]}"
+        raise GraphError(f"{lattice.where}: {found}; expected a finite log")
+    return Links(acoustic, total, leaving, int(first[0]), last[0], lattice)

@@ -1,0 +1,73 @@
+"""The best word sequences of a lattice, each once, with the score of its best path.
+
+A* with exact scores to the end: paths leave the queue in order of their whole score.  Of paths that reach a node with
+the same words only the first, the best, goes on, so that a word sequence is found once and never twice.
+"""
+
+import heapq
+
+import numpy as np
+
+from decoder.lattices.links import Links, weigh
+from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.htk.slf import Lattice
+from readers.results.nbest import Hypothesis
+
+
+def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
+    """Up to `count` hypotheses, best first; scales and penalty are the lattice's own, of its header.
+
+    A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty for each word, lm plain l.
+    Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
+    """
+    return [hypothesis for hypothesis, _ in nbest_paths(lattice, count)]
+
+
+def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int]]]:
+    """The same, each with the links of its best path."""
+    links = weigh(lattice)
+    remaining = _best_to_end(lattice, links)
+    scale = lattice.scale("lmscale", 1.0)
+    found: list[tuple[Hypothesis, list[int]]] = []
+    seen: set[tuple[int, tuple[str, ...]]] = set()
+    # (minus the whole score, a number that settles ties, node, words, acoustic, lm, (links before, link))
+    waiting = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
+    pushed = 0
+    while waiting and len(found) < count:
+        _, _, node, words, acoustic, lm, before = heapq.heappop(waiting)
+        if (node, words) in seen:
+            continue
+        seen.add((node, words))
+        if node == links.last:
+            found.append((Hypothesis(words, acoustic, lm), _links_of(before)))
+            continue
+        for link in links.leaving[node]:
+            end, word = int(lattice.end[link]), lattice.word[link]
+            if not np.isfinite(links.total[link] + remaining[end]):
+                continue
+            longer = words if word in SENTENCE_MARKS else (*words, word)
+            so_far = acoustic + float(links.acoustic[link]), lm + float(lattice.lm[link])
+            pushed += 1
+            cost = -(so_far[0] + scale * so_far[1] + remaining[end])
+            heapq.heappush(waiting, (cost, pushed, end, longer, *so_far, (before, link)))
+    return found
+
+
+def _links_of(chain: tuple | None) -> list[int]:
+    found = []
+    while chain is not None:
+        chain, link = chain
+        found.append(link)
+    return found[::-1]
+
+
+def _best_to_end(lattice: Lattice, links: Links) -> np.ndarray:
+    """(N,) the best score from each node to the end, -inf where there is no way."""
+    best = np.full(lattice.num_nodes, -np.inf)
+    best[links.last] = 0.0
+    for node in reversed(links.nodes):
+        for link in links.leaving[node]:
+            best[node] = max(best[node], links.total[link] + best[lattice.end[link]])
+    if not np.isfinite(best[links.first]):
+        raise links.no_path()
+    return best

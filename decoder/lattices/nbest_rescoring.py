@@ -1,0 +1,81 @@
+"""Choosing anew among the hypotheses of n-best lists, with a language model that the search did not have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decoder.lm.language_model import LanguageModel
+from readers.errors import GraphError
+from readers.results.nbest import Hypothesis, Lists
+
+
+@dataclass(frozen=True)
+class RescoringOptions:
+    """score = acoustic + lm_scale * lm - word_penalty * words.
+
+    weight: of the new model, from 0 to 1; lm_scale: of language-model scores against acoustic ones; word_penalty: cost
+    of a word.  Raises GraphError for values that no score follows from.
+    """
+
+    weight: float = 0.5
+    lm_scale: float = 1.0
+    word_penalty: float = 0.0
+
+    def __post_init__(self):
+        if not 0 <= self.weight <= 1:
+            raise GraphError(f"weight of the new language model {self.weight:g}; expected 0 to 1")
+        if not 0 <= self.lm_scale < np.inf or not np.isfinite(self.word_penalty):
+            raise GraphError(
+                f"language-model scale {self.lm_scale:g}, word penalty {self.word_penalty:g}; expected finite numbers, "
+                "the scale not below 0"
+            )
+
+    def score(self, one: Hypothesis) -> float:
+        return one.acoustic + self.lm_scale * one.lm - self.word_penalty * len(one.words)
+
+
+def mix_logs(new: np.ndarray, old: np.ndarray, weight: float) -> np.ndarray:
+    """ln(weight e^new + (1 - weight) e^old), element by element; weight 0 and 1 give one of the two as it is."""
+    if weight in (0.0, 1.0):
+        return np.array(new if weight else old, np.float64)
+    return np.logaddexp(new + np.log(weight), old + np.log1p(-weight))
+
+
+def sentence_logs(model: LanguageModel, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
+    """Per sentence ln P (len + 1,) of its words and of </s>, by an n-gram; raises GraphError for unknown words."""
+    costs = model.sentence_costs(sentences)
+    for sentence, values in zip(sentences, costs):
+        if np.isnan(values).any():
+            odd = [*sentence, "</s>"][int(np.flatnonzero(np.isnan(values))[0])]
+            raise GraphError(f"language model: {odd!r} is not in it; expected every word of the lists, or <unk>, in it")
+    return [-values for values in costs]
+
+
+def rescore(
+    lists: Mapping[str, Sequence[Hypothesis]],
+    new: Mapping[tuple[str, ...], np.ndarray],
+    options: RescoringOptions,
+    old: Mapping[tuple[str, ...], np.ndarray] | None = None,
+) -> Lists:
+    """The lists with new language-model scores, the best hypothesis first; equals keep their order.
+
+    new, old: words -> ln P of each word and of </s>.  With `old`, an n-gram's, the two models are mixed word by word,
+    p = weight p_new + (1 - weight) p_old.  Without it the sentence's log is mixed with the one of the list.
+    """
+    found: Lists = {}
+    for utterance, hypotheses in lists.items():
+        changed = []
+        for one in hypotheses:
+            if old is None:
+                lm = options.weight * float(new[one.words].sum()) + (1 - options.weight) * one.lm
+            else:
+                lm = float(mix_logs(new[one.words], old[one.words], options.weight).sum())
+            changed.append(replace(one, lm=lm))
+        found[utterance] = sorted(changed, key=options.score, reverse=True)
+    return found
+
+
+def best_words(lists: Mapping[str, Sequence[Hypothesis]]) -> dict[str, tuple[str, ...]]:
+    """The words of each list's first hypothesis."""
+    return {utterance: hypotheses[0].words for utterance, hypotheses in lists.items()}

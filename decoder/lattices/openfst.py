@@ -1,0 +1,80 @@
+"""Lattices as acceptors of words for OpenFst: text that `fstcompile --acceptor` reads, or its binary form.
+
+A path costs what it costs the search: minus its score, with all scales and the word penalty.  What says nothing is an
+epsilon, the lattice's start is state 0, states are in topological order.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from decoder.graph.openfst import ArcArrays, to_openfst
+from decoder.lattices.links import weigh
+from readers.common.files import atomic_write
+from readers.errors import GraphError
+from readers.htk.slf import NULL_WORD, Lattice
+from readers.language.att import EPSILON, Acceptor
+
+
+def lattice_acceptor(lattice: Lattice) -> Acceptor:
+    """The acceptor of a lattice's words, arcs by source; costs are float32, as OpenFst's.
+
+    Links of probability zero have no arc.  Raises GraphError for a lattice with a loop, with more than one start or
+    end, and for scores that are no numbers.
+    """
+    links = weigh(lattice)
+    order = links.in_order[np.isfinite(links.total[links.in_order])]
+    number = np.empty(lattice.num_nodes, np.int32)
+    number[links.nodes] = np.arange(lattice.num_nodes)
+    words = [EPSILON if lattice.word[link] == NULL_WORD else lattice.word[link] for link in order.tolist()]
+    symbols = list(dict.fromkeys([EPSILON, *words]))
+    ids = {word: i for i, word in enumerate(symbols)}
+    if not _joined(number[lattice.start[order]], number[lattice.end[order]], int(number[links.last])):
+        raise links.no_path()
+    return Acceptor(
+        source=number[lattice.start[order]],
+        target=number[lattice.end[order]],
+        label=np.array([ids[word] for word in words], np.int32),
+        cost=(-links.total[order]).astype(np.float32),
+        final=number[[links.last]],
+        final_cost=np.zeros(1, np.float32),
+        start=0,
+        symbols=symbols,
+    )
+
+
+def _joined(source: np.ndarray, target: np.ndarray, last: int) -> bool:
+    """Whether arcs in topological order lead from state 0 to the last."""
+    reached = {0}
+    for a, b in zip(source.tolist(), target.tolist()):
+        if a in reached:
+            reached.add(b)
+    return last in reached
+
+
+def check_words(acceptor: Acceptor, words: Mapping[str, int], where: str) -> None:
+    """Raise GraphError for a word without a number, and for a number of <eps> that is not OpenFst's."""
+    if words.get(EPSILON) != 0:
+        raise GraphError(f"{where}: {EPSILON} is {words.get(EPSILON, 'not in the table')}; expected 0, as in OpenFst")
+    for word in acceptor.symbols:
+        if word not in words:
+            raise GraphError(f"{where}: {word} has no number; expected one in the table of words")
+
+
+def write_binary(path: str | os.PathLike, acceptor: Acceptor, words: Mapping[str, int]) -> None:
+    """Write OpenFst's binary form (type vector, arcs standard); words: the number of every word, that of <eps> 0."""
+    check_words(acceptor, words, os.fspath(path))
+    final = np.full(acceptor.num_states, np.inf, np.float32)
+    final[acceptor.final] = acceptor.final_cost
+    label = np.array([words[word] for word in acceptor.symbols], np.int32)[acceptor.label]
+    fst = to_openfst(ArcArrays(acceptor.source, acceptor.target, label, acceptor.cost, final, acceptor.start))
+    with tempfile.TemporaryDirectory() as directory:
+        written = Path(directory) / "lattice.fst"
+        if not fst.write(str(written)):
+            raise GraphError(f"{path}: OpenFst could not write {written}; expected room in the temporary directory")
+        data = written.read_bytes()
+    with atomic_write(path) as file:
+        file.write(data)

@@ -1,0 +1,146 @@
+"""Posterior probabilities of a lattice's links, and how sure each word of its best path is.
+
+Forward-backward over paths: a path's probability is exp of its score, over the sum of all.  The scores are those of the
+search, acoustics scaled down as there, without which the best path would have all of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.lattices.links import Links, weigh
+from decoder.lattices.times import word_begins
+from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.htk.slf import Lattice
+from readers.results.timed_words import TimedWord
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """link (L,): ln of the posterior probability of each link; forward, backward (N,): ln of the sum over all paths
+    from the start to a node and from there to the end; total: that over all paths.
+    """
+
+    link: np.ndarray
+    forward: np.ndarray
+    backward: np.ndarray
+    total: float
+
+
+def posteriors(lattice: Lattice, scale: float = 1.0) -> Posteriors:
+    """scale: of whole scores, beyond the scales of the lattice's header; below 1 it makes probabilities flatter.
+
+    Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
+    """
+    return link_posteriors(weigh(lattice), scale)
+
+
+def link_posteriors(links: Links, scale: float = 1.0) -> Posteriors:
+    """The same of links that are weighed already."""
+    lattice, score = links.lattice, scale * links.total
+    forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
+    forward[links.first] = backward[links.last] = 0.0
+    starts, ends, order = lattice.start.tolist(), lattice.end.tolist(), links.in_order.tolist()
+    for link in order:
+        forward[ends[link]] = np.logaddexp(forward[ends[link]], forward[starts[link]] + score[link])
+    total = float(forward[links.last])
+    if not np.isfinite(total):
+        raise links.no_path()
+    for link in reversed(order):
+        backward[starts[link]] = np.logaddexp(backward[starts[link]], backward[ends[link]] + score[link])
+    with np.errstate(invalid="ignore"):
+        link = forward[lattice.start] + score + backward[lattice.end] - total
+    return Posteriors(np.where(np.isnan(link), -np.inf, np.minimum(link, 0.0)), forward, backward, total)
+
+
+def best_path(links: Links) -> list[int]:
+    """The links of the path with the best score; of equal ones the first in order of links."""
+    lattice = links.lattice
+    best, last = np.full(lattice.num_nodes, -np.inf), np.full(lattice.num_nodes, -1)
+    best[links.first] = 0.0
+    for link in links.in_order.tolist():
+        through = best[lattice.start[link]] + links.total[link]
+        if through > best[lattice.end[link]]:
+            best[lattice.end[link]], last[lattice.end[link]] = through, link
+    if not np.isfinite(best[links.last]):
+        raise links.no_path()
+    path, node = [], links.last
+    while node != links.first:
+        path.append(int(last[node]))
+        node = int(lattice.start[path[-1]])
+    return path[::-1]
+
+
+def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
+    """The words of the best path with their times in seconds, silence before them left out, and confidences.
+
+    The confidence of a word is the largest sum, over the moments of its time, of the posteriors of all links that say
+    the same word then (C_max of Wessel et al., Confidence Measures for LVCSR, IEEE Trans. SAP 9(3), 2001).
+    Where nodes have no times it is the posterior of the word's link.
+    Raises GraphError as `posteriors`, FormatError as `word_begins`.
+    """
+    links = weigh(lattice)
+    probability = np.exp(link_posteriors(links, scale).link)
+    begin, end = word_begins(lattice), lattice.time[lattice.end]
+    words = np.array(lattice.word)
+    found = []
+    for link in best_path(links):
+        if lattice.word[link] not in SENTENCE_MARKS:
+            same = np.flatnonzero(words == lattice.word[link])
+            confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
+            if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: of the link alone
+                confidence = float(probability[link])
+            found.append(TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence)))
+    return found
+
+
+def _most_at_once(begin, end, probability, first: float, last: float) -> float:
+    """The largest sum of what holds at one moment between first and last; a word without length counts where it is."""
+    overlap = (begin < last) & (end > first) if last > first else (begin <= first) & (end >= last)
+    moments = np.unique(np.maximum(begin[overlap], first))
+    sums = [probability[overlap & (begin <= moment) & ((end > moment) | (end == begin))].sum() for moment in moments]
+    return float(max(sums, default=0.0))
+
+
+def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
+    """(errors, words) of the word sequence in a lattice that has the fewest errors against a reference.
+
+    Words of the reference must be written as in the lattice.  Raises GraphError as `posteriors`.
+    """
+    links = weigh(lattice)
+    count = len(reference) + 1
+    never = np.iinfo(np.int32).max // 2
+    errors = np.full((lattice.num_nodes, count), never)
+    errors[links.first] = np.arange(count)
+    came = np.full((lattice.num_nodes, count), -2)  # the link, or -1: a word of the reference is left out
+    came[links.first, 1:] = -1
+    wrong = {word: np.array([word != other for other in reference], dtype=np.int64) for word in set(lattice.word)}
+    for link in links.in_order[np.isfinite(links.total[links.in_order])].tolist():
+        start, end, word = int(lattice.start[link]), int(lattice.end[link]), lattice.word[link]
+        if errors[start, 0] >= never:
+            continue
+        through = errors[start].copy()
+        if word not in SENTENCE_MARKS:
+            through += 1
+            through[1:] = np.minimum(through[1:], errors[start, :-1] + wrong[word])
+        better = through < errors[end]
+        errors[end][better], came[end][better] = through[better], link
+        for k in range(1, count):
+            if errors[end, k - 1] + 1 < errors[end, k]:
+                errors[end, k], came[end, k] = errors[end, k - 1] + 1, -1
+    if errors[links.last, -1] >= never:
+        raise links.no_path()
+    words, node, k = [], links.last, count - 1
+    while (node, k) != (links.first, 0):
+        link = int(came[node, k])
+        if link < 0:
+            k -= 1
+            continue
+        start, word = int(lattice.start[link]), lattice.word[link]
+        if word not in SENTENCE_MARKS:
+            words.append(word)
+            taken = k > 0 and errors[start, k - 1] + wrong[word][k - 1] <= errors[start, k] + 1
+            k -= taken
+        node = start
+    return int(errors[links.last, -1]), words[::-1]

@@ -1,0 +1,50 @@
+"""When the words of a lattice begin.
+
+A link of a word holds the silence before it, too, as its first segments.  The word begins after that, as it does on the
+path of a search (`decoder/search/path.py`), so that both give a word the same times.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from decoder.graph.compiled_graph import model_of_state
+from decoder.scoring.error_counts import SENTENCE_MARKS
+from readers.htk.slf import Division, Lattice
+
+USUAL_SILENCES = ("sil", "sp")  # where a lattice does not say: those of a search that is not told either
+
+
+def word_begins(lattice: Lattice) -> np.ndarray:
+    """(L,) float64 seconds: when the word of each link begins, after the silence before it.
+
+    That is the start of the link for sentence marks and !NULL, for links without segments, and where the silence has
+    segments without durations.  A word of nothing but silence begins with the last model of it.
+    Raises FormatError for a header that cannot be read.
+    """
+    begin, end = lattice.time[lattice.start], lattice.time[lattice.end]
+    quiet = lattice.quiet()
+    for link, segments in enumerate(lattice.div or ()):
+        if segments and lattice.word[link] not in SENTENCE_MARKS:
+            begin[link] = min(begin[link] + _silence_before(segments, quiet), end[link])
+    return begin
+
+
+def _silence_before(segments: tuple[Division, ...], quiet: Mapping[str, str] | None) -> float:
+    """Seconds of silence that segments begin with."""
+    models = [_silence_model(label, quiet) for label, *_ in segments]
+    first = next((i for i, model in enumerate(models) if model is None), None)
+    if first is None:
+        first = len(models) - 1
+        while first and models[first - 1] == models[-1]:
+            first -= 1
+    lengths = [length for _, length, _ in segments[:first]]
+    return 0.0 if None in lengths else sum(lengths)
+
+
+def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
+    """The silence model that a segment is of; None if it is speech."""
+    if quiet is not None:
+        return quiet.get(label)
+    model, _ = model_of_state(label)
+    return model if model in USUAL_SILENCES else None

@@ -1,0 +1,127 @@
+"""Class n-gram models: P(w | h) = P(class of w | classes of h) P(w | class), and finding classes in a text.
+
+Source: Brown et al., Class-based n-gram models of natural language (1992); Kneser and Ney, Improved clustering
+techniques for class-based statistical language modelling (1993), the exchange algorithm.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from decoder.lm.estimation import estimate
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, LMArrays
+from readers.errors import GraphError
+
+MARKS = (SENTENCE_START, SENTENCE_END)
+
+
+def class_model(
+    sentences: Iterable[Sequence[str]],
+    classes: Mapping[str, str],
+    order: int,
+    vocabulary: Sequence[str],
+    added: float = 0.5,
+) -> LanguageModel:
+    """A class n-gram as an automaton over words, with the ids of `vocabulary`, <s> and </s> in it.
+
+    classes: word -> class, for every word but the marks; added: what every word's count is raised by within its class.
+    The classes' n-gram is a modified Kneser-Ney estimate.  Raises GraphError naming words without a class.
+    """
+    sentences = [list(sentence) for sentence in sentences]
+    words = [word for word in vocabulary if word not in MARKS]
+    missing = [word for word in words if word not in classes]
+    if missing:
+        raise GraphError(f"word classes: none for {', '.join(missing[:10])}; expected a class for every word")
+    clash = [classes[word] for word in words if classes[word] in MARKS]
+    if clash:
+        raise GraphError(f"word classes: a class is named {clash[0]}; expected another name")
+    names = sorted({classes[word] for word in words})
+    over_classes = LanguageModel.from_arpa(
+        estimate([[classes[word] for word in sentence] for sentence in sentences], order, "kn", names)
+    )
+    counts = Counter(word for sentence in sentences for word in sentence)
+    total = Counter()
+    for word in words:
+        total[classes[word]] += counts[word] + added
+    member_of = np.array([over_classes.word_id(classes.get(word, word)) for word in vocabulary])
+    emission = np.array(
+        [0.0 if word in MARKS else -np.log((counts[word] + added) / total[classes[word]]) for word in vocabulary]
+    )
+    arrays = _over_words(over_classes.arrays, member_of, emission, len(over_classes.vocabulary))
+    return LanguageModel(arrays, vocabulary, order, over_classes.start_state)
+
+
+def _over_words(arrays: LMArrays, member_of: np.ndarray, emission: np.ndarray, num_classes: int) -> LMArrays:
+    """Each arc of a class becomes one arc per member, its cost raised by the member's own."""
+    members = np.argsort(member_of, kind="stable")
+    first_member = np.searchsorted(member_of[members], np.arange(num_classes + 1))
+    size = np.diff(first_member)[arrays.word]
+    arc = np.repeat(np.arange(arrays.word.shape[0]), size)
+    within = np.arange(arc.shape[0]) - np.repeat(np.cumsum(size) - size, size)
+    word = members[first_member[arrays.word[arc]] + within]
+    state = np.searchsorted(arrays.first_arc, arc, side="right") - 1
+    order = np.lexsort((word, state))
+    arc, word, state = arc[order], word[order], state[order]
+    return arrays._replace(
+        first_arc=np.searchsorted(state, np.arange(arrays.first_arc.shape[0])).astype(np.int64),
+        word=word.astype(np.int32),
+        cost=(arrays.cost[arc] + emission[word]).astype(np.float32),
+        next_state=arrays.next_state[arc],
+    )
+
+
+def find_classes(
+    sentences: Iterable[Sequence[str]], num_classes: int, vocabulary: Iterable[str] = (), max_rounds: int = 30
+) -> dict[str, str]:
+    """word -> class, of the text's words and of `vocabulary`: the exchange algorithm on neighbouring words.
+
+    Words move, the most frequent first, to the class that makes the text likeliest under a class bigram, until none
+    moves.  Words that are not in the text share a class of their own.  The result depends on nothing but the text.
+    Every trial costs num_classes^2: meant for vocabularies of hundreds of words, not of tens of thousands.
+    """
+    if num_classes < 1:
+        raise GraphError(f"word classes: {num_classes} classes; expected at least 1")
+    sentences = [list(sentence) for sentence in sentences]
+    counts = Counter(word for sentence in sentences for word in sentence)
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    ids = {word: i for i, word in enumerate(words, start=2)}
+    follows = np.zeros((len(words) + 2, len(words) + 2))
+    for sentence in sentences:
+        marked = [0, *(ids[word] for word in sentence), 1]
+        np.add.at(follows, (marked[:-1], marked[1:]), 1)
+    label = np.array([0, 1, *(2 + i % num_classes for i in range(len(words)))])
+    for _ in range(max_rounds):
+        moved = 0
+        for word in range(2, len(label)):
+            best = _best_class(follows, label, word, num_classes + 2)
+            moved += best != label[word]
+            label[word] = best
+        if not moved:
+            break
+    found = {word: f"class{label[ids[word]] - 1}" for word in words}
+    return found | {word: "unseen" for word in vocabulary if word not in found and word not in MARKS}
+
+
+def _best_class(follows: np.ndarray, label: np.ndarray, word: int, num_labels: int) -> int:
+    """The class for `word` with the greatest sum of n log n over class pairs less the margins' (marks excluded)."""
+    of_class = np.zeros((len(label), num_labels))
+    of_class[np.arange(len(label)), label] = 1.0
+    of_class[word] = 0.0
+    others = of_class.T @ follows @ of_class
+    after, before = follows[word] @ of_class, follows[:, word] @ of_class
+    gains = np.full(num_labels, -np.inf)
+    for label_tried in range(2, num_labels):
+        pairs = others.copy()
+        pairs[label_tried] += after
+        pairs[:, label_tried] += before
+        pairs[label_tried, label_tried] += follows[word, word]
+        gains[label_tried] = _n_log_n(pairs) - _n_log_n(pairs.sum(0)) - _n_log_n(pairs.sum(1))
+    # Of equals the word's own class, so that rounding cannot keep it moving.
+    own = label[word]
+    best = int(np.argmax(gains))
+    return best if gains[best] > gains[own] + 1e-9 * abs(gains[own]) else int(own)
+
+
+def _n_log_n(counts: np.ndarray) -> float:
+    return float(np.sum(counts * np.log(np.maximum(counts, 1.0))))

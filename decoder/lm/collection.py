@@ -1,0 +1,148 @@
+"""Several language models at once (6.1.2): at each word end the weighted sum of their probabilities, exactly.
+
+    P(w | h) = sum over i of weight_i P_i(w | h)
+
+Each model keeps its own history.  All histories are ends of one sequence of words, so the longest of them tells the
+others: the states of the mixture are those of its models, and a table says what each stands for in the other models.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays, automaton_step
+from decoder.lm.mapped_model import open_language_model
+from readers.common.text import is_number, read_lines
+from readers.errors import FormatError, GraphError
+
+TOLERANCE = 1e-3  # by which weights may miss 1
+
+
+def read_collection(path: str | Path) -> list[tuple[str, float]]:
+    """(ARPA file, weight) of each line `file weight` of a list; # begins a comment line.
+
+    A file that is not there from the current directory is looked for beside the list.  Weights are scaled to sum to 1
+    exactly.  Raises FormatError, with file and line, for malformed lines, weights not above 0 and weights whose sum is
+    not 1.
+    """
+    entries = []
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, _, weight = line.strip().rpartition(" ")
+        name = name.strip()
+        if not name or not is_number(weight) or not 0 < float(weight) < float("inf"):
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected an ARPA file and its weight above 0")
+        if not Path(name).exists() and (Path(path).parent / name).exists():
+            name = str(Path(path).parent / name)
+        entries.append((name, float(weight)))
+    total = sum(weight for _, weight in entries)
+    if abs(total - 1) > TOLERANCE:
+        raise FormatError(f"{path}: weights sum to {total:g}; expected 1")
+    return [(name, weight / total) for name, weight in entries]
+
+
+def open_collection(path: str | Path, log: Callable[[str], None] | None = None) -> LanguageModel:
+    """The mixture that a list describes."""
+    entries = read_collection(path)
+    return interpolated([open_language_model(name, log) for name, _ in entries], [weight for _, weight in entries])
+
+
+def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> LanguageModel:
+    """A mixture of models, which may have different vocabularies; its own is all their words.
+
+    A word that one model lacks and another has is as likely there as its unknown word, impossible if it has none, and
+    ends its history.
+    Raises GraphError for weights that are not above 0 or do not sum to 1, and for too many states.
+    """
+    if not models or len(models) != len(weights) or min(weights) <= 0 or abs(sum(weights) - 1) > TOLERANCE:
+        raise GraphError(f"language models: {len(models)} with weights {list(weights)}; expected weights that sum to 1")
+    vocabulary = list(dict.fromkeys(word for model in models for word in model.vocabulary))
+    sizes = [model.num_states for model in models]
+    arcs = [model.num_arcs for model in models]
+    if sum(sizes) >= 2**31:
+        raise GraphError(f"language models: {sum(sizes)} histories in all; expected fewer than 2^31")
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+    first_arc = [model.arrays.first_arc[:-1] + begin for model, begin in zip(models, np.cumsum([0, *arcs]))]
+    own_word = np.array([_own_words(model, vocabulary) for model in models], dtype=np.int32)
+    merged = LMArrays(
+        first_arc=np.concatenate([*first_arc, [sum(arcs)]]).astype(np.int64),
+        word=np.concatenate([model.arrays.word for model in models]),
+        cost=np.concatenate([model.arrays.cost for model in models]),
+        next_state=np.concatenate([model.arrays.next_state + root for model, root in zip(models, roots)]),
+        backoff_cost=np.concatenate([model.arrays.backoff_cost for model in models]),
+        backoff_state=np.concatenate([model.arrays.backoff_state + root for model, root in zip(models, roots)]),
+        weights=np.array(weights, dtype=np.float64) / sum(weights),
+        roots=roots,
+        own_word=own_word,
+    )
+    ends = np.append(roots[1:], sum(sizes)).astype(np.int32)
+    # The vocabulary's number of each model's own words, to follow the words of one model's history in another.
+    number = {word: i for i, word in enumerate(vocabulary)}
+    common = [np.array([number[word] for word in model.vocabulary], dtype=np.int32) for model in models]
+    offset = np.cumsum([0, *map(len, common)])[:-1].astype(np.int64)
+    history, length = _histories(merged, ends, np.concatenate(common), offset, max(model.order for model in models))
+    arrays = merged._replace(history=history, length=length)
+    start = _start(arrays, number.get(SENTENCE_START, -1))
+    mixture = LanguageModel(arrays, vocabulary, max(model.order for model in models), start)
+    mixture.components = tuple(zip((arrays.weights).tolist(), models))
+    return mixture
+
+
+def _own_words(model: LanguageModel, vocabulary: list[str]) -> list[int]:
+    """own_word of LMArrays for one model."""
+    unknown = -1 if model.unknown_id < 0 else -2 - model.unknown_id
+    known = {word: i for i, word in enumerate(model.vocabulary)}
+    return [known.get(word, unknown) for word in vocabulary]
+
+
+def _start(arrays: LMArrays, mark: int) -> int:
+    """The state after <s>: the longest of what the models remember of it."""
+    best = int(arrays.roots[0])
+    for i, root in enumerate(arrays.roots.tolist()):
+        own = int(arrays.own_word[i, mark]) if mark >= 0 else -1
+        if own >= 0:
+            state = int(arrays.next_state[arrays.first_arc[root] + own])
+            if arrays.length[state] > arrays.length[best]:
+                best = state
+    return best
+
+
+@njit(cache=True)
+def _histories(arrays, ends, common, offset, order):
+    """history (S, n) and length (S,) of LMArrays.
+
+    ends (n,): one past the last state of each model; common: the mixture's number of word v of model i at
+    offset[i] + v.  A state's words are those of a shorter state and one more: the arc that reaches it from the
+    shortest state is that one, since others come from longer histories of which it keeps the end.
+    """
+    num_states, num_models = arrays.backoff_state.shape[0], arrays.roots.shape[0]
+    length = np.full(num_states, order + 1, dtype=np.int32)
+    history = np.zeros((num_states, num_models), dtype=np.int32)
+    for i in range(num_models):
+        root = arrays.roots[i]
+        length[root] = 0
+        history[root] = arrays.roots
+    for level in range(order):
+        for i in range(num_models):
+            for state in range(arrays.roots[i], ends[i]):
+                if length[state] != level:
+                    continue
+                for arc in range(arrays.first_arc[state], arrays.first_arc[state + 1]):
+                    target = arrays.next_state[arc]
+                    if length[target] <= level + 1:
+                        continue
+                    length[target] = level + 1
+                    word = common[offset[i] + arrays.word[arc]]
+                    for j in range(num_models):
+                        own, root = arrays.own_word[j, word], np.int64(arrays.roots[j])
+                        if j == i:
+                            history[target, j] = target
+                        elif own < 0:
+                            history[target, j] = root
+                        else:
+                            _, reached = automaton_step(arrays, root, np.int64(history[state, j]), own)
+                            history[target, j] = reached
+    return history, length

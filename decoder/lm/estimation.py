@@ -1,0 +1,186 @@
+"""Estimating back-off n-gram models from sentences: interpolated modified Kneser-Ney, and Witten-Bell.
+
+Both give P(w | h) = (a(hw) - D(hw)) / a(h) + g(h) P(w | h'), h' = h without its first word, down to the uniform
+distribution over the vocabulary, so that every word has a probability after every history and all sum to 1.  In ARPA
+form the n-grams of the text are listed with P and their histories with back-off weight g.
+
+Kneser-Ney: the highest order counts n-grams, the lower ones the different words that precede an n-gram (n-grams that
+begin with <s>: their occurrences); D is one of three discounts per order, by the count (1, 2, 3 or more).
+Source: Chen and Goodman, An empirical study of smoothing techniques for language modeling (1998), sections 3.2, 4.1.6
+(modified Kneser-Ney), 2.4 (Witten-Bell).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_END, SENTENCE_START
+from readers.errors import GraphError
+from readers.language.arpa import Arpa, ArpaOrder
+
+METHODS = ("kn", "wb")
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where counts of counts say nothing; KenLM's choice
+START_ID, END_ID = 0, 1
+
+
+@dataclass(frozen=True)
+class NgramCounts:
+    """The n-grams of one order k in a text, n of them, sorted by prefix, then word.
+
+    words (n, k) i4: vocabulary ids; prefix, suffix (n,): numbers of the (k-1)-grams without the last and without the
+    first word (0 for k = 1: the empty one); count (n,): occurrences; preceded (n,): different words before it.
+    """
+
+    words: np.ndarray
+    prefix: np.ndarray
+    suffix: np.ndarray
+    count: np.ndarray
+    preceded: np.ndarray
+
+
+def estimate(
+    sentences: Iterable[Sequence[str]],
+    order: int,
+    method: str = "kn",
+    vocabulary: Iterable[str] | None = None,
+    unknown: str | None = None,
+) -> Arpa:
+    """An n-gram model of sentences (words without <s> and </s>).
+
+    vocabulary: words that get probability, seen or not; None: those of the text.  unknown: name of a word, such as
+    <UNK>, that is added to the vocabulary and stands for words outside it; None refuses such words by name.
+    Raises GraphError for an empty text, an unknown method and words outside the vocabulary.
+    """
+    if method not in METHODS:
+        raise GraphError(f"language model method '{method}'; expected {' or '.join(METHODS)}")
+    if order < 1:
+        raise GraphError(f"language model order {order}; expected at least 1")
+    sentences = [list(sentence) for sentence in sentences]
+    if not sentences:
+        raise GraphError("language model: the text has no sentences; expected at least one")
+    words = _vocabulary(sentences, vocabulary, unknown)
+    counts = count_ngrams(_as_ids(sentences, words, unknown), order, len(words))
+    weigh = _kneser_ney if method == "kn" else _witten_bell
+    return _interpolate_orders([weigh(counts, k) for k in range(1, order + 1)], counts, words)
+
+
+def _vocabulary(sentences: list[list[str]], vocabulary: Iterable[str] | None, unknown: str | None) -> list[str]:
+    words = vocabulary if vocabulary is not None else sorted({word for sentence in sentences for word in sentence})
+    marks = [SENTENCE_START, SENTENCE_END] + ([unknown] if unknown else [])
+    return list(dict.fromkeys([*marks, *words]))
+
+
+def _as_ids(sentences: list[list[str]], vocabulary: list[str], unknown: str | None) -> list[list[int]]:
+    """Each sentence with <s> and </s> around it."""
+    ids = {word: i for i, word in enumerate(vocabulary)}
+    if unknown is None:
+        missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in ids))
+        if missing:
+            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+            raise GraphError(
+                f"language model: words outside the vocabulary: {', '.join(missing[:10])}{more}; expected every word "
+                "of the text in the vocabulary, or a name for unknown words"
+            )
+    for number, sentence in enumerate(sentences, start=1):
+        if SENTENCE_START in sentence or SENTENCE_END in sentence:
+            raise GraphError(f"language model: sentence {number} holds <s> or </s>; expected the words alone")
+    replace = ids.get(unknown, -1)
+    return [[START_ID, *(ids.get(word, replace) for word in sentence), END_ID] for sentence in sentences]
+
+
+def count_ngrams(sentences: list[list[int]], order: int, vocabulary_size: int) -> list[NgramCounts]:
+    """Counts of each order from 1 to `order`; sentences include their marks.  Orders no sentence reaches are empty."""
+    tokens = np.array([word for sentence in sentences for word in sentence], dtype=np.int64)
+    lengths = np.array([len(sentence) for sentence in sentences])
+    remaining = np.repeat(np.cumsum(lengths), lengths) - np.arange(tokens.shape[0])  # tokens from here to the end
+    begin = np.arange(tokens.shape[0])  # where the n-grams of the order begin
+    number = np.zeros(tokens.shape[0] + 1, dtype=np.int64)  # number of the (k-1)-gram that begins at each token
+    words = np.zeros((1, 0), dtype=np.int32)
+    counts: list[NgramCounts] = []
+    for k in range(1, order + 1):
+        begin = begin[remaining[begin] >= k]
+        keys = number[begin] * vocabulary_size + tokens[begin + k - 1]
+        distinct, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        prefix, word = np.divmod(distinct, vocabulary_size)
+        suffix = number[begin[first] + 1] if k > 1 else np.zeros_like(prefix)
+        words = np.column_stack([words[prefix], word]).astype(np.int32)
+        if counts:
+            counts[-1].preceded[:] = np.bincount(suffix, minlength=counts[-1].count.shape[0])
+        counts.append(NgramCounts(words, prefix, suffix, count, np.zeros_like(count)))
+        number[begin] = inverse.reshape(-1)
+    return counts
+
+
+def _kneser_ney(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:
+    """(share (n,), g (histories,)): (a - D) / a(h) of each k-gram and the weight left to lower orders per history."""
+    table = counts[k - 1]
+    adjusted = table.count.copy()
+    if k < len(counts):
+        inner = table.words[:, 0] != START_ID
+        adjusted[inner] = table.preceded[inner]
+    adjusted = np.where(table.words[:, -1] == START_ID, 0, adjusted)  # <s> is never predicted
+    discount = np.concatenate([[0.0], discounts(adjusted)])[np.minimum(adjusted, 3)]
+    return _shares(table.prefix, adjusted - discount, discount, _num_histories(counts, k))
+
+
+def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
+    """D1, D2, D3+ of one order from its counts (Chen and Goodman, eq. 26), 0 <= Dk <= k.
+
+    Where a count of counts that D1 needs is zero there is nothing to go by: the fallback.  Where D2 or D3+ needs one
+    that is zero, or would not be positive, the single discount Y = n1 / (n1 + 2 n2) of plain Kneser-Ney serves.
+    """
+    n1, n2, n3, n4 = (int(np.sum(adjusted == count)) for count in (1, 2, 3, 4))
+    if n1 == 0 or n2 == 0:
+        return FALLBACK_DISCOUNTS
+    y = n1 / (n1 + 2 * n2)
+    d2 = 2 - 3 * y * n3 / n2 if n3 else y
+    d3 = 3 - 4 * y * n4 / n3 if n3 and n4 else y
+    return y, d2 if d2 > 0 else y, d3 if d3 > 0 else y
+
+
+def _witten_bell(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `_kneser_ney`: a history with T different followers in c occurrences leaves T / (c + T) to lower orders."""
+    table = counts[k - 1]
+    predicted = table.words[:, -1] != START_ID
+    return _shares(table.prefix, table.count * predicted, predicted.astype(float), _num_histories(counts, k))
+
+
+def _num_histories(counts: list[NgramCounts], k: int) -> int:
+    return 1 if k == 1 else counts[k - 2].count.shape[0]
+
+
+def _shares(prefix: np.ndarray, kept: np.ndarray, left: np.ndarray, num_histories: int):
+    """Per n-gram kept / total of its history, per history left / total; a history without followers leaves all."""
+    kept_sum = np.bincount(prefix, weights=kept, minlength=num_histories)
+    left_sum = np.bincount(prefix, weights=left, minlength=num_histories)
+    total = kept_sum + left_sum
+    weight = np.divide(left_sum, total, out=np.ones(num_histories), where=total > 0)
+    return np.divide(kept, total[prefix], out=np.zeros(kept.shape[0]), where=total[prefix] > 0), weight
+
+
+def _interpolate_orders(
+    weighed: list[tuple[np.ndarray, np.ndarray]], counts: list[NgramCounts], vocabulary: list[str]
+) -> Arpa:
+    """ARPA orders from each order's shares and weights, lowest order first."""
+    size = len(vocabulary)
+    probability = np.full(size, weighed[0][1][0] / (size - 1))  # of every word but <s>
+    probability[counts[0].words[:, 0]] += weighed[0][0]
+    probability[START_ID] = 0.0
+    lower = probability[counts[0].words[:, 0]]  # of the unigrams that occur, as the next order numbers them
+    backoff = np.zeros(size)
+    if len(counts) > 1:
+        backoff[counts[0].words[:, 0]] = _log10(weighed[1][1])
+    orders = [ArpaOrder(np.arange(size, dtype=np.int32)[:, None], _log10(probability), backoff)]
+    for k in range(2, len(counts) + 1):
+        table = counts[k - 1]
+        share, weight = weighed[k - 1]
+        lower = share + weight[table.prefix] * lower[table.suffix]
+        log_weight = _log10(weighed[k][1]) if k < len(counts) else np.zeros(lower.shape[0])
+        orders.append(ArpaOrder(table.words, _log10(lower), log_weight))
+    return Arpa(vocabulary, orders)
+
+
+def _log10(probability: np.ndarray) -> np.ndarray:
+    """log10, -99 for zero."""
+    return np.where(probability > 0, np.log10(np.maximum(probability, 1e-98)), IMPOSSIBLE_LOG10)

@@ -1,0 +1,351 @@
+"""Back-off n-gram language models as automata: a state is a history, a step is one binary search per back-off.
+
+The automaton is a trie over the listed n-grams.  Node h of order k < N becomes a state when it has listed
+continuations or a back-off weight of its own; every other history is equal to its longest suffix that is a state.
+A word w in state h costs -ln P(w | h) by the rule of the ARPA format: the listed probability, else the back-off weight
+of h times P(w | h without its first word).  An n-gram whose own prefix is not listed (pruned models) gets that prefix
+back with the probability the rule gives it, so that no step ever has to look at more than the state's own arcs.
+
+All costs are -ln probabilities; log10 probabilities and back-off weights of -99 or less mean impossible and cost inf.
+`</s>` is an ordinary word; `<s>` serves as history only (the state after it is `start_state`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from readers.errors import GraphError
+from readers.language.arpa import Arpa
+
+LN_10 = float(np.log(10.0))
+IMPOSSIBLE_LOG10 = -99.0  # ARPA files write "never" as -99
+SENTENCE_START, SENTENCE_END = "<s>", "</s>"
+UNKNOWN_WORDS = ("<UNK>", "<unk>")
+
+
+class LMArrays(NamedTuple):
+    """The automaton, S states and A arcs.  State 0 is the empty history; it lists every word, in order of the ids.
+
+    first_arc (S+1,) i8: arcs of state s are first_arc[s] .. first_arc[s+1]-1, sorted by word.
+    word (A,) i4; cost (A,) f4, -ln P, inf = impossible; next_state (A,) i4.
+    backoff_cost (S,) f4, -ln of the back-off weight (may be negative), 0 for state 0; backoff_state (S,) i4.
+
+    Of a mixture of n models, made by decoder.lm.collection, these are those of the models one after the other, and
+    weights (n,) f8: their shares; roots (n,) i4: the empty history of each; own_word (n, V) i4: what each calls word v,
+    -1 = not at all, below that -2 - its unknown word; history (S, n) i4: the state of each model after the words of
+    state s; length (S,) i4: how many words those are.  A single model has no weights.
+    """
+
+    first_arc: np.ndarray
+    word: np.ndarray
+    cost: np.ndarray
+    next_state: np.ndarray
+    backoff_cost: np.ndarray
+    backoff_state: np.ndarray
+    weights: np.ndarray = np.zeros(0)
+    roots: np.ndarray = np.zeros(0, np.int32)
+    own_word: np.ndarray = np.zeros((0, 0), np.int32)
+    history: np.ndarray = np.zeros((0, 0), np.int32)
+    length: np.ndarray = np.zeros(0, np.int32)
+
+
+@njit(cache=True, nogil=True)
+def lm_step(arrays, state, word):
+    """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
+
+    arrays: LMArrays; 0 <= state < S, 0 <= word < V (not checked here).
+    A mixture adds up probabilities; its next state is that of the model that remembers most words (the first of those),
+    since that tells the histories of all others.
+    """
+    if arrays.weights.shape[0] == 0:
+        return automaton_step(arrays, 0, state, word)
+    probability, following = 0.0, np.int64(arrays.roots[0])
+    for i in range(arrays.weights.shape[0]):
+        own, reached = np.int64(arrays.own_word[i, word]), np.int64(arrays.roots[i])
+        if own != -1:
+            unknown = own < 0
+            cost, after = automaton_step(
+                arrays, reached, np.int64(arrays.history[state, i]), -2 - own if unknown else own
+            )
+            probability += arrays.weights[i] * np.exp(-cost)
+            if not unknown:  # a word that the model lacks ends its history: <unk> hides what the others saw
+                reached = after
+        if arrays.length[reached] > arrays.length[following]:
+            following = reached
+    return (-np.log(probability) if probability > 0 else np.inf), following
+
+
+@njit(cache=True, nogil=True)
+def automaton_step(arrays, root, state, word):
+    """`lm_step` of one automaton, whose empty history is state `root`."""
+    cost = 0.0
+    while state != root:
+        end = arrays.first_arc[state + 1]
+        low = arrays.first_arc[state]
+        high = end
+        while low < high:
+            middle = (low + high) >> 1
+            if arrays.word[middle] < word:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and arrays.word[low] == word:
+            return cost + arrays.cost[low], np.int64(arrays.next_state[low])
+        cost += arrays.backoff_cost[state]
+        state = np.int64(arrays.backoff_state[state])
+    first = arrays.first_arc[root] + word  # the empty history lists every word
+    return cost + arrays.cost[first], np.int64(arrays.next_state[first])
+
+
+@njit(cache=True, nogil=True)
+def _sequence_costs(arrays, start_state, words, first, costs):
+    """Fill costs (n,) with the cost of each word; sequence i is words[first[i]:first[i+1]].  Word -1 = unknown: NaN."""
+    for i in range(first.shape[0] - 1):
+        state = start_state
+        for n in range(first[i], first[i + 1]):
+            if words[n] < 0:
+                costs[n] = np.nan
+                state = np.int64(0)
+            else:
+                costs[n], state = lm_step(arrays, state, words[n])
+
+
+class LanguageModel:
+    """A back-off n-gram model ready for `lm_step`.
+
+    arrays: LMArrays; vocabulary: word of each id; order: N; start_state: the history at the start of a sentence;
+    end_id: id of </s>, -1 if the model has none; unknown_id: id of <UNK> or <unk>, -1 if the model has none.
+    """
+
+    def __init__(self, arrays: LMArrays, vocabulary: Sequence[str], order: int, start_state: int):
+        self.arrays = arrays
+        self.vocabulary = list(vocabulary)
+        self.order = order
+        self.components: tuple[tuple[float, LanguageModel], ...] = ()  # (weight, model) of a mixture
+        self.start_state = int(start_state)
+        self._ids = {word: i for i, word in enumerate(self.vocabulary)}
+        self.end_id = self._ids.get(SENTENCE_END, -1)
+        self.unknown_id = next((self._ids[word] for word in UNKNOWN_WORDS if word in self._ids), -1)
+
+    @classmethod
+    def from_arpa(cls, arpa: Arpa) -> "LanguageModel":
+        """Raises GraphError when an n-gram is listed twice."""
+        arrays, state_of_word = _build(arpa)
+        start = list(arpa.vocabulary).index(SENTENCE_START) if SENTENCE_START in arpa.vocabulary else None
+        return cls(arrays, arpa.vocabulary, len(arpa.orders), 0 if start is None else state_of_word[start])
+
+    @property
+    def num_states(self) -> int:
+        return self.arrays.backoff_state.shape[0]
+
+    @property
+    def num_arcs(self) -> int:
+        return self.arrays.word.shape[0]
+
+    def word_id(self, word: str) -> int:
+        """The word's id; that of <UNK> or <unk> for words the model does not know; -1 if it has neither."""
+        return self._ids.get(word, self.unknown_id)
+
+    def word_ids(self, words: Sequence[str], where: str = "graph") -> np.ndarray:
+        """(len(words),) i4 ids; raises GraphError naming the words the model cannot represent."""
+        ids = np.array([self.word_id(word) for word in words], dtype=np.int32)
+        missing = [word for word, i in zip(words, ids) if i < 0]
+        if missing:
+            shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            raise GraphError(
+                f"{where}: {len(missing)} words are not in the language model: {shown}; expected every word there, "
+                "or <UNK> in the language model"
+            )
+        return ids
+
+    def step(self, state: int, word: int) -> tuple[float, int]:
+        """`lm_step` with checked arguments, for callers outside kernels."""
+        if not (0 <= state < self.num_states and 0 <= word < len(self.vocabulary)):
+            raise GraphError(
+                f"language model: state {state}, word {word}; expected 0 <= state < {self.num_states} and "
+                f"0 <= word < {len(self.vocabulary)}"
+            )
+        cost, next_state = lm_step(self.arrays, state, word)
+        return float(cost), int(next_state)
+
+    def sentence_costs(self, sentences: Iterable[Sequence[str]]) -> list[np.ndarray]:
+        """Per sentence the costs (len + 1,) f8 of its words and of </s>; NaN for a word the model cannot represent.
+
+        After such a word the history is empty.  A model without </s> gives NaN for it.
+        """
+        ids = [[self.word_id(word) for word in sentence] + [self.end_id] for sentence in sentences]
+        first = np.concatenate([[0], np.cumsum([len(sentence) for sentence in ids])]).astype(np.int64)
+        words = np.array([i for sentence in ids for i in sentence], dtype=np.int32)
+        costs = np.empty(words.shape[0])
+        _sequence_costs(self.arrays, np.int64(self.start_state), words, first, costs)
+        return np.split(costs, first[1:-1])
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How well a model predicts a text.
+
+    num_words: without </s>; unknown: words the model cannot represent at all, in order, left out of the cost;
+    num_as_unknown: words scored as <UNK>; impossible: predictions of probability zero, as "word (sentence number)"
+    with sentences from 1, left out of the cost; cost: sum of -ln P over the other words and </s>; num_predicted: how
+    many those are.
+    """
+
+    num_sentences: int
+    num_words: int
+    num_as_unknown: int
+    unknown: tuple[str, ...]
+    impossible: tuple[str, ...]
+    cost: float
+    num_predicted: int
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean cost per predicted word, </s> included."""
+        return float(np.exp(self.cost / self.num_predicted)) if self.num_predicted else float("nan")
+
+
+def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perplexity:
+    """Score sentences (sequences of words without <s> and </s>)."""
+    sentences = [list(sentence) for sentence in sentences]
+    known = set(model.vocabulary)
+    unknown, impossible, total, num_predicted = [], [], 0.0, 0
+    for number, (sentence, costs) in enumerate(zip(sentences, model.sentence_costs(sentences)), start=1):
+        for word, cost in zip([*sentence, SENTENCE_END], costs):
+            if np.isnan(cost):
+                unknown.append(word)
+            elif np.isinf(cost):
+                impossible.append(f"{word} ({number})")
+            else:
+                total += float(cost)
+                num_predicted += 1
+    num_outside = sum(word not in known for sentence in sentences for word in sentence)
+    return Perplexity(
+        num_sentences=len(sentences),
+        num_words=sum(map(len, sentences)),
+        num_as_unknown=num_outside if model.unknown_id >= 0 else 0,
+        unknown=tuple(unknown),
+        impossible=tuple(impossible),
+        cost=total,
+        num_predicted=num_predicted,
+    )
+
+
+def costs_from_log10(log10: np.ndarray) -> np.ndarray:
+    """-ln of values given as log10, f8; -99 and less become inf."""
+    log10 = np.asarray(log10, dtype=np.float64)
+    return np.where(log10 <= IMPOSSIBLE_LOG10, np.inf, -LN_10 * log10)
+
+
+@dataclass
+class _Trie:
+    """n-grams as nodes: 0 the empty one, 1 .. V the words, then the bigrams, trigrams, ... each level sorted.
+
+    keys (n-1,) i8: parent * V + word of nodes 1 .. n-1, rising over all levels, so that one binary search finds any
+    node.  level_start: first node of each level, and the end.  cost, backoff (n,) f8; NaN cost = not listed.
+    """
+
+    keys: np.ndarray
+    level_start: list[int]
+    cost: np.ndarray
+    backoff: np.ndarray
+    vocabulary_size: int
+
+    def child(self, node: np.ndarray, word: np.ndarray) -> np.ndarray:
+        """The node reached from each `node` by each `word`; -1 where there is none."""
+        key = node * self.vocabulary_size + word
+        at = np.searchsorted(self.keys, key)
+        found = self.keys[np.minimum(at, self.keys.shape[0] - 1)] == key
+        return np.where(found, at + 1, -1)
+
+
+def _build(arpa: Arpa) -> tuple[LMArrays, np.ndarray]:
+    """The automaton, and the state that each word leads to from the empty history (V,)."""
+    trie = _build_trie(arpa)
+    suffix = _link_suffixes(trie)
+    num_nodes, vocabulary_size = trie.cost.shape[0], trie.vocabulary_size
+    parent, word = np.divmod(trie.keys, vocabulary_size)
+    num_children = np.bincount(parent, minlength=num_nodes)
+    is_state = (num_children > 0) | (trie.backoff != 0)
+    is_state[0] = True
+    state_nodes = np.flatnonzero(is_state)
+    # A history that is no state behaves like its longest suffix that is one; suffixes are on lower levels.
+    state_of = np.where(is_state, np.cumsum(is_state) - 1, -1)
+    for start, end in zip(trie.level_start[1:], trie.level_start[2:]):
+        level = np.arange(start, end)
+        plain = level[~is_state[start:end]]
+        state_of[plain] = state_of[suffix[plain]]
+    first_arc = np.concatenate([[0], np.cumsum(num_children[state_nodes])])
+    backoff_state = state_of[suffix[state_nodes]]
+    arrays = LMArrays(
+        first_arc=first_arc.astype(np.int64),
+        word=word.astype(np.int32),
+        cost=trie.cost[1:].astype(np.float32),
+        next_state=state_of[1:].astype(np.int32),
+        backoff_cost=trie.backoff[state_nodes].astype(np.float32),
+        backoff_state=backoff_state.astype(np.int32),
+    )
+    return arrays, state_of[1 : vocabulary_size + 1]
+
+
+def _build_trie(arpa: Arpa) -> _Trie:
+    size = len(arpa.vocabulary)
+    if size == 0:
+        raise GraphError("language model: the vocabulary is empty; expected at least one word")
+    rows = [np.asarray(order.words, dtype=np.int64).reshape(-1, k) for k, order in enumerate(arpa.orders, start=1)]
+    level_keys, level_start = [np.arange(size)], [0, 1, 1 + size]
+    listed = [1 + rows[0][:, 0]]  # the node of each listed n-gram, per order
+    if np.unique(listed[0]).shape[0] != listed[0].shape[0]:
+        _refuse_duplicate(arpa, rows[0], listed[0])
+    prefix = [1 + row[:, 0] for row in rows]  # the node of the first k words of each n-gram, per order
+    for k in range(2, len(rows) + 1):
+        keys = prefix[k - 1] * size + rows[k - 1][:, k - 1]
+        level = np.unique(keys)
+        if level.shape[0] != keys.shape[0]:
+            _refuse_duplicate(arpa, rows[k - 1], keys)
+        longer = [prefix[m] * size + rows[m][:, k - 1] for m in range(k, len(rows))]
+        for more in longer:  # prefixes of longer n-grams that are not listed themselves
+            level = np.union1d(level, more)
+        start = level_start[-1]
+        listed.append(start + np.searchsorted(level, keys))
+        for m, more in enumerate(longer, start=k):
+            prefix[m] = start + np.searchsorted(level, more)
+        level_keys.append(level)
+        level_start.append(start + level.shape[0])
+    cost, backoff = np.full(level_start[-1], np.nan), np.zeros(level_start[-1])
+    cost[: 1 + size] = np.inf  # a word without a unigram cannot be reached by backing off
+    for k, (nodes, order) in enumerate(zip(listed, arpa.orders), start=1):
+        cost[nodes] = costs_from_log10(order.logprob)
+        if k < len(rows):
+            backoff[nodes] = costs_from_log10(order.backoff)
+    return _Trie(np.concatenate(level_keys), level_start, cost, backoff, size)
+
+
+def _refuse_duplicate(arpa: Arpa, rows: np.ndarray, keys: np.ndarray) -> None:
+    order = np.argsort(keys, kind="stable")
+    twice = order[1:][np.diff(keys[order]) == 0][0]
+    words = " ".join(arpa.vocabulary[i] for i in rows[twice])
+    raise GraphError(f"language model: {rows.shape[1]}-gram '{words}' is listed twice; expected once")
+
+
+def _link_suffixes(trie: _Trie) -> np.ndarray:
+    """The longest proper suffix of each node that is a node, (n,) i8; fills in the costs that are not listed."""
+    suffix = np.zeros(trie.cost.shape[0], dtype=np.int64)
+    for start, end in zip(trie.level_start[2:], trie.level_start[3:]):
+        parent, word = np.divmod(trie.keys[start - 1 : end - 1], trie.vocabulary_size)
+        backed_off = trie.backoff[parent].copy()
+        history = suffix[parent]
+        found = trie.child(history, word)
+        todo = np.flatnonzero(found < 0)
+        while todo.size:
+            backed_off[todo] += trie.backoff[history[todo]]
+            history[todo] = suffix[history[todo]]
+            found[todo] = trie.child(history[todo], word[todo])
+            todo = todo[found[todo] < 0]
+        suffix[start:end] = found
+        implied = start + np.flatnonzero(np.isnan(trie.cost[start:end]))
+        trie.cost[implied] = backed_off[implied - start] + trie.cost[found[implied - start]]
+    return suffix

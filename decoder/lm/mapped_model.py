@@ -1,0 +1,124 @@
+"""Language models as files that are mapped into memory: an ARPA file is read once, its automaton lies beside it.
+
+`words.arpa.image` holds the arrays of `decoder.lm.language_model`, the vocabulary, and size and time of the ARPA file
+that it was made of; when that changes, the image is made again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
+from decoder.mapped_file import Layout, check_lengths, pack_names, unpack_names
+from readers.errors import ArgonautError, FormatError
+from readers.language.arpa import read_arpa
+
+LEAST_SIZE = 1 << 20  # bytes of an ARPA file; one that is smaller is read as fast
+_FIELDS = LMArrays._fields[:6]  # of a single model
+_TYPES = dict(zip(_FIELDS, ("<i8", "<i4", "<f4", "<i4", "<f4", "<i4")), source="<i8", start="<i8", vocabulary="|u1")
+LAYOUT = Layout(b"ARGONLM\n", 1, _TYPES, "language model image", "it is made from the ARPA file when that is opened")
+
+
+def image_path(arpa: str | Path) -> Path:
+    return Path(f"{arpa}.image")
+
+
+def open_language_model(
+    path: str | Path, log: Callable[[str], None] | None = None, least_size: int = LEAST_SIZE
+) -> LanguageModel:
+    """The model of an ARPA file, from the image beside it where that is there and up to date, else from the text.
+
+    The image is written for files of at least `least_size` bytes, if the directory can be written; log(line) is told
+    when a damaged one is made again and when none can be written.
+    Raises FormatError for a model without <s>: it would not know where a sentence begins.
+    """
+    source, image = _source_of(path), image_path(path)
+    if source[0] >= least_size and image.exists():
+        try:
+            model = _load(image, source)
+            if model is not None:
+                return _with_start(model, path)
+        except (ArgonautError, OSError) as fault:
+            if log:
+                log(f"{fault}; making it again")
+    model = _with_start(LanguageModel.from_arpa(read_arpa(path)), path)
+    if source[0] >= least_size:
+        try:
+            save_language_model(model, image, source)
+        except OSError as fault:
+            if log:
+                log(f"{image}: not written ({fault.strerror}); the ARPA file is read every time")
+    return model
+
+
+def _with_start(model: LanguageModel, path: str | Path) -> LanguageModel:
+    if SENTENCE_START not in model.vocabulary:
+        raise FormatError(
+            f"{path}: no unigram {SENTENCE_START}; expected it, the start of sentences; "
+            f"a line `-99 {SENTENCE_START}` among the 1-grams makes sentences begin without history"
+        )
+    return model
+
+
+def _source_of(path: str | Path) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def save_language_model(model: LanguageModel, path: str | Path, source: tuple[int, int] = (0, 0)) -> None:
+    """Write an image.  source: size and modification time (ns) of the text it was made of."""
+    sections = dict(zip(_FIELDS, model.arrays))
+    sections |= {
+        "source": np.array(source, dtype=np.int64),
+        "start": np.array([model.start_state], dtype=np.int64),
+        "vocabulary": pack_names(model.vocabulary, path),
+    }
+    LAYOUT.write(path, model.order, sections)
+
+
+def load_language_model(path: str | Path) -> LanguageModel:
+    """Map an image into memory.  Raises FormatError for damaged files."""
+    return _load(path, None)
+
+
+def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | None:
+    """None if the image was made of another text than `source`."""
+    # Private pages: kernels are compiled for arrays that may be written, as those of a model from text.
+    order, sections = LAYOUT.read(path, mode="c")
+    if source is not None and tuple(sections["source"].tolist()) != source:
+        return None
+    vocabulary = unpack_names(sections["vocabulary"], "words", path)
+    arrays = LMArrays(**{name: sections[name] for name in _FIELDS})
+    start = int(sections["start"][0]) if sections["start"].shape[0] == 1 else -1
+    _check(arrays, vocabulary, order, start, path)
+    return LanguageModel(arrays, vocabulary, order, start)
+
+
+def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path) -> None:
+    """Everything that `lm_step` takes for granted."""
+    lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
+    check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
+    num_states, size = lengths["backoff_state"], len(vocabulary)
+    first = arrays.first_arc
+    sound = (
+        num_states > 0
+        and lengths["first_arc"] == num_states + 1
+        and first[0] == 0
+        and first[-1] == lengths["word"]
+        and bool(np.all(np.diff(first) >= 0))
+        and first[1] == size
+        and np.array_equal(arrays.word[:size], np.arange(size))  # the empty history lists every word
+        and 0 <= start < num_states
+        and order > 0
+        and int(arrays.word.min()) >= 0
+        and int(arrays.word.max()) < size
+        and int(arrays.next_state.min()) >= 0
+        and int(arrays.next_state.max()) < num_states
+        and int(arrays.backoff_state.min()) >= 0
+        and bool(np.all(arrays.backoff_state[1:] < np.arange(1, num_states)))  # backing off comes to an end
+        and not np.isnan(arrays.cost).any()
+        and not np.isnan(arrays.backoff_cost).any()
+    )
+    if not sound:
+        raise FormatError(f"{path}: a number out of range; expected a whole language model image")

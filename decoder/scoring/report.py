@@ -1,0 +1,144 @@
+"""Scoring results as people read them: HResults' table, aligned errors, and a picture of what is confused with what."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from decoder.scoring.error_counts import Results, Score
+from readers.common.files import atomic_write
+from readers.errors import ConfigError
+
+WIDTH = 67
+NONE = "***"  # stands for the missing side of an insertion or a deletion
+
+
+def table(results: Results, reference: str, hypothesis: str, speaker_of: Callable[[str], str] | None = None) -> str:
+    """HResults' overall results (HTK Book, HResults), then a line per speaker when `speaker_of` names them."""
+    total = results.total
+    num_right = total.num_sentences - total.num_wrong_sentences
+    lines = [
+        " Argonaut Results Analysis ".center(WIDTH, "="),
+        f"  Ref : {reference}",
+        f"  Rec : {hypothesis}",
+    ]
+    if speaker_of is not None:
+        lines += [" Speaker Results ".center(WIDTH, "-"), *_speaker_lines(results, speaker_of)]
+    lines += [
+        " Overall Results ".center(WIDTH, "-"),
+        f"SENT: %Correct={100 - total.sentence_error_rate:.2f} "
+        f"[H={num_right}, S={total.num_wrong_sentences}, N={total.num_sentences}]",
+        f"WORD: %Corr={total.correct:.2f}, Acc={total.accuracy:.2f} "
+        f"[H={total.hits}, D={total.deletions}, S={total.substitutions}, I={total.insertions}, N={total.num_words}]",
+        "=" * WIDTH,
+    ]
+    return "\n".join(lines)
+
+
+def _speaker_lines(results: Results, speaker_of: Callable[[str], str]) -> list[str]:
+    speakers: dict[str, Score] = {}
+    for name, score in results.utterances.items():
+        speaker = speaker_of(name)
+        speakers[speaker] = speakers.get(speaker, Score()) + score
+    width = max(map(len, speakers), default=0)
+    return [
+        f"{speaker:{width}} : %Corr={score.correct:6.2f}, Acc={score.accuracy:6.2f} "
+        f"[H={score.hits}, D={score.deletions}, S={score.substitutions}, I={score.insertions}, N={score.num_words}] "
+        f"WER {score.word_error_rate:.1f}% SER {score.sentence_error_rate:.1f}%"
+        for speaker, score in sorted(speakers.items())
+    ]
+
+
+def aligned_errors(results: Results) -> str:
+    """Each wrong utterance as LAB over REC, word under word (HResults -t)."""
+    blocks = []
+    for name, pairs in results.alignments.items():
+        if not results.utterances[name].num_errors:
+            continue
+        columns = [(word or "", guess or "") for word, guess in pairs]
+        widths = [max(len(word), len(guess), 1) for word, guess in columns]
+        lab = " ".join(word.ljust(width) for (word, _), width in zip(columns, widths))
+        rec = " ".join(guess.ljust(width) for (_, guess), width in zip(columns, widths))
+        blocks.append(f"Aligned transcription: {name}\n LAB: {lab.rstrip()}\n REC: {rec.rstrip()}")
+    return "\n".join(blocks)
+
+
+def speaker_mask(mask: str) -> Callable[[str], str]:
+    """A function from utterance name to speaker, by HResults' -k mask.
+
+    In the mask `*` stands for any characters, `?` for one, and each `%` for one character of the speaker's name;
+    `%*` (ours) for a name of any length.  Raises ConfigError when the mask has no `%`; the function raises it for a
+    name that the mask does not fit.
+    """
+    if "%" not in mask:
+        raise ConfigError(f"speaker mask '{mask}' has no '%'; expected one for each character of the speaker's name")
+    pieces = {"%*": "(.+?)", "%": "(.)", "*": ".*?", "?": "."}
+    pattern = re.compile("".join(pieces.get(piece) or re.escape(piece) for piece in re.findall(r"%\*|.", mask)))
+
+    def speaker_of(name: str) -> str:
+        match = pattern.fullmatch(name)
+        if match is None:
+            raise ConfigError(f"utterance '{name}' does not fit the speaker mask '{mask}'")
+        return "".join(match.groups())
+
+    return speaker_of
+
+
+def write_confusions(results: Results, path: str | Path) -> None:
+    """Every error as `count<tab>reference<tab>hypothesis`, most frequent first; *** for an insertion or deletion."""
+    errors = Counter({pair: times for pair, times in results.confusions().items() if pair[0] != pair[1]})
+    with atomic_write(path, "w") as file:
+        for (word, guess), times in sorted(errors.items(), key=lambda item: (-item[1], str(item[0]))):
+            file.write(f"{times}\t{word or NONE}\t{guess or NONE}\n")
+
+
+def plot_confusions(results: Results, path: str | Path, max_words: int = 45) -> None:
+    """A PNG of what was recognised as what: rows are reference words, columns hypotheses.
+
+    The words with most errors are shown, at most `max_words`; each row is shaded by its share of the reference word's
+    occurrences, and wrong cells carry their count.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    confusions = results.confusions()
+    words = _most_confused(confusions, max_words)
+    labels = [*words, NONE]
+    index = {word: i for i, word in enumerate(words)}
+    index[None] = len(words)
+    counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    for (word, guess), times in confusions.items():
+        if word in index and guess in index:
+            counts[index[word], index[guess]] += times
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+    size = 2.5 + 0.24 * len(labels)
+    figure = Figure(figsize=(size, size), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for row, column in zip(*np.nonzero(counts)):
+        if row != column:
+            axes.text(column, row, counts[row, column], ha="center", va="center", fontsize=7, color="firebrick")
+    axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_xlabel(f"recognised ({NONE}: deleted)")
+    axes.set_ylabel(f"spoken ({NONE}: inserted)")
+    total = results.total
+    axes.set_title(
+        f"{total.word_error_rate:.1f}% error: {total.substitutions} substitutions, {total.deletions} deletions, "
+        f"{total.insertions} insertions in {total.num_words}",
+        fontsize=10,
+    )
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=110)
+
+
+def _most_confused(confusions: Counter, max_words: int) -> list[str]:
+    errors: Counter = Counter()
+    for (word, guess), times in confusions.items():
+        if word != guess:
+            errors.update({side: times for side in (word, guess) if side is not None})
+    return sorted(word for word, _ in sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:max_words])

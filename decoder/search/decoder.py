@@ -1,0 +1,188 @@
+"""The decoder's face: checks, and what a search found (CNTK book 6.1, 6.1.3.4, 6.2.3).
+
+A path costs: arcs of the graph, HMM transitions, -acweight times the log-likelihood of each frame, and at each word arc
+
+    lm_scale * (-ln P(word | history)) - look-ahead of the word + word_penalty
+
+because the graph has charged the look-ahead on the way to the word.  At the end come the final state's cost and
+lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
+
+After each frame a token lives on if cost + ahead - slack <= least cost + ahead, plus beam; the narrower beam holds for
+tokens that have just crossed a word arc.  `ahead` is what the next word will cost at least after the token's history
+(`decoder/search/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by what LM and word penalty
+added there
+and `ahead` had not told, if they added anything; with every frame it shrinks by slack_decay.  Of more than max_tokens
+tokens the ones of least cost + ahead - slack stay.  Ties: see `decoder/search/kernels/advance.py`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.lm.language_model import LanguageModel, LMArrays
+from decoder.search.kernels.tables import Limits
+from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
+from decoder.search.lattice import WordLattice, word_lattice
+from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
+from decoder.search.options import SearchOptions
+from decoder.search.path import Path, WordTimes, trace_path, word_times, written_words
+from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
+from readers.errors import ConfigError, GraphError, ShapeError
+
+ROOM = 1024  # tokens that a search has room for at first, a power of two
+NO_LM = LMArrays(  # one state without arcs; no word of a graph without a language model looks at it
+    *(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32)),
+    *(np.zeros(1, np.float32), np.zeros(1, np.int32)),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the search found in one utterance.
+
+    reason: "" when a path reached the end, else why there is none (the path is then empty, or unfinished if
+    options.partial).  cost: of the whole path, -ln, inf without one; path: its HMM states and word arcs.
+    tokens_per_frame: how many were kept on average, places between frames included.
+    """
+
+    reason: str
+    num_frames: int
+    cost: float = math.inf
+    path: Path = field(default_factory=Path.empty)
+    lattice: WordLattice | None = None
+    tokens_per_frame: float = 0.0
+    decoder: "Decoder | None" = field(default=None, repr=False)
+
+    @cached_property
+    def words(self) -> list[WordTimes]:
+        """The words with their frames and costs; worked out when first asked for."""
+        return word_times(self.path, self.decoder.graph, self.decoder.silence) if self.decoder else []
+
+    @property
+    def text(self) -> list[str]:
+        """The words alone, which need no times."""
+        return written_words(self.path, self.decoder.graph) if self.decoder else []
+
+
+class Decoder:
+    """A graph, a language model and options, ready for any number of utterances and threads.
+
+    graph: DecodingGraph; lm: LanguageModel, or None when the graph's own costs are all there is (its look-ahead then
+    stays); cntkmap: HMM state -> row of the scores matrix, None for the order of graph.states; cntkmap_where: its name
+    in messages.
+    Raises GraphError when graph, map and language model do not fit.
+    """
+
+    def __init__(
+        self,
+        graph: DecodingGraph,
+        lm: LanguageModel | None = None,
+        options: SearchOptions | None = None,
+        cntkmap: Mapping[str, int] | None = None,
+        cntkmap_where: str = "the cntkmap",
+    ):
+        self.graph, self.lm = graph, lm
+        self.score_row = score_rows(graph, cntkmap, cntkmap_where)
+        self._word_lm = lm_words(graph, lm)
+        self._least_lm_cost = least_lm_costs(lm, self._word_lm)
+        self._set_options(options or SearchOptions())
+
+    def with_options(self, **changes) -> "Decoder":
+        """The same decoder with other options; graph and language model are shared."""
+        known = {option.name for option in fields(SearchOptions)}
+        for name in changes.keys() - known:
+            raise ConfigError(f"search option {name}: not known; expected one of {', '.join(sorted(known))}")
+        other = object.__new__(Decoder)
+        other.__dict__.update(self.__dict__)
+        other._set_options(replace(self.options, **changes))
+        return other
+
+    def _set_options(self, options: SearchOptions) -> None:
+        self.options = options
+        self.silence = silence_models(self.graph, options.silence)
+        looks_ahead = options.lm_lookahead and bool(np.any(self._word_lm >= 0))
+        ahead = self._look_ahead if looks_ahead else NO_AHEAD
+        self._arrays = search_graph(
+            self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence, ahead
+        )
+        lm = self.lm
+        self._limits = Limits(
+            acweight=np.float64(options.acweight),  # numpy's, so that interpreted kernels multiply as compiled ones do
+            beam=float(options.beam),
+            word_beam=float(options.beam) * float(options.word_end_beam_frac) if options.word_end_beam_frac else 0.0,
+            max_tokens=int(options.max_tokens),
+            lm_scale=float(options.lm_scale),
+            slack_decay=float(options.slack_decay),
+            looks_ahead=looks_ahead,
+            lattice_beam=-1.0 if options.lattice_beam is None else float(options.lattice_beam),
+            start=int(self.graph.start),
+            lm_start=0 if lm is None else lm.start_state,
+            lm_end=-1 if lm is None else lm.end_id,
+            max_level=int(self.graph.arrays.word_level.max()),
+            room=ROOM,
+        )
+
+    @cached_property
+    def _look_ahead(self) -> LookAhead:
+        return look_ahead(self.graph, self.lm, self._word_lm)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that a scores matrix must have at least."""
+        return int(self.score_row[self.graph.arrays.position_state].max()) + 1
+
+    def check_outputs(self, num_outputs: int, where: str = "model") -> None:
+        """Raise GraphError unless a network with that many outputs serves every state of the graph."""
+        rows = self.score_row[self.graph.used_states]
+        if rows.max() >= num_outputs:
+            state = self.graph.states[self.graph.used_states[rows.argmax()]]
+            raise GraphError(
+                f"{where}: {num_outputs} outputs, but state [{state}] of {self.graph.where} has index {rows.max()}; "
+                f"expected at least {rows.max() + 1} outputs, as in the model that the map was made for"
+            )
+
+    def decode(self, scores: np.ndarray) -> Result:
+        """Decode one utterance.
+
+        scores (K, T) float32, Fortran order: log-likelihoods of the network's outputs, a column per frame.
+        Raises ShapeError for other shapes, too few rows, NaN and +inf; -inf is an impossible state.
+        """
+        frames = score_frames(scores, self.num_rows)
+        lm = NO_LM if self.lm is None else self.lm.arrays
+        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._limits, frames)
+        reason = ""
+        if outcome == ALL_TOKENS_DIED:
+            reason = f"every token died in frame {num_frames}: all their scores are -inf"
+        elif outcome == NO_FINAL_TOKEN:
+            reason = "no token reached a final state"
+            if not self.options.partial:
+                end = -1
+        tokens = advanced / num_frames if num_frames else 0.0
+        if end < 0:
+            return Result(reason, len(frames), tokens_per_frame=tokens)
+        lattice, path = None, trace_path(self._arrays, lm, self._limits, trace, end, frames)
+        if self.options.lattice_beam is not None and not reason:
+            limits = (self.options.acweight, self.options.lattice_beam)
+            lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
+        return Result(reason, len(frames), float(cost), path, lattice, tokens, self)
+
+
+def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:
+    """Log-likelihoods (K, T) as a view (T, K), float32 in C order, read-only: what compiled searches take.
+
+    Raises ShapeError for fewer than num_rows network outputs, NaN and +inf.
+    """
+    scores = np.asarray(scores)
+    if scores.ndim != 2 or scores.shape[0] < num_rows:
+        raise ShapeError(f"scores: shape {scores.shape}; expected ({num_rows} or more network outputs, frames)")
+    scores = np.asfortranarray(scores, dtype=np.float32)
+    if scores.size and not scores.max() < np.inf:  # NaN fails too
+        frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
+        raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
+    frames = scores.T.view()
+    frames.flags.writeable = False  # one array type, one compiled kernel
+    return frames

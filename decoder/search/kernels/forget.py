@@ -1,0 +1,63 @@
+"""What a search that goes on and on may forget, compiled."""
+
+import numpy as np
+from numba import njit
+
+from decoder.search.kernels.token_store import NODE_LABEL, STEPS
+from decoder.search.path import steps_back
+
+
+@njit(cache=True, nogil=True)
+def settle(trace, tokens, count, cutoff):
+    """Find what all living tokens have in common, and forget what none of them comes from.
+
+    Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that
+    all come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step
+    comes after the one before it, so one pass from the end finds all.
+    Returns columns label, start and end of the path from the old root to the new, without the new one.
+    """
+    steps = trace.steps
+    number = np.zeros(trace.counts[STEPS], np.int32)  # 1: somebody comes from it; then its new number
+    pending = 0
+    for i in range(count):
+        token = tokens[i]
+        step = np.int64(token["step"])
+        if not token["cost"] + token["ahead"] - token["slack"] <= cutoff:
+            token["cost"], token["step"] = np.inf, 0
+            continue
+        step = ~step if step < 0 else step
+        pending += number[step] == 0
+        number[step] = 1
+    root = trace.counts[STEPS]
+    while pending > 0:
+        root -= 1
+        if number[root] == 0:
+            continue
+        pending -= 1
+        previous = np.int64(steps[root]["previous"])
+        if pending > 0 and previous >= 0 and number[previous] == 0:
+            number[previous] = 1
+            pending += 1
+    before = np.int64(steps[root]["previous"])
+    if before >= 0 and steps[before]["label"] != NODE_LABEL:
+        settled = steps_back(trace, before, np.int64(steps[root]["frame"]))
+    else:
+        nothing = np.empty(0, np.int32)
+        settled = (nothing, nothing, nothing)
+    kept = np.int64(0)
+    for i in range(root, trace.counts[STEPS]):
+        if number[i] == 0:
+            continue
+        number[i] = kept
+        previous = np.int64(steps[i]["previous"])
+        step = steps[kept]
+        step["label"], step["frame"] = steps[i]["label"], steps[i]["frame"]
+        step["previous"] = -1 if i == root else number[previous]
+        kept += 1
+    trace.counts[STEPS] = kept
+    for i in range(count):
+        token = tokens[i]
+        if token["cost"] < np.inf:
+            step = np.int64(token["step"])
+            token["step"] = ~np.int64(number[~step]) if step < 0 else number[step]
+    return settled

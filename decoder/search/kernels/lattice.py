@@ -1,0 +1,65 @@
+"""What is left of a search's arrivals once they are pruned to the lattice beam, compiled."""
+
+import numpy as np
+from numba import njit
+
+from decoder.search.kernels.token_store import ARRIVALS, STEPS
+
+ROUNDING = 1e-6  # the best path must not fall out of a beam of 0 because sums were taken in another order
+
+
+@njit(cache=True, nogil=True)
+def origin_of(trace, arrival):
+    """(step of the node that the arrival's link begins in, number of HMM states on the link)."""
+    record, count = np.int64(trace.arrivals[arrival]["previous"]), 0
+    while trace.steps[record]["label"] >= 0:
+        record = np.int64(trace.steps[record]["previous"])
+        count += 1
+    return record, count
+
+
+@njit(cache=True, nogil=True)
+def kept_arrivals(trace, end, lattice_beam):
+    """Arrivals on a path from the start to node `end` that costs at most lattice_beam more than the best.
+
+    Returns (arrival (n,), origin (n,), link cost (n,), number of states (n,)), effects after their causes.
+    Source: forward-backward in the tropical semiring; arrivals stand in topological order.
+    """
+    num_arrivals = trace.counts[ARRIVALS]
+    forward = np.full(trace.counts[STEPS], np.inf)
+    forward[0] = 0.0
+    for i in range(num_arrivals):
+        node = trace.arrivals[i]["node"]
+        forward[node] = min(forward[node], trace.arrivals[i]["cost"])
+    backward = np.full(trace.counts[STEPS], np.inf)
+    backward[end] = 0.0
+    limit = forward[end] + lattice_beam + ROUNDING
+    arrival = np.empty(num_arrivals, np.int32)
+    origin, cost, length = np.empty(num_arrivals, np.int32), np.empty(num_arrivals), np.empty(num_arrivals, np.int32)
+    at = num_arrivals
+    for i in range(num_arrivals - 1, -1, -1):
+        node, path_cost = trace.arrivals[i]["node"], trace.arrivals[i]["cost"]
+        if backward[node] == np.inf or not path_cost + backward[node] <= limit:
+            continue
+        begin, count = origin_of(trace, i)
+        at -= 1
+        arrival[at], origin[at], length[at], cost[at] = i, begin, count, path_cost - forward[begin]
+        backward[begin] = min(backward[begin], cost[at] + backward[node])
+    return arrival[at:], origin[at:], cost[at:], length[at:]
+
+
+@njit(cache=True, nogil=True)
+def link_states(trace, arrival, length):
+    """(positions (m,), frames (m,), steps (m,)): the HMM states of each link in a row, link after link."""
+    total = 0
+    for i in range(arrival.shape[0]):
+        total += length[i]
+    position, frame = np.empty(total, np.int32), np.empty(total, np.int32)
+    records, first = np.empty(total, np.int32), 0
+    for i in range(arrival.shape[0]):
+        record = np.int64(trace.arrivals[arrival[i]]["previous"])
+        for j in range(first + length[i] - 1, first - 1, -1):
+            position[j], frame[j], records[j] = trace.steps[record]["label"], trace.steps[record]["frame"], record
+            record = np.int64(trace.steps[record]["previous"])
+        first += length[i]
+    return position, frame, records

@@ -1,0 +1,275 @@
+"""Word lattices out of the search's arrivals.
+
+While searching, paths that meet at a node (a word arc, or a junction, where words end) with one LM history are all
+remembered with their exact costs; the best of them goes on.  So every path of the lattice is a path of the search with
+its exact cost and n-gram probabilities, and the best path is among them.  What is missing, as in every lattice of this
+kind (word-pair approximation): paths that differ from a kept one only in where a word began, for the same LM history
+before it, and that lost inside the word; and what the beams pruned.
+
+Word arcs stand before a word's last phone.  Here links are cut at the true ends of words: the states that follow the
+arc up to the end of their phone are moved into the word's own link.  Silence belongs to the link of the word after it.
+Of links with the same word between the same nodes the cheapest stays.
+"""
+
+import heapq
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.search.kernels.lattice import kept_arrivals, link_states
+from decoder.search.kernels.tables import SearchGraph
+from decoder.search.kernels.token_store import NODE_LABEL, Trace
+from decoder.search.path import begins_model
+
+
+@dataclass(frozen=True)
+class WordLattice:
+    """N nodes in topological order, node 0 the start, node N-1 the end; L links.
+
+    time (N,) i4: frames eaten; start, end (L,) i4: nodes; word (L): graph word id, -1 for none; cost (L,) f8: -ln, all
+    in; lm (L,) f8: ln P of the n-gram, unscaled, exact for every path through the link; states (L): HMM states on it
+    as (state id, first frame, last frame + 1).
+    """
+
+    time: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    word: np.ndarray
+    cost: np.ndarray
+    lm: np.ndarray
+    states: list[tuple[tuple[int, int, int], ...]]
+
+    @property
+    def num_nodes(self) -> int:
+        return self.time.shape[0]
+
+    @property
+    def num_links(self) -> int:
+        return self.start.shape[0]
+
+    def best_path(self) -> tuple[float, list[int]]:
+        """(cost, links) of the cheapest path from start to end; ties: the link that comes first."""
+        cost, last = np.full(self.num_nodes, np.inf), np.full(self.num_nodes, -1)
+        cost[0] = 0.0
+        for link in np.lexsort((np.arange(self.num_links), self.start)):  # nodes are in topological order
+            through = cost[self.start[link]] + self.cost[link]
+            if through < cost[self.end[link]]:
+                cost[self.end[link]], last[self.end[link]] = through, link
+        links, node = [], self.num_nodes - 1
+        while node != 0:
+            links.append(int(last[node]))
+            node = int(self.start[last[node]])
+        return float(cost[-1]), links[::-1]
+
+
+@dataclass
+class _Piece:
+    """Part of a path: HMM states as (position, first frame, end frame, step), and their share of costs."""
+
+    cost: float
+    lm: float
+    states: tuple[tuple[int, int, int, int], ...]
+
+    def __add__(self, other: "_Piece") -> "_Piece":
+        return _Piece(self.cost + other.cost, self.lm + other.lm, self.states + other.states)
+
+
+@dataclass
+class _Arc:
+    """A link as the search left it, between steps of nodes; word: the graph's word arc, or -1."""
+
+    source: int
+    target: int
+    word_arc: int
+    piece: _Piece
+
+
+@dataclass
+class _Open:
+    """A word whose arc has been crossed and whose last phone may still go on, from node `source` of the result.
+
+    last: (model, index) of the last HMM state before, None if there was none; inside: whether that state belongs to the
+    word's last phone for certain.
+    """
+
+    source: int
+    word: int
+    piece: _Piece
+    last: tuple[int, int] | None
+    inside: bool
+
+
+@dataclass
+class _Links:
+    """The result as it grows: nodes by what they stand for, the cheapest link of each (start, end, word)."""
+
+    times: list[int] = field(default_factory=list)
+    numbers: dict[tuple, int] = field(default_factory=dict)
+    best: dict[tuple[int, int, int], _Piece] = field(default_factory=dict)
+
+    def node(self, key: tuple, time: int) -> int:
+        number = self.numbers.setdefault(key, len(self.times))
+        if number == len(self.times):
+            self.times.append(time)
+        return number
+
+    def add(self, start: int, end: int, word: int, piece: _Piece) -> None:
+        known = self.best.get((start, end, word))
+        if known is None or piece.cost < known.cost:
+            self.best[start, end, word] = piece
+
+
+def word_lattice(
+    graph: DecodingGraph,
+    arrays: SearchGraph,
+    silence: np.ndarray,
+    acweight: float,
+    lattice_beam: float,
+    trace: Trace,
+    end: int,
+    frames: np.ndarray,
+) -> WordLattice:
+    """The lattice of a finished search.
+
+    silence (models,) bool; end: the step of the utterance's end; frames (T, K) f4 as for the search.
+    """
+    return _WordCutter(graph, arrays, silence, acweight, frames).cut(_arcs(trace, end, lattice_beam), trace, end)
+
+
+def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
+    """What the search kept, effects after causes."""
+    arrival, origin, cost, length = kept_arrivals(trace, end, lattice_beam)
+    position, first_frame, step = (column.tolist() for column in link_states(trace, arrival, length))
+    kept, arcs, begin = trace.arrivals[arrival], [], 0
+    until = trace.steps["frame"][kept["node"]]
+    columns = (origin, kept["node"], kept["label"], cost, kept["lm"], length, until)
+    for source, target, what, price, ln_p, count, time in zip(*(column.tolist() for column in columns)):
+        stop = begin + count
+        ends = [*first_frame[begin + 1 : stop], time]
+        states = tuple(zip(position[begin:stop], first_frame[begin:stop], ends, step[begin:stop]))
+        arcs.append(_Arc(source, target, -1 if what == NODE_LABEL else -2 - what, _Piece(price, ln_p, states)))
+        begin = stop
+    return arcs
+
+
+class _WordCutter:
+    """Turns links between word arcs and junctions into links between word ends."""
+
+    def __init__(self, graph: DecodingGraph, arrays: SearchGraph, silence: np.ndarray, acweight: float, frames):
+        self.graph, self.arrays, self.acweight, self.frames = graph, arrays, acweight, frames
+        hmm = graph.arrays.position_state
+        self.model, self.index = graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist()
+        self.silence = silence
+        self.links = _Links()
+        self.open: dict[int, list[_Open]] = {}
+        self.emitted: set[tuple[int, int]] = set()
+
+    def cut(self, arcs: list[_Arc], trace: Trace, end: int) -> WordLattice:
+        outgoing: dict[int, list[_Arc]] = {}
+        acceptor_state = {0: self.graph.start}
+        order: dict[int, None] = {0: None}
+        for arc in arcs:
+            outgoing.setdefault(arc.source, []).append(arc)
+            order.pop(arc.target, None)  # a node's place is that of its last arrival
+            order[arc.target] = None
+            acceptor_state[arc.target] = self._state_after(arc, acceptor_state)
+        self.links.node((0,), 0)
+        for node in order:
+            leaving, time = outgoing.get(node, []), int(trace.steps[node]["frame"])
+            for word in self.open.get(node, []):
+                for arc in leaving:
+                    self._close(word, arc, acceptor_state[node], (node, time), end)
+            if (node,) in self.links.numbers:
+                for arc in leaving:
+                    self._emit(self.links.numbers[node,], arc, arc.piece, int(trace.steps[arc.target]["frame"]))
+        return self._finish()
+
+    def _state_after(self, arc: _Arc, acceptor_state: dict[int, int]) -> int:
+        if arc.word_arc >= 0:
+            return int(self.arrays.words[arc.word_arc]["target"])
+        if arc.piece.states:
+            return int(self.arrays.positions[arc.piece.states[-1][0]]["exit"])
+        return acceptor_state[arc.source]
+
+    def _close(self, word: _Open, arc: _Arc, state: int, place: tuple[int, int], end: int) -> None:
+        """Let an open word run on into `arc`, as far as its last phone goes."""
+        length = self._tail_length(word, arc.piece.states)
+        if length == 0:
+            self.links.add(word.source, self.links.node(place[:1], place[1]), word.word, word.piece)
+        elif length == len(arc.piece.states) and arc.word_arc < 0 and arc.target != end:
+            last = arc.piece.states[-1][0]
+            longer = _Open(word.source, word.word, word.piece + arc.piece, (self.model[last], self.index[last]), True)
+            self.open.setdefault(arc.target, []).append(longer)
+        else:
+            tail = self._piece(arc.piece.states[:length], state)
+            rest = _Piece(arc.piece.cost - tail.cost, arc.piece.lm, arc.piece.states[length:])
+            split = self.links.node((place[0], tail.states[-1][3], tail.states[-1][2]), tail.states[-1][2])
+            self.links.add(word.source, split, word.word, word.piece + tail)
+            if (split, id(arc)) not in self.emitted:
+                self.emitted.add((split, id(arc)))
+                self._emit(split, arc, rest, arc.piece.states[-1][2])
+
+    def _tail_length(self, word: _Open, states) -> int:
+        """How many of the states belong to the open word's last phone."""
+        last, inside, length = word.last, word.inside, 0
+        for position, *_ in states:
+            model, index = self.model[position], self.index[position]
+            if (last is None or begins_model(model, index, *last, bool(self.silence[model]))) and inside:
+                return length
+            inside, last, length = True, (model, index), length + 1
+        return length
+
+    def _emit(self, start: int, arc: _Arc, piece: _Piece, time: int) -> None:
+        """A link from node `start` of the result: whole if it holds no word, else open until its word has ended."""
+        if arc.word_arc < 0:
+            self.links.add(start, self.links.node((arc.target,), time), -1, piece)
+            return
+        last = None
+        if piece.states:
+            last = (self.model[piece.states[-1][0]], self.index[piece.states[-1][0]])
+        word = int(self.graph.arrays.word_label[arc.word_arc])
+        self.open.setdefault(arc.target, []).append(_Open(start, word, piece, last, False))
+
+    def _piece(self, states, state: int) -> _Piece:
+        """States with their exact cost from acceptor state `state` on, forward transition of the last included."""
+        arrays, cost = self.arrays, 0.0
+        for position, first, end, _ in states:
+            here, arc = arrays.positions[position], int(arrays.states[state]["first_arc"])
+            while arrays.arcs[arc]["target"] != position:
+                arc += 1
+            acoustic = float(self.frames[first:end, here["row"]].sum(dtype=np.float64))
+            cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(here["forward_cost"])
+            if end - first > 1:  # never staying may cost inf
+                cost += (end - first - 1) * float(here["self_cost"])
+            state = int(here["exit"])
+        return _Piece(cost, 0.0, tuple(states))
+
+    def _finish(self) -> WordLattice:
+        """Number the nodes in topological order, by time where there is a choice, and the links by their nodes."""
+        links = self.links
+        arcs_in, leaving = [0] * len(links.times), [[] for _ in links.times]
+        for start, stop, _ in links.best:
+            arcs_in[stop] += 1
+            leaving[start].append(stop)
+        ready = [(time, node) for node, time in enumerate(links.times) if not arcs_in[node]]
+        heapq.heapify(ready)
+        order = {}
+        while ready:
+            _, node = heapq.heappop(ready)
+            order[node] = len(order)
+            for stop in leaving[node]:
+                arcs_in[stop] -= 1
+                if not arcs_in[stop]:
+                    heapq.heappush(ready, (links.times[stop], stop))
+        rows = sorted((order[start], order[stop], word, piece) for (start, stop, word), piece in links.best.items())
+        states = self.graph.arrays.position_state
+        return WordLattice(
+            time=np.array([links.times[node] for node in order], dtype=np.int32),
+            start=np.array([row[0] for row in rows], dtype=np.int32),
+            end=np.array([row[1] for row in rows], dtype=np.int32),
+            word=np.array([row[2] for row in rows], dtype=np.int32),
+            cost=np.array([row[3].cost for row in rows]),
+            lm=np.array([row[3].lm for row in rows]),
+            states=[tuple((int(states[p]), a, b) for p, a, b, _ in row[3].states) for row in rows],
+        )

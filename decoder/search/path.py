@@ -1,0 +1,216 @@
+"""One path through the graph: its HMM states and word arcs with their shares of the cost, and its words' times."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from decoder.graph.compiled_graph import DecodingGraph
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
+from decoder.search.kernels.tables import END_SENTENCE, SearchGraph
+from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
+
+
+@dataclass(frozen=True)
+class Path:
+    """n steps in order.  label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance;
+    start, end (n,) i4: frames, end exclusive (equal for words); acoustic (n,) f8: ln likelihood, unscaled; lm (n,) f8:
+    ln P of the word, unscaled; cost (n,) f8: the step's share of the path's cost, all in.
+
+    A position's share holds the arc into it, its self-loops and its forward transition.
+    """
+
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    acoustic: np.ndarray
+    lm: np.ndarray
+    cost: np.ndarray
+
+    @classmethod
+    def empty(cls) -> "Path":
+        numbers, values = np.zeros(0, np.int32), np.zeros(0)
+        return cls(numbers, numbers, numbers, values, values, values)
+
+
+class WordTimes(NamedTuple):
+    """word as it is written; start, end: frames, end exclusive; cost: the share of its states and its word arc."""
+
+    word: str
+    start: int
+    end: int
+    cost: float
+
+
+def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
+    """Follow the steps back from `end`; frames (T, K) f4 as for the search."""
+    steps = steps_back(trace, end, frames.shape[0])
+    columns, _, _ = share_costs(graph, lm, limits, *steps, frames, 0, limits.start, limits.lm_start, False)
+    return Path(*steps, *columns)
+
+
+@njit(cache=True, nogil=True)
+def steps_back(trace, end, num_frames):
+    """Columns label, start and end of the Path from the trace's root to step `end`; num_frames: where that ends."""
+    count, record = 0, np.int64(end)
+    while record >= 0:
+        count += trace.steps[record]["label"] != NODE_LABEL or record == end
+        record = np.int64(trace.steps[record]["previous"])
+    label, start, stop = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    record, i, until = np.int64(end), count - 1, num_frames
+    while record >= 0:
+        if trace.steps[record]["label"] != NODE_LABEL or record == end:
+            label[i], start[i], stop[i] = trace.steps[record]["label"], trace.steps[record]["frame"], until
+            if label[i] < 0:
+                stop[i] = start[i]
+            until = start[i]
+            i -= 1
+        record = np.int64(trace.steps[record]["previous"])
+    return label, start, stop
+
+
+@njit(cache=True, nogil=True)
+def share_costs(graph, lm, limits, label, start, stop, frames, first_frame, state, history, goes_on):
+    """The other columns of a Path, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
+
+    frames (n, K) f4: the scores of frames first_frame and after; state, history: where the path begins; goes_on: it is
+    left after its last step; else it may be unfinished, still in its last position.
+    """
+    count = label.shape[0]
+    acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
+    state, history = np.int64(state), np.int64(history)
+    for i in range(count):
+        if label[i] >= 0:
+            position, arc = graph.positions[label[i]], graph.states[state]["first_arc"]
+            for t in range(start[i], stop[i]):
+                acoustic[i] += frames[t - first_frame, position["row"]]
+            while graph.arcs[arc]["target"] != label[i]:
+                arc += 1
+            cost[i] = graph.arcs[arc]["cost"] - limits.acweight * acoustic[i]
+            if stop[i] > start[i] + 1:  # never staying may cost inf
+                cost[i] += (stop[i] - start[i] - 1) * np.float64(position["self_cost"])
+            if i < count - 1 or goes_on:
+                cost[i] += position["forward_cost"]
+            state = np.int64(position["exit"])
+        elif label[i] == NODE_LABEL:
+            cost[i] = graph.states[state]["final_cost"]
+            if limits.lm_end >= 0 and history != SENTENCE_OVER:
+                lm_cost, _ = lm_step(lm, history, limits.lm_end)
+                ln_lm[i] = -lm_cost
+                cost[i] += limits.lm_scale * lm_cost
+        else:
+            word = graph.words[-2 - label[i]]
+            cost[i] = word["cost"] - word["paid"]
+            asked = limits.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
+            if asked >= 0:
+                lm_cost, following = lm_step(lm, history, asked)
+                history, ln_lm[i] = np.int64(following), -lm_cost
+                cost[i] += limits.lm_scale * lm_cost
+            if word["lm"] == END_SENTENCE:
+                history = np.int64(SENTENCE_OVER)
+            state = np.int64(word["target"])
+    return (acoustic, ln_lm, cost), state, history
+
+
+def begins_model(model: int, index: int, last_model: int, last_index: int, silent: bool) -> bool:
+    """Whether an HMM state begins a new instance of a phone model, given the state before it on the path.
+
+    Models run left to right, so a place that is not further right than the last begins anew; silence may go back
+    (HTK's silence does), and silence right after the same silence is taken for one.
+    """
+    return model != last_model or (index <= last_index and not silent)
+
+
+class Instance(NamedTuple):
+    """A phone model on a path: its states are steps first .. last-1, word arcs among them left out."""
+
+    first: int
+    last: int
+    model: int
+
+
+class WordSteps(NamedTuple):
+    """The steps of a path that make up one word: states among first .. last-1, its arc `label`."""
+
+    word: int
+    first: int
+    last: int
+    label: int
+
+
+def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
+    """The phone models of a path in order, and the number of the one that each step is in (a word arc: the next)."""
+    hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
+    rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
+    instances, owner, last_index = [], [], 0
+    for step, (label, model, index) in enumerate(rows):
+        if label < 0:
+            owner.append(len(instances))
+            continue
+        if not instances or begins_model(model, index, instances[-1].model, last_index, bool(silence[model])):
+            instances.append(Instance(step, step + 1, model))
+        else:
+            instances[-1] = Instance(instances[-1].first, step + 1, model)
+        owner.append(len(instances) - 1)
+        last_index = index
+    return instances, owner
+
+
+def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
+    """Which steps belong to each word arc.
+
+    A word's label stands before its last phone or inside it (6.1.1), so that the word ends with the instance of a
+    phone model that holds the next HMM state.  It begins after the word before it and, unless it is all silence, after
+    silence.
+    """
+    instances, owner = model_instances(path, graph, silence)
+    labels = path.label.tolist()
+    found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to words already
+    for label in (step for step, what in enumerate(labels) if what <= -2):
+        following = label + 1
+        while following < len(labels) and labels[following] < 0:
+            following += 1
+        end = owner[following] + 1 if following < len(labels) else len(instances)
+        own = range(used, max(used, end))
+        voiced = [i for i in own if not silence[instances[i].model]]
+        last = instances[end - 1].last if end else begin
+        first = instances[voiced[0] if voiced else own[-1]].first if own else last
+        word = int(graph.arrays.word_label[-2 - labels[label]])
+        found.append(WordSteps(word, first, last, label))
+        begin, used = last, max(used, end)
+    return found
+
+
+def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
+    """The words of a path, but for those that are not written (`is_written`)."""
+    words = []
+    starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
+    for steps in word_steps(path, graph, silence):
+        output = graph.outputs[steps.word]
+        if not is_written(graph, steps.word):
+            continue
+        inside = [step for step in range(steps.first, steps.last) if path.label[step] >= 0]
+        start = end = ends[max(steps.last - 1, 0)]  # a word without states of its own
+        if inside:
+            start, end = starts[inside[0]], ends[inside[-1]]
+        cost = sum(costs[step] for step in inside) + costs[steps.label]
+        words.append((steps, WordTimes(output, start, end, cost)))
+    return words
+
+
+def is_written(graph: DecodingGraph, word: int) -> bool:
+    """Whether there is something to be written for a word; for sentence marks only what is not their name."""
+    output, name = graph.outputs[word], graph.words[word]
+    return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
+
+
+def written_words(path: Path, graph: DecodingGraph) -> list[str]:
+    """What is written for the words of a path: those of `word_times` in a fraction of the time."""
+    words = graph.arrays.word_label[-2 - path.label[path.label <= -2]].tolist()
+    return [graph.outputs[word] for word in words if is_written(graph, word)]
+
+
+def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
+    """`timed_words` without what they are made of."""
+    return [times for _, times in timed_words(path, graph, silence)]

@@ -1,0 +1,152 @@
+"""Audio files as samples on the 16-bit scale: WAV, FLAC and NIST SPHERE through libsndfile, HTK waveforms here.
+
+The format is told by the first bytes, not by the name: TIMIT's `.WAV` files are NIST SPHERE.
+"""
+
+import os
+import struct
+import wave
+from pathlib import Path
+
+import numpy as np
+
+from readers.audio.sphere import read_sphere_header, sphere_header
+from readers.common.files import atomic_write
+from readers.errors import FormatError, ShapeError
+from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
+
+TICKS_PER_SECOND = 10_000_000
+FULL_SCALE = 32768.0
+# Files by their first four bytes; the HTK waveform has no such mark.
+SNDFILE_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"FORM", b".snd", b"OggS", b"caff")
+SPHERE_MAGIC = b"NIST"
+# Codings of at most 16 bits come out exactly as 16-bit integers; wider ones would be cut off there.
+NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
+
+
+def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.ndarray, int]:
+    """(samples (N,) float32 on the 16-bit scale, sample rate in Hz) of a file, N > 0.
+
+    16-bit files give their integers; others are scaled so that full scale is 32768, without rounding.
+    channel: which one of several to take, from 0; a file of several channels needs it.
+    Raises FormatError for a file of no known format, cut short, empty, or of a coding that cannot be decoded
+    (shorten-compressed SPHERE), and for a channel that is not there.
+    """
+    with Path(path).open("rb") as file:
+        magic = file.read(4)
+    if not magic:
+        raise FormatError(f"{path}: empty file; expected audio")
+    if magic == SPHERE_MAGIC:
+        samples, rate = _read_sphere(path)
+    elif magic in SNDFILE_MAGIC:
+        if magic == b"RIFF":
+            check_riff(path)
+        samples, rate = _read_sndfile(path)
+    else:
+        samples, rate = _read_htk_waveform(path)
+    samples = _choose_channel(samples, channel, path)
+    if not samples.size:
+        raise FormatError(f"{path}: no samples; expected at least one")
+    return samples, rate
+
+
+def _choose_channel(samples: np.ndarray, channel: int | None, path) -> np.ndarray:
+    """One channel (N,) of samples (N, channels)."""
+    count = samples.shape[1]
+    if channel is None:
+        if count > 1:
+            raise FormatError(f"{path}: {count} channels; expected one; choose a channel or mix the file down")
+        channel = 0
+    if not 0 <= channel < count:
+        raise FormatError(f"{path}: channel {channel} of {count}; expected 0 to {count - 1}")
+    return np.ascontiguousarray(samples[:, channel])
+
+
+def _read_sndfile(path) -> tuple[np.ndarray, int]:
+    """(samples (N, channels) float32 on the 16-bit scale, rate) by libsndfile."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(os.fspath(path)) as file:
+            narrow = file.subtype in NARROW_CODINGS
+            samples = file.read(dtype="int16" if narrow else "float32", always_2d=True)
+            num_frames, rate = file.frames, file.samplerate
+    except (soundfile.LibsndfileError, RuntimeError) as fault:
+        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
+    if len(samples) != num_frames:
+        raise FormatError(f"{path}: {len(samples)} samples decoded; expected {num_frames}, as its header says")
+    samples = samples.astype(np.float32, copy=False)
+    return (samples if narrow else samples * np.float32(FULL_SCALE)), rate
+
+
+def check_riff(path) -> None:
+    """Raise FormatError for a WAV file whose data chunk is longer than the file; libsndfile would not mind."""
+    size = Path(path).stat().st_size
+    with Path(path).open("rb") as file:
+        file.seek(12)
+        while len(head := file.read(8)) == 8:
+            name, length = head[:4], struct.unpack("<I", head[4:])[0]
+            if name == b"data":
+                # A writer that could not seek back leaves 0 or a huge length.
+                if length < 0x7FFFF000 and file.tell() + length > size:
+                    left = size - file.tell()
+                    raise FormatError(
+                        f"{path}: cut short, {left} bytes of samples; expected {length}, as its header says"
+                    )
+                return
+            file.seek(length + length % 2, os.SEEK_CUR)
+
+
+def _read_sphere(path) -> tuple[np.ndarray, int]:
+    header = read_sphere_header(path)
+    samples, rate = _read_sndfile(path)
+    expected = header.get("sample_count")
+    if expected is not None and len(samples) != expected:
+        raise FormatError(f"{path}: {len(samples)} samples; expected {expected}, as its header says")
+    return samples, rate
+
+
+def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
+    try:
+        header = read_htk_header(path)
+    except FormatError as fault:
+        raise FormatError(
+            f"{path}: neither WAV, FLAC, NIST SPHERE nor an HTK waveform; expected one of them ({fault})"
+        ) from fault
+    if header.base_kind != WAVEFORM or header.dim != 1:
+        raise FormatError(f"{path}: an HTK file of features; expected audio")
+    rate = TICKS_PER_SECOND / header.period
+    return read_htk(path).frames.T, round(rate)
+
+
+def _to_int16(samples: np.ndarray, path) -> np.ndarray:
+    samples = np.asarray(samples)
+    if samples.ndim != 1:
+        raise ShapeError(f"{path}: samples of shape {samples.shape}; expected one channel, (N,)")
+    rounded = np.rint(samples)
+    if samples.size and not (rounded.min() >= -32768 and rounded.max() <= 32767):
+        raise ShapeError(
+            f"{path}: samples from {samples.min():g} to {samples.max():g}; expected -32768 to 32767; scale them first"
+        )
+    return rounded.astype("<i2")
+
+
+def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+    """Write samples (N,) on the 16-bit scale, rounded, as 16-bit PCM.  Raises ShapeError for values beyond 16 bits."""
+    data = _to_int16(samples, path)
+    with atomic_write(path) as raw, wave.open(raw, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(sample_rate)
+        file.writeframes(data.tobytes())
+
+
+def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+    """Write samples (N,) on the 16-bit scale, rounded, as little-endian NIST SPHERE with a 1024-byte header.
+
+    Raises ShapeError for values beyond 16 bits.
+    """
+    data = _to_int16(samples, path)
+    with atomic_write(path) as file:
+        file.write(sphere_header(data, sample_rate))
+        file.write(data.tobytes())

@@ -1,0 +1,174 @@
+"""Audio a block at a time: a long file, or a pipe that a microphone's program writes into.
+
+A pipe carries 16-bit samples, low byte first: behind a WAV header, which tells the rate, or bare, at a rate that the
+user names.  Files may be whatever `read_audio` takes.
+"""
+
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from readers.audio.audio_file import FULL_SCALE, NARROW_CODINGS, SNDFILE_MAGIC, SPHERE_MAGIC, check_riff, read_audio
+from readers.audio.sphere import read_sphere_header
+from readers.errors import ConfigError, FormatError
+
+PCM, EXTENSIBLE = 1, 0xFFFE  # format tags of WAV
+UNKNOWN_LENGTH = 0x7FFFF000  # what a writer that cannot seek back puts into a header is at least this, or 0
+MAX_HEADER = 1 << 20
+STANDARD_INPUT = "-"
+
+
+class AudioStream(NamedTuple):
+    """rate: samples per second; blocks: arrays (n,) float32 on the 16-bit scale, n > 0, until the end."""
+
+    rate: int
+    blocks: Iterator[np.ndarray]
+
+
+def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> AudioStream:
+    """Audio from a file, a named pipe, or standard input for `-`: `block` samples at a time, a pipe gives less.
+
+    rate: of bare samples.  What is missing in the middle is raised by the iterator: FormatError for audio that is cut
+    short.  Raises FormatError for no known format and for several channels, ConfigError for bare samples without a rate
+    and for a rate that is not the file's.
+    """
+    if os.fspath(path) == STANDARD_INPUT:
+        if sys.stdin.buffer.isatty():
+            raise ConfigError("standard input: a terminal; expected audio through a pipe, from arecord for instance")
+        stream = _from_pipe(sys.stdin.buffer, "standard input", block, rate)
+    elif not stat.S_ISREG(Path(path).stat().st_mode):
+        file = Path(path).open("rb")  # noqa: SIM115  (the blocks come out of it, as long as somebody wants them)
+        stream = _from_pipe(file, os.fspath(path), block, rate)
+    else:
+        stream = _from_file(path, block)
+    if rate is not None and stream.rate != rate:
+        raise ConfigError(f"{path}: {stream.rate} samples a second; expected {rate}, as it was asked for")
+    return stream
+
+
+def _from_file(path, block: int) -> AudioStream:
+    with Path(path).open("rb") as file:
+        magic = file.read(4)
+    if magic == SPHERE_MAGIC:
+        read_sphere_header(path)
+    elif magic not in SNDFILE_MAGIC:
+        samples, rate = read_audio(path)
+        return AudioStream(rate, iter([samples[i : i + block] for i in range(0, len(samples), block)]))
+    elif magic == b"RIFF":
+        check_riff(path)
+    import soundfile
+
+    try:
+        file = soundfile.SoundFile(os.fspath(path))
+    except (soundfile.LibsndfileError, RuntimeError) as fault:
+        raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
+    if file.channels != 1:
+        file.close()
+        raise FormatError(f"{path}: {file.channels} channels; expected one; mix the file down")
+    return AudioStream(file.samplerate, _sndfile_blocks(file, path, block))
+
+
+def _sndfile_blocks(file, path, block: int) -> Iterator[np.ndarray]:
+    import soundfile
+
+    narrow, done = file.subtype in NARROW_CODINGS, 0
+    with file:
+        while True:
+            try:
+                samples = file.read(block, dtype="int16" if narrow else "float32")
+            except (soundfile.LibsndfileError, RuntimeError) as fault:
+                raise FormatError(f"{path}: {fault}; expected audio that libsndfile can decode") from fault
+            if not len(samples):
+                break
+            done += len(samples)
+            yield samples.astype(np.float32) if narrow else samples * np.float32(FULL_SCALE)
+        if done != file.frames:
+            raise FormatError(f"{path}: {done} samples decoded; expected {file.frames}, as its header says")
+
+
+def _from_pipe(file: BinaryIO, where: str, block: int, rate: int | None) -> AudioStream:
+    begin = _read_exactly(file, 4)
+    if not begin:
+        raise FormatError(f"{where}: empty; expected audio")
+    if begin == b"RIFF":
+        rate, length = _read_wav_header(file, where)
+        return AudioStream(rate, _pcm_blocks(file, where, block, b"", length))
+    if begin in SNDFILE_MAGIC or begin == SPHERE_MAGIC:
+        raise FormatError(f"{where}: begins with {begin!r}; expected WAV or bare 16-bit samples in a pipe")
+    if rate is None:
+        raise ConfigError(f"{where}: bare samples; expected a WAV header, or their rate")
+    return AudioStream(rate, _pcm_blocks(file, where, block, begin, None))
+
+
+def _read_exactly(file: BinaryIO, size: int) -> bytes:
+    """`size` bytes, or what there is before the end."""
+    data = b""
+    while len(data) < size:
+        more = file.read(size - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _read_wav_header(file: BinaryIO, where: str) -> tuple[int, int | None]:
+    """(rate, bytes of samples or None when nobody knows), with the file at the first sample."""
+    kind, rate, done = _read_exactly(file, 8)[4:], None, 0
+    while kind == b"WAVE" and done < MAX_HEADER:
+        head = _read_exactly(file, 8)
+        if len(head) < 8:
+            break
+        name, length = head[:4], struct.unpack("<I", head[4:])[0]
+        if name == b"data":
+            if rate is None:
+                break
+            return rate, None if length == 0 or length >= UNKNOWN_LENGTH else length
+        done += length
+        if done > MAX_HEADER:
+            break
+        content = _read_exactly(file, length + length % 2)
+        if name == b"fmt ":
+            rate = _parse_format(content, where)
+    raise FormatError(f"{where}: no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data")
+
+
+def _parse_format(content: bytes, where: str) -> int:
+    if len(content) < 16:
+        raise FormatError(f"{where}: format of {len(content)} bytes in the WAV header; expected at least 16")
+    tag, channels, rate, _, _, bits = struct.unpack("<HHIIHH", content[:16])
+    if tag == EXTENSIBLE and len(content) >= 26:
+        tag = struct.unpack("<H", content[24:26])[0]
+    if (tag, channels, bits) != (PCM, 1, 16) or rate < 1:
+        raise FormatError(
+            f"{where}: WAV of format {tag}, {channels} channels, {bits} bits, {rate} samples a second; expected PCM, "
+            "which is 1, one channel, 16 bits"
+        )
+    return rate
+
+
+def _pcm_blocks(file: BinaryIO, where: str, block: int, begin: bytes, length: int | None) -> Iterator[np.ndarray]:
+    read = getattr(file, "read1", file.read)  # what is there, without waiting for more
+    data, left = begin, length
+    while True:
+        size = 2 * block - len(data)
+        more = read(size if left is None else min(size, left)) if size > 0 else b""
+        if left is not None:
+            left -= len(more)
+        ended = size > 0 and not more
+        data += more
+        whole = len(data) - len(data) % 2
+        if whole:
+            yield np.frombuffer(data[:whole], "<i2").astype(np.float32)
+        data = data[whole:]
+        if ended:
+            break
+    if left:
+        raise FormatError(f"{where}: cut short, {left} bytes of samples are missing; expected {length}")
+    if data:
+        raise FormatError(f"{where}: ends within a sample; expected two bytes for each")

@@ -1,0 +1,1 @@
+"""What every reader uses: files, text, faults, reports."""

@@ -1,0 +1,342 @@
+"""The configuration language: blocks of names, looked up outwards, converted when they are asked for.
+
+    config = load_config(["configFile=base.cntk+exp.cntk", "TIMIT_Train=[SGD=[maxEpochs=5]]"])
+    sgd = config.block("TIMIT_Train").block("SGD")
+    sgd.int("maxEpochs"), sgd.ints("minibatchSize", "256").at(3), sgd.where("maxEpochs")
+
+Names are the same in any case of letters.  A name that a block does not set is looked for in the blocks around it.
+`$Name$` in a value is replaced when the value is asked for, seen from the block that sets the value.  A block found
+further out (an SGD or reader block shared by several commands) sees the names of the block that asked for it first, as
+if it had been written there; the book (5.1.3.2) gets the same from its stack of open blocks.
+Every value knows the file and line it came from, through layers, merging and substitution.
+Source: CNTK book, sections 3.9 and 5.1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from readers.config.files import ARGUMENT, ConfigFiles
+from readers.config.scope import Entry, Scope, shorten
+from readers.config.syntax import Source, Span, inside_brackets, unquote, variables
+from readers.config.values import (
+    Schedule,
+    did_you_mean,
+    nearest,
+    parse_bool,
+    parse_choice,
+    parse_float,
+    parse_int,
+    split_array,
+)
+from readers.errors import ConfigError
+
+__all__ = ["REQUIRED", "Config", "Schedule", "Unknown", "load_config"]
+
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A name that nobody reads, where it stands, and the known name most like it (None if none is)."""
+
+    name: str
+    where: str
+    nearest: str | None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}" if self.nearest else ""
+        return f"{self.where}: {self.name} is not known here{hint}"
+
+
+class Config(Scope):
+    """A block.  Conversions name the place of the value when it does not read as what was asked for.
+
+    Each of `text`, `path`, `int`, `float`, `bool`, `choice`, `array`, `ints`, `floats` takes the name and a default;
+    without a default the name is required.  A string default is converted as if it stood in the file, any other is
+    returned as it is.  A value that is the word `default` counts as not set, here or further out.
+
+    warnings: what a user may want to know about how the text was read (includes left out).
+    found_outside: names (lower case), shared by all blocks, that were looked for and found in the outermost one.
+    files: what `path` gave, here and in blocks that were opened from this one.
+    """
+
+    def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
+        super().__init__(name, parent, where)
+        self.warnings: list[str] = []
+        self.found_outside: set[str] = parent.found_outside if parent else set()
+        self.files: list[Path] = []
+        self._texts: list[tuple[int, int]] = []  # where its text stands: source and offset of each piece
+
+    @classmethod
+    def from_text(cls, text: str, where: str = "text", parent: Config | None = None) -> Config:
+        """A block from the text of a file, without includes."""
+        config = cls(parent=parent, where=where)
+        config.merge(Source.from_text(text, where))
+        return config
+
+    # What there is (see Scope for names, has_own, is_block, where, full_name, script, substitute)
+
+    def has(self, name: str) -> bool:
+        """Whether the name is set, here or further out, and not to the word `default`."""
+        return self._value(name) is not None
+
+    def blocks(self) -> Iterator[tuple[str, Config]]:
+        """(name, block) of the blocks that this block itself sets."""
+        for name in self.names():
+            if self.is_block(name):
+                yield name, self.block(name)
+
+    def unknown(self, known: Iterable[str]) -> list[Unknown]:
+        """The names set in this block itself that are not among `known`, for a consumer that reads only those.
+
+        Names that the block asks for as `$Name$` are a user's own.
+        """
+        known = list(known)
+        expected = {name.lower() for name in (*known, *self._asked())}
+        return [
+            Unknown(self.full_name(entry.name), entry.where, nearest(entry.name, known))
+            for key, entry in self._entries.items()
+            if key not in expected
+        ]
+
+    def _asked(self) -> set[str]:
+        """What the values of this block, and of those within, ask for as `$Name$`."""
+        texts = [value.text for entry in self._entries.values() for value in entry.values]
+        return {match.group(1) for text in texts for match in variables(text)}
+
+    def misspelled(self, known: Iterable[str], cutoff: float) -> list[str]:
+        """A message for each plain value of this block that is spelled much like one of `known` that is not set.
+
+        Names that are asked for as `$Name$` are a user's own.  cutoff: see `config_values.nearest`.
+        """
+        known = list(known)
+        read = {name.lower() for name in known}
+        known = [name for name in known if not self.has_own(name)]
+        asked = {name.lower() for name in self._asked()}
+        messages = []
+        for key, entry in self._entries.items():
+            meant = nearest(entry.name, known, cutoff)
+            if meant and key not in asked | read and not entry.value.text.startswith("["):
+                messages.append(f"{entry.where}: {self.full_name(entry.name)} is read by nothing; did you mean {meant}")
+        return messages
+
+    def without_effect(self, commands: Iterable[str], cutoff: float) -> list[str]:
+        """A message for each name of the command line that has no effect: a block within sets it, or it is misspelled.
+
+        Call it on the outermost block when its commands have been read: what was looked for and found out here, or is
+        asked for as `$Name$`, has an effect.  commands: the blocks that run; others with an action of their own do not.
+        cutoff: how much alike a misspelled name and that of a file must be; see `config_values.nearest`.
+        """
+        references = self._asked()
+        commands = {name.lower() for name in commands}
+        used = {name.lower() for name in references} | commands | self.found_outside
+        inner = [block for name, block in self.blocks() if name.lower() in commands or not block.has_own("action")]
+        for block in inner:  # which grows meanwhile
+            inner += [within for _, within in block.blocks()]
+        known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
+        messages = []
+        for key, entry in self._entries.items():
+            if key in used or not _from_arguments(entry):
+                continue
+            block = next((block for block in inner if block.has_own(key)), None)
+            if block is not None:
+                path = block.full_name().replace(".", "=[")
+                close = "]" * (path.count("[") + 1)
+                messages.append(
+                    f"{entry.where}: {block.full_name(entry.name)} is set in its block and stays as it is; "
+                    f"expected {path}=[{entry.name}={shorten(entry.value.text)}{close}"
+                )
+            elif meant := nearest(entry.name, known, cutoff):
+                messages.append(f"{entry.where}: {entry.name} is read by nothing; did you mean {meant}")
+        return messages
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Raise ConfigError for the first name of `unknown`, and say how many there are."""
+        unknown = self.unknown(known)
+        if unknown:
+            more = f" ({len(unknown)} such names in this block)" if len(unknown) > 1 else ""
+            raise ConfigError(f"{unknown[0]}{more}")
+
+    # Values
+
+    def text(self, name: str, default: Any = REQUIRED) -> str:
+        """The value as it stands, references replaced, without quotes."""
+        return self._convert(name, default, lambda text, where, what: text)
+
+    def path(self, name: str, default: Any = REQUIRED) -> Path:
+        """A file name; backslashes separate directories, as they do in the book's examples."""
+        path = self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
+        if isinstance(path, Path):
+            for scope in self._around():
+                scope.files.append(path)
+        return path
+
+    def int(self, name: str, default: Any = REQUIRED) -> int:
+        return self._convert(name, default, parse_int)
+
+    def float(self, name: str, default: Any = REQUIRED) -> float:
+        return self._convert(name, default, parse_float)
+
+    def bool(self, name: str, default: Any = REQUIRED) -> bool:
+        return self._convert(name, default, parse_bool)
+
+    def choice(self, name: str, choices: Sequence[str], default: Any = REQUIRED) -> str:
+        """One of `choices`, spelled as there, in whatever case of letters it was written."""
+        return self._convert(name, default, lambda text, where, what: parse_choice(text, choices, where, what))
+
+    def array(self, name: str, default: Any = REQUIRED, some: str = "") -> list[str]:
+        """The elements of an array as texts; see `config_values.split_array` for how it is written.
+
+        some: what is expected where it has none; "": it may be empty if it has a default.
+        """
+        elements = self._convert_array(name, default, lambda text, where, what: text, list)
+        if some and not elements:
+            raise ConfigError(f"{self.where(name)}: {self.full_name(name)} is empty; expected {some}")
+        return elements
+
+    def ints(self, name: str, default: Any = REQUIRED) -> Schedule:
+        return self._convert_array(name, default, parse_int, Schedule)
+
+    def floats(self, name: str, default: Any = REQUIRED) -> Schedule:
+        return self._convert_array(name, default, parse_float, Schedule)
+
+    def block(self, name: str, default: Any = REQUIRED) -> Config:
+        """The block of that name, this one's or one further out; the default (None, say) when there is none."""
+        found = self._found(name)
+        if found is None:
+            return self._missing(name, default)
+        scope, entry = found
+        pieces = scope.pieces(entry)
+        if not pieces:
+            value = scope.resolve(entry)
+            if value.text == "default":
+                return self._missing(name, default)
+            raise ConfigError(
+                f"{entry.value.where}: {self.full_name(name)} is {shorten(value.text)!r}; expected a block [...]"
+            )
+        config = type(self)(entry.name, self, pieces[0].where)
+        config._texts = [(id(piece.source), piece.start) for piece in pieces]
+        around = [scope for scope in self._around() if scope._texts == config._texts]
+        if len(around) > 1:  # a block may look for its own name further out, once
+            raise ConfigError(
+                f"{entry.value.where}: block {entry.name} holds itself: {config.full_name()}; expected blocks that end"
+            )
+        for piece in pieces:
+            config.merge(*inside_brackets(piece, "[", ";"))
+        return config
+
+    def _around(self) -> Iterator[Config]:
+        """This block and those that it was opened from."""
+        scope: Config | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def written(self, name: str) -> str:
+        """The plain value of a name as it would stand in a file, quotes where they are needed, with the references
+        replaced that can be followed from here."""
+        found = self.find(name)
+        if found is None:
+            return self._missing(name, REQUIRED)
+        try:
+            plain = unquote(found[0].resolve(found[1])).text
+        except ConfigError:
+            return found[1].value.text
+        try:
+            survives = Config.from_text(f"{name}={plain}").text(name, "") == plain
+        except ConfigError:
+            survives = False
+        return plain if survives else f'"{plain}"'
+
+    def _value(self, name: str) -> Span | None:
+        """The resolved value with its quotes, None when it is not set."""
+        found = self._found(name)
+        value = found[0].resolve(found[1]) if found else None
+        return None if value is None or value.text == "default" else value
+
+    def _found(self, name: str):
+        """What `find` gives; noted where it is in the outermost block."""
+        found = self.find(name)
+        if found and found[0].parent is None:
+            self.found_outside.add(name.lower())
+        return found
+
+    def _convert(self, name: str, default: Any, parse: Callable[[str, str, str], Any]) -> Any:
+        value = self._value(name)
+        if value is None:
+            default = self._missing(name, default)
+            return parse(default, "default", self.full_name(name)) if isinstance(default, str) else default
+        if value.text.startswith("["):
+            raise ConfigError(f"{value.where}: {self.full_name(name)} is a block; expected a plain value")
+        text = unquote(value).text
+        if not text and default is REQUIRED:
+            raise ConfigError(f"{value.where}: {self.full_name(name)} is empty; expected a value")
+        return parse(text, value.where, self.full_name(name))
+
+    def _convert_array(self, name: str, default: Any, parse: Callable[[str, str, str], Any], collect: type) -> Any:
+        value = self._value(name)
+        if value is None:
+            default = self._missing(name, default)
+            if not isinstance(default, str):
+                return default
+            value = Source([(default, "default")]).span
+        what = self.full_name(name)
+        if value.text.startswith("["):
+            raise ConfigError(f"{value.where}: {what} is a block; expected an array, bare or in {{}}")
+        # Quotes around the whole of an array go before it is taken apart, as in the tool: "$Words$:200" is two of them.
+        parts = split_array(unquote(value), what)
+        elements = collect(parse(element.text, element.where, what) for element in parts)
+        if not elements and default is REQUIRED:
+            raise ConfigError(f"{value.where}: {what} is empty; expected at least one element")
+        return elements
+
+    def _missing(self, name: str, default: Any) -> Any:
+        if default is not REQUIRED:
+            return default
+        found = self.find(name)
+        if found:
+            raise ConfigError(
+                f"{found[1].value.where}: {self.full_name(name)} is set to default, and it has none; "
+                f"expected {name}=..."
+            )
+        raise ConfigError(
+            f"{self._where}: {self.full_name(name)} is not set, here or in a block around it; "
+            f"expected {name}=...{did_you_mean(name, self.visible())}"
+        )
+
+
+class AskedConfig(Config):
+    """A Config that remembers, in `asked` of all its blocks, every name that somebody looked for."""
+
+    def __init__(self, name: str = "", parent: AskedConfig | None = None, where: str = "command line"):
+        super().__init__(name, parent, where)
+        self.asked: dict[str, str] = parent.asked if parent else {}
+
+    def find(self, name: str):
+        self.asked.setdefault(name.lower(), name)
+        return super().find(name)
+
+
+def _from_arguments(entry: Entry) -> bool:
+    """Whether all that a name was set to stood on the command line."""
+    return entry.where.startswith(ARGUMENT) and all(value.where.startswith(ARGUMENT) for value in entry.values)
+
+
+def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:
+    """The configuration that a command line asks for: `configFile=a+b name=value ... currentDirectory=dir`.
+
+    Arguments count from left to right, the later value wins.  The directory is changed for the whole process, at once.
+    Raises ConfigError naming file and line, or the argument.
+    """
+    files = ConfigFiles()
+    config = config_type()
+    for argument in arguments:
+        for source in files.read_argument(argument):
+            config.merge(source)
+    config._where = "+".join(files.names) or config._where
+    config.warnings.extend(files.warnings)
+    return config

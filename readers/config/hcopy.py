@@ -1,0 +1,96 @@
+"""HTK configuration files: `NAME = value` or `MODULE: NAME = value`, `#` to the end of the line is a comment.
+
+Names count without case; a value may stand in quotes.  What the names mean is not known here.
+Source: HTK Book, configuration files.
+"""
+
+import os
+import re
+
+from readers.common.text import read_lines, unescape
+from readers.errors import ConfigError
+
+# Modules that HCopy consists of; what is meant for another (HLABEL: SOURCEFORMAT, say) is no setting of HCopy.
+MODULES = ("HCOPY", "HPARM", "HWAVE", "HSIGP", "HSHELL", "HAUDIO", "HVQ", "HMATH", "HMEM")
+_LINE = re.compile(r"(?:([A-Za-z]\w*)\s*:)?\s*([A-Za-z]\w*)\s*=\s*(.*)")
+
+
+class HCopyConfig(dict):
+    """Upper-case name -> raw text of its value, without quotes.
+
+    other_modules: (module, name, value, where) of settings meant for modules that take no part in HCopy.
+    source: the file or files that were read, for messages.
+    """
+
+    def __init__(self, source: str = "configuration"):
+        super().__init__()
+        self.source = source
+        self._places: dict[str, str] = {}
+        self.other_modules: list[tuple[str, str, str, str]] = []
+
+    def where(self, name: str) -> str:
+        """file:line of a setting, for messages; the name itself for one that no file gave."""
+        return self._places.get(name.upper(), name)
+
+    def put(self, name: str, value: str, where: str) -> None:
+        """Set a name, whatever it was."""
+        self[name.upper()] = value
+        self._places[name.upper()] = where
+
+    def merge(self, other: "HCopyConfig") -> None:
+        """Take over the settings of a file that was given later; they win."""
+        for name, value in other.items():
+            self.put(name, value, other.where(name))
+        self.other_modules += other.other_modules
+        self.source = f"{self.source}, {other.source}"
+
+
+def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
+    """The settings of a file.
+
+    A setting with a module goes before the same without.  Raises ConfigError, with file and line, for a malformed line
+    and for a name that is set twice.
+    """
+    config = HCopyConfig(f"{path}")
+    modules: dict[str, str] = {}  # name -> the module that set it, "" for none
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        text = _cut_comment(line).strip()
+        if not text:
+            continue
+        match = _LINE.fullmatch(text)
+        if not match or not match.group(3):
+            raise ConfigError(f"{where}: {text[:60]!r}; expected NAME = value or MODULE: NAME = value")
+        module, name = (match.group(1) or "").upper(), match.group(2).upper()
+        value = _unquote(match.group(3).strip(), where)
+        if module and module not in MODULES:
+            config.other_modules.append((module, name, value, where))
+            continue
+        if name in modules:
+            if bool(module) == bool(modules[name]):
+                raise ConfigError(f"{where}: {name} is already set at {config.where(name)}; expected each name once")
+            if not module:  # what its module says stays
+                continue
+        modules[name] = module
+        config.put(name, value, where)
+    return config
+
+
+def _cut_comment(line: str) -> str:
+    mark = None
+    for position, character in enumerate(line):
+        if mark:
+            mark = None if character == mark else mark
+        elif character in "\"'":
+            mark = character
+        elif character == "#":
+            return line[:position]
+    return line
+
+
+def _unquote(text: str, where: str) -> str:
+    if text[0] not in "\"'":
+        return text
+    if len(text) < 2 or text[-1] != text[0]:
+        raise ConfigError(f"{where}: quote {text[0]} in {text[:60]!r} is not closed; expected another {text[0]}")
+    return unescape(text[1:-1])

@@ -1,0 +1,116 @@
+"""What the text of a configuration value means once somebody asks: numbers, switches, arrays, schedules.
+
+`where` and `what` in these functions go into the message: the place of the value and the name it was asked for by.
+Source: CNTK book, section 5.1.3 and table 5.1.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from readers.config.syntax import Span, inside_brackets, split_records, unquote
+from readers.errors import ConfigError
+
+_INTEGER = re.compile(r"[-+]?\d+")
+_FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+# Microsoft's C runtime prints infinity as 1.#INF; the book writes 1#INF.
+_INFINITY = re.compile(r"([-+]?)(1?\.?#inf|inf|infinity)", re.IGNORECASE)
+_REPEATED = re.compile(r"(.*\S)\s*\*\s*(\d+)", re.DOTALL)
+MAX_REPEATED = 1_000_000  # a slip of the hand must not ask for memory without bounds
+_TRUE = ("true", "t", "1")
+_FALSE = ("false", "f", "0", "")
+
+
+class Schedule(tuple):
+    """Values for epoch 0, 1, ...; an index past the end gives the last one (book 5.1.3.3).
+
+    A tuple otherwise: its length and iteration are those of the values that were written down.
+    """
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return Schedule(super().__getitem__(index))
+        return super().__getitem__(min(index, len(self) - 1))
+
+    def at(self, epoch: int):
+        """The value for an epoch counted from 0."""
+        return self[epoch]
+
+
+def parse_int(text: str, where: str, what: str) -> int:
+    """A decimal integer; `1e6` and `256.0` are integers too."""
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and float(text).is_integer():
+        return int(float(text))
+    raise ConfigError(f"{where}: {what} is {text!r}; expected an integer")
+
+
+def parse_float(text: str, where: str, what: str) -> float:
+    """A decimal number; `1#INF` (any case, either sign) is infinite."""
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    match = _INFINITY.fullmatch(text)
+    if match:
+        return float(match.group(1) + "inf")
+    raise ConfigError(f"{where}: {what} is {text!r}; expected a number")
+
+
+def parse_bool(text: str, where: str, what: str) -> bool:
+    """true, t, 1 or false, f, 0 or nothing, in any case of letters."""
+    lower = text.lower()
+    if lower in _TRUE:
+        return True
+    if lower in _FALSE:
+        return False
+    raise ConfigError(f"{where}: {what} is {text!r}; expected true or false")
+
+
+def parse_choice(text: str, choices: Sequence[str], where: str, what: str) -> str:
+    """The one of `choices` that the text spells, in any case of letters."""
+    for choice in choices:
+        if text.lower() == choice.lower():
+            return choice
+    raise ConfigError(f"{where}: {what} is {text!r}; expected {' or '.join(choices)}{did_you_mean(text, choices)}")
+
+
+def split_array(value: Span, what: str) -> list[Span]:
+    """The elements of an array as spans, repetitions written out, one pair of quotes removed from each.
+
+    Elements stand between `:`, commas and newlines, or, right after the opening bracket, a separator of one's own:
+    `{|c:\\a|d:\\b}`.  Brackets {} or () around the array are optional.  `v*3` is v three times, quoted or not.
+    A `*` that ends an element is an error here; CNTK drops the rest of the array there.
+    """
+    inner, separator = inside_brackets(value, "{(", ":")
+    elements: list[Span] = []
+    for element in split_records(inner, separator):
+        text = element.text
+        count = 1
+        match = _REPEATED.fullmatch(text)
+        if match:
+            count = int(match.group(2)[:18])
+            element = element.part(0, match.end(1))
+            if not 1 <= count <= MAX_REPEATED:
+                raise ConfigError(
+                    f"{element.where}: {what} has {text!r}; expected a count of 1 to {MAX_REPEATED} after *"
+                )
+        elif text.endswith("*"):
+            raise ConfigError(f"{element.where}: {what} has {text!r}; expected a count after *, or quotes around it")
+        elements.extend([unquote(element)] * count)
+    return elements
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is spelled most like `name`, when one is spelled at all like it; case does not count.
+
+    cutoff: how alike, 0 to 1 (difflib's ratio).
+    """
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message, "; did you mean X", or nothing."""
+    close = nearest(name, known)
+    return f"; did you mean {close}" if close else ""

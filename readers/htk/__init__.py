@@ -1,0 +1,1 @@
+"""HTK file formats."""

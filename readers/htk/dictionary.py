@@ -1,0 +1,147 @@
+"""HTK pronunciation dictionaries: `word [output] probability phone phone ...`, one pronunciation a line.
+
+The output symbol in brackets is what a recogniser prints: absent it is the word itself, `[]` prints nothing.  The
+probability is optional, above 0 and at most 1.  Names with blanks stand in quotes; a backslash escapes.
+Source: HTK Book, dictionaries.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from readers.common.files import atomic_write
+from readers.common.text import escape, is_number, quote_name, read_lines, split_fields, unescape
+from readers.errors import FormatError
+
+
+class Pronunciation(NamedTuple):
+    """One way to say a word.
+
+    output: what is printed, None for the word itself, "" for nothing; probability: in (0, 1], or None if not given;
+    phones: their names, at times none (a word like !NULL).
+    """
+
+    word: str
+    output: str | None
+    probability: float | None
+    phones: tuple[str, ...]
+
+    @property
+    def output_word(self) -> str:
+        """What is printed."""
+        return self.word if self.output is None else self.output
+
+
+def read_dictionary(path: str | os.PathLike) -> list[Pronunciation]:
+    """The pronunciations in file order; blank lines are passed over, a word may come any number of times.
+
+    Raises FormatError, with file and line, for a malformed probability or output symbol and for a pronunciation that
+    is there twice.
+    """
+    pronunciations = []
+    lines_of: dict[Pronunciation, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        entry = _parse_line(line, f"{path}:{number}")
+        identity = entry._replace(probability=None)
+        if identity in lines_of:
+            raise FormatError(
+                f"{path}:{number}: pronunciation of {entry.word!r} is already at line {lines_of[identity]}; "
+                "expected each once"
+            )
+        lines_of[identity] = number
+        pronunciations.append(entry)
+    if not pronunciations:
+        raise FormatError(f"{path}: no pronunciations; expected at least one line: word phone phone ...")
+    return pronunciations
+
+
+def _parse_line(line: str, where: str) -> Pronunciation:
+    if "[" in line or '"' in line or "'" in line or "\\" in line:
+        line, output = _take_output(line, where)
+        fields = split_fields(line, where)
+    else:
+        output, fields = None, [(field, False) for field in line.split()]
+    if not fields:
+        raise FormatError(f"{where}: no word before the output symbol; expected one")
+    word = fields.pop(0)[0]
+    probability = None
+    if fields and not fields[0][1] and is_number(fields[0][0]):
+        text = fields.pop(0)[0]
+        probability = float(text)
+        if not 0 < probability <= 1:
+            raise FormatError(f"{where}: probability {text} of {word!r}; expected more than 0 and at most 1")
+    for phone, quoted in fields:
+        if not quoted and (is_number(phone) or (phone.startswith("[") and phone.endswith("]"))):
+            kind = "number" if is_number(phone) else "output symbol"
+            raise FormatError(
+                f"{where}: {kind} {phone} among the phones of {word!r}; expected word [output] probability phones, "
+                "and a phone of that name in quotes"
+            )
+    return Pronunciation(word, output, probability, tuple(phone for phone, _ in fields))
+
+
+def _take_output(line: str, where: str) -> tuple[str, str | None]:
+    """(the line without its output symbol, the symbol or None).
+
+    The symbol is the second field if that begins with a bracket; it runs to the next unescaped closing bracket, so
+    that it may hold blanks and quotes.
+    """
+    position = _skip_field(line, 0)
+    begin = position
+    while begin < len(line) and line[begin].isspace():
+        begin += 1
+    if line[begin : begin + 1] != "[":
+        return line, None
+    end = begin + 1
+    while end < len(line) and line[end] != "]":
+        end += 2 if line[end] == "\\" else 1
+    if end >= len(line):
+        raise FormatError(f"{where}: output symbol {line[begin:].split()[0]} is not closed; expected a closing ]")
+    if end + 1 < len(line) and not line[end + 1].isspace():
+        raise FormatError(f"{where}: {line[begin : end + 2]!r}; expected a blank after the output symbol")
+    return line[:begin] + line[end + 1 :], unescape(line[begin + 1 : end])
+
+
+def _skip_field(line: str, position: int) -> int:
+    """The position after the first field of a line, quoted or not."""
+    while position < len(line) and line[position].isspace():
+        position += 1
+    mark = line[position : position + 1]
+    if mark in ('"', "'"):
+        position += 1
+        while position < len(line) and line[position] != mark:
+            position += 2 if line[position] == "\\" else 1
+        return position + 1
+    while position < len(line) and not line[position].isspace():
+        position += 2 if line[position] == "\\" else 1
+    return position
+
+
+def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronunciation]) -> None:
+    """Write pronunciations in the order given.
+
+    Raises FormatError for an empty word or phone and for a probability outside (0, 1].
+    """
+    with atomic_write(path, "w") as file:
+        for entry in pronunciations:
+            file.write(_format(entry, path) + "\n")
+
+
+def _format(entry: Pronunciation, path: str | os.PathLike) -> str:
+    if not entry.word or not all(entry.phones):
+        raise FormatError(f"{path}: word {entry.word!r} with phones {entry.phones}; expected no empty names")
+    fields = [f"{quote_name(entry.word):<15}"]
+    if entry.output is not None:
+        fields.append(f"[{escape(entry.output, ']')}]")
+    if entry.probability is not None:
+        if not 0 < entry.probability <= 1:
+            raise FormatError(
+                f"{path}: probability {entry.probability} of {entry.word!r}; expected more than 0 and at most 1"
+            )
+        fixed = f"{entry.probability:.6f}"
+        fields.append(fixed if float(fixed) == entry.probability else repr(float(entry.probability)))
+    for phone in entry.phones:
+        fields.append(quote_name(phone, force=is_number(phone) or phone[0] == "["))
+    return " ".join(fields)

@@ -1,0 +1,124 @@
+"""From the labels of an utterance to the class of every frame, and the state lists that number the classes.
+
+Source: CNTK book 3.4.2.
+"""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from readers.common.faults import OnFault
+from readers.common.text import read_lines
+from readers.errors import FormatError
+from readers.htk.mlf import Label, format_label
+
+TICKS_PER_FRAME = 100000
+MAX_FRAMES = 2**25  # of one utterance, 93 hours; a damaged time must not ask for memory without bounds
+
+
+def frame_labels(
+    labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
+) -> np.ndarray:
+    """The class of every frame, (T,) int32, from labels that tile the utterance from its first frame.
+
+    state_ids: name -> class; None takes the class from the score column (CNTK's four-column form).
+    frame_period: 100 ns ticks per frame, as `frame_bounds` uses it.  Labels of no frames are allowed.
+    Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps and no frames at all.
+    """
+    if not labels:
+        raise FormatError(f"{where}: no labels; expected at least one")
+    bounds = frame_bounds(labels, where, frame_period)
+    classes = _classes(labels, state_ids, where)
+    if bounds[-1, 1] == 0:
+        raise FormatError(f"{where}: the labels cover no frames; expected at least one")
+    return np.repeat(classes, bounds[:, 1] - bounds[:, 0])
+
+
+def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> np.ndarray:
+    """Where each of the labels that tile an utterance from its first frame begins and ends, (n, 2) int64 frames.
+
+    The end is exclusive.  Times are 100 ns when the last end exceeds half of frame_period, else frame numbers; a time t
+    falls on frame int(t / frame_period + 0.5): some aligners write times that are a tick off.
+    Raises FormatError, beginning with `where`, for missing times, gaps, overlaps and more than MAX_FRAMES.
+    """
+    if not labels:
+        return np.zeros((0, 2), np.int64)
+    try:
+        times = np.array([(label.start, label.end) for label in labels], np.int64)
+    except TypeError:
+        bad = next(label for label in labels if label.start is None or label.end is None)
+        raise FormatError(f"{where}: label {bad.name!r} lacks a time; expected start and end of every label") from None
+    in_ticks = 2 * int(times.max()) > frame_period
+    bounds = (2 * times + frame_period) // (2 * frame_period) if in_ticks else times
+    starts, ends = bounds.T
+    expected = np.concatenate(([0], ends[:-1]))
+    wrong = np.flatnonzero(starts != expected)
+    if wrong.size:
+        i = int(wrong[0])
+        raise FormatError(
+            f"{where}: label {labels[i].name!r} begins at frame {starts[i]}; expected frame {expected[i]}, "
+            + ("the first" if i == 0 else "where the label before it ends")
+        )
+    if np.any(ends < starts):
+        i = int(np.flatnonzero(ends < starts)[0])
+        raise FormatError(
+            f"{where}: label {labels[i].name!r} is frames {starts[i]} to {ends[i]}; expected start <= end"
+        )
+    if ends[-1] > MAX_FRAMES:
+        raise FormatError(f"{where}: the labels cover {ends[-1]} frames; expected at most {MAX_FRAMES}")
+    return bounds
+
+
+def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) -> np.ndarray:
+    if state_ids is None:
+        scores = [label.score for label in labels]
+        for label in labels:
+            if label.score is None or label.score != int(label.score) or label.score < 0 or label.aux:
+                raise FormatError(
+                    f"{where}: label {format_label(label)!r}; expected four columns, the last a class number, "
+                    "since no label mapping file is given"
+                )
+        return np.array(scores, np.int32)
+    try:
+        return np.array([state_ids[label.name] for label in labels], np.int32)
+    except KeyError as fault:
+        number = next(i for i, label in enumerate(labels, 1) if label.name == fault.args[0])
+        raise FormatError(
+            f"{where}: state {fault.args[0]!r} (label {number}) is not in the state list of {len(state_ids)} names; "
+            "expected one of them; HVite's logical names must be replaced by physical ones"
+        ) from None
+
+
+def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
+    """A label mapping file: one name per line, its class is the number of lines with names before it.
+
+    Blank lines do not count.  on_fault: told of each bad line, and of blank lines before names, where other programs
+    give the names behind them other numbers; by default the first bad line is raised.
+    Raises FormatError for a name that comes twice, a line of several words, and no names.
+    """
+    names: dict[str, int] = {}
+    blank = 0
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        fault = None
+        if not fields:
+            blank = blank or number
+            continue
+        if len(fields) > 1:
+            fault = FormatError(f"{path}:{number}: {line.strip()!r}; expected one name per line")
+        elif fields[0] in names:
+            fault = FormatError(
+                f"{path}:{number}: {fields[0]!r} is already at line {names[fields[0]]}; expected each name once"
+            )
+        if fault and on_fault is None:
+            raise fault
+        if fault:
+            on_fault(fault)
+        if blank and on_fault is not None:
+            on_fault(FormatError(f"{path}:{blank}: blank line before a name; expected none, for some count it"))
+        blank = 0
+        names.setdefault(fields[0], number)
+    if not names:
+        raise FormatError(f"{path}: no names; expected one per line")
+    return list(names)

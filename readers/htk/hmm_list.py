@@ -1,0 +1,38 @@
+"""HTK HMM lists: `logical physical`, or one name for a model that stands for itself."""
+
+import os
+from collections.abc import Mapping
+
+from readers.common.files import atomic_write
+from readers.common.text import quote_name, read_lines, split_fields
+from readers.errors import FormatError
+
+
+def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
+    """Logical name -> name of the physical model, in file order; a line with one name stands for itself.
+
+    Raises FormatError, with file and line, for a malformed line and a name there twice.
+    """
+    names: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split() if "\\" not in line and '"' not in line and "'" not in line else None
+        if fields is None:
+            fields = [name for name, _ in split_fields(line, f"{path}:{number}")]
+        if not fields:
+            continue
+        if len(fields) > 2:
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected a logical and a physical model name")
+        if fields[0] in names:
+            raise FormatError(f"{path}:{number}: {fields[0]!r} is there a second time; expected each name once")
+        names[fields[0]] = fields[-1]
+    if not names:
+        raise FormatError(f"{path}: no models; expected lines `logical physical`")
+    return names
+
+
+def write_hmm_list(path: str | os.PathLike, names: Mapping[str, str]) -> None:
+    with atomic_write(path, "w") as file:
+        for logical, physical in names.items():
+            if not logical or not physical:
+                raise FormatError(f"{path}: model {logical!r} {physical!r}; expected no empty names")
+            file.write(quote_name(logical) + (f" {quote_name(physical)}" if physical != logical else "") + "\n")

@@ -1,0 +1,117 @@
+"""Writing HTK model definitions as text: options, the shared parts, the models."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.common.text import escape
+from readers.errors import FormatError
+from readers.htk.hmm_set import Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
+
+DIGITS = 9  # give float32 back exactly
+
+
+def write_mmf(path: str | os.PathLike, hmm_set: HmmSet) -> None:
+    """Write a set so that read_mmf gives it back and HTK's tools take it; numbers to nine digits.
+
+    Raises FormatError when a model refers to a shared part that is not in the set.
+    """
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in _lines(hmm_set, path))
+
+
+def _lines(hmm_set: HmmSet, path: str | os.PathLike) -> Iterator[str]:
+    writer = _Writer(hmm_set, path)
+    if hmm_set.options != HmmOptions():
+        yield "~o"
+        yield from writer.options(hmm_set.options)
+    for kind, name, part in hmm_set.shared_parts():
+        yield f'~{kind} "{escape(name)}"'
+        yield from writer.body(kind, part)
+
+
+class _Writer:
+    def __init__(self, hmm_set: HmmSet, path: str | os.PathLike):
+        self.set, self.path = hmm_set, path
+
+    def options(self, options: HmmOptions) -> Iterator[str]:
+        if options.name:
+            yield f'<HMMSETID> "{escape(options.name)}"'
+        if options.stream_widths:
+            yield f"<STREAMINFO> {len(options.stream_widths)} {' '.join(map(str, options.stream_widths))}"
+        if options.vector_size:
+            keys = "".join(f"<{key}>" for key in (options.duration, options.kind, options.covariance) if key)
+            yield f"<VECSIZE> {options.vector_size}{keys}"
+        else:
+            yield from (f"<{key}>" for key in (options.duration, options.kind, options.covariance) if key)
+
+    def body(self, kind: str, part) -> Iterator[str]:
+        if kind == "h":
+            yield from self.hmm(part)
+        elif kind == "s":
+            yield from self.state(part)
+        elif kind == "t":
+            yield from self.transitions(part)
+        elif kind == "p":
+            yield from self.stream(part, number=None)
+        elif kind == "m":
+            yield from self.component(part)
+        else:
+            yield from self.vector({"u": "<MEAN>", "v": "<VARIANCE>", "w": "<SWEIGHTS>"}[kind], part)
+
+    def refer(self, kind: str, part) -> Iterator[str] | None:
+        """The line that refers to a shared part, or None for a part of its own."""
+        if part.macro is None:
+            return None
+        if self.set.macros[kind].get(part.macro) is not part:
+            raise FormatError(f"{self.path}: ~{kind} {part.macro!r} is not in the set; expected all shared parts there")
+        return iter([f'~{kind} "{escape(part.macro)}"'])
+
+    def hmm(self, hmm: Hmm) -> Iterator[str]:
+        yield "<BEGINHMM>"
+        yield f"<NUMSTATES> {hmm.num_states}"
+        for place, state in enumerate(hmm.states, start=2):
+            yield f"<STATE> {place}"
+            yield from self.refer("s", state) or self.state(state)
+        yield from self.refer("t", hmm.transitions) or self.transitions(hmm.transitions)
+        yield "<ENDHMM>"
+
+    def state(self, state: State) -> Iterator[str]:
+        counts = [len(stream.components) for stream in state.streams]
+        if max(counts) > 1:
+            yield f"<NUMMIXES> {' '.join(map(str, counts))}"
+        if state.stream_weights is not None:
+            yield from self.refer("w", state.stream_weights) or self.vector("<SWEIGHTS>", state.stream_weights)
+        for number, stream in enumerate(state.streams, start=1):
+            if len(state.streams) > 1:
+                yield f"<STREAM> {number}"
+            yield from self.refer("p", stream) or self.stream(stream, number)
+
+    def stream(self, stream: Stream, number: int | None) -> Iterator[str]:
+        if number is None and len(stream.components) > 1:  # a shared stream tells its own size
+            yield f"<NUMMIXES> {len(stream.components)}"
+        for index, (weight, component) in enumerate(zip(stream.weights, stream.components), start=1):
+            if len(stream.components) > 1:
+                yield f"<MIXTURE> {index} {weight:.{DIGITS}g}"
+            yield from self.refer("m", component) or self.component(component)
+
+    def component(self, component: Component) -> Iterator[str]:
+        yield from self.refer("u", component.mean) or self.vector("<MEAN>", component.mean)
+        yield from self.refer("v", component.variance) or self.vector("<VARIANCE>", component.variance)
+        if component.gconst is not None:
+            yield f"<GCONST> {component.gconst:.{DIGITS}g}"
+
+    def vector(self, keyword: str, vector: Vector) -> Iterator[str]:
+        yield f"{keyword} {len(vector.values)}"
+        yield " " + _numbers(vector.values)
+
+    def transitions(self, transitions: Transitions) -> Iterator[str]:
+        yield f"<TRANSP> {len(transitions.matrix)}"
+        for row in transitions.matrix:
+            yield " " + _numbers(row)
+
+
+def _numbers(values: np.ndarray) -> str:
+    return " ".join(f"{value:.{DIGITS}g}" for value in values.tolist())

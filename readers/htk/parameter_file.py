@@ -1,0 +1,321 @@
+"""HTK parameter files, read and written: every base kind and qualifier, both byte orders, compression, checksums.
+
+A file is a 12-byte header (frames, period in 100 ns, bytes per frame, kind) and the frames, big-endian unless the
+writer said otherwise.  Kinds WAVEFORM, IREFC and DISCRETE, and anything with `_C`, hold 16-bit integers, the rest
+32-bit floats.  Source: HTK Book, "HTK format parameter files".
+"""
+
+import os
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.errors import FormatError, ShapeError
+from readers.htk.coding import COMPRESSION_FRAMES, SHORT_MAX, checksum, compress
+
+HEADER_SIZE = 12
+BASE_MASK = 0o77
+BASE_KINDS = (
+    "WAVEFORM",
+    "LPC",
+    "LPREFC",
+    "LPCEPSTRA",
+    "LPDELCEP",
+    "IREFC",
+    "MFCC",
+    "FBANK",
+    "MELSPEC",
+    "USER",
+    "DISCRETE",
+    "PLP",
+    "ANON",
+)
+WAVEFORM, IREFC, MFCC, FBANK, MELSPEC, USER, DISCRETE, PLP, ANON = 0, 5, 6, 7, 8, 9, 10, 11, 12
+HAS_E, HAS_N, HAS_D, HAS_A = 0o100, 0o200, 0o400, 0o1000
+HAS_C, HAS_Z, HAS_K, HAS_0 = 0o2000, 0o4000, 0o10000, 0o20000
+HAS_V, HAS_T = 0o40000, 0o100000
+# In the order in which HTK spells them.
+QUALIFIERS = {
+    "E": HAS_E,
+    "D": HAS_D,
+    "N": HAS_N,
+    "A": HAS_A,
+    "T": HAS_T,
+    "C": HAS_C,
+    "K": HAS_K,
+    "Z": HAS_Z,
+    "0": HAS_0,
+    "V": HAS_V,
+}
+SHORT_KINDS = (WAVEFORM, IREFC, DISCRETE)
+# Files often listed by mistake; as a number of frames each would be above a thousand million.
+AUDIO = {b"RIFF": "WAV", b"RIFX": "WAV", b"RF64": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"NIST": "NIST SPHERE"}
+GUID_SIZE = 16  # kind 12 as CNTK's FESTREAM carries an identifier of that size after the header
+
+
+@dataclass(frozen=True)
+class HTKHeader:
+    """The header of a file.
+
+    num_frames: frames that can be read (without the four that `_C` counts for its vectors); period: 100 ns ticks
+    between frames; sample_size: bytes per frame; kind: the 16 bits of parmKind, unsigned; byte_order: ">" big-endian
+    or "<"; data_offset: bytes before the first frame.
+    """
+
+    num_frames: int
+    period: int
+    sample_size: int
+    kind: int
+    byte_order: str = ">"
+    data_offset: int = HEADER_SIZE
+
+    @property
+    def base_kind(self) -> int:
+        return self.kind & BASE_MASK
+
+    @property
+    def is_short(self) -> bool:
+        """Whether values are stored in 16 bits."""
+        return bool(self.kind & HAS_C) or self.base_kind in SHORT_KINDS
+
+    @property
+    def dim(self) -> int:
+        """Values per frame."""
+        return self.sample_size // (2 if self.is_short else 4)
+
+
+@dataclass(frozen=True, eq=False)
+class HTKFile:
+    """Frames of a file: frames (dim, T) float32 in Fortran order, period in 100 ns ticks, kind as in the header."""
+
+    frames: np.ndarray
+    period: int
+    kind: int
+
+
+def parse_kind(name: str) -> int:
+    """The number of a kind such as "FBANK_Z_D_A"; case and order of qualifiers do not matter.
+
+    Raises FormatError for an unknown base or qualifier, one given twice, or one that lacks what it builds on.
+    """
+    base, *qualifiers = name.strip().upper().split("_")
+    if base not in BASE_KINDS:
+        raise FormatError(f"parameter kind {name!r}: unknown base {base!r}; expected one of {', '.join(BASE_KINDS)}")
+    kind = BASE_KINDS.index(base)
+    for qualifier in qualifiers:
+        bit = QUALIFIERS.get(qualifier)
+        if bit is None:
+            raise FormatError(
+                f"parameter kind {name!r}: unknown qualifier _{qualifier}; expected some of _{' _'.join(QUALIFIERS)}"
+            )
+        if kind & bit:
+            raise FormatError(f"parameter kind {name!r}: qualifier _{qualifier} is given twice; expected once")
+        kind |= bit
+    if kind & HAS_A and not kind & HAS_D:
+        raise FormatError(f"parameter kind {name!r}: _A without _D; expected both")
+    if kind & HAS_T and not kind & HAS_A:
+        raise FormatError(f"parameter kind {name!r}: _T without _A; expected both")
+    if kind & HAS_N and not (kind & HAS_D and kind & (HAS_E | HAS_0)):
+        raise FormatError(f"parameter kind {name!r}: _N needs _D and one of _E and _0; expected all of them")
+    return kind
+
+
+def kind_name(kind: int) -> str:
+    """The name of a kind with its qualifiers in HTK's order, e.g. "MFCC_E_D_A"."""
+    base = kind & BASE_MASK
+    name = BASE_KINDS[base] if base < len(BASE_KINDS) else f"KIND{base}"
+    return name + "".join(f"_{qualifier}" for qualifier, bit in QUALIFIERS.items() if kind & bit)
+
+
+def read_htk_header(path: str | os.PathLike) -> HTKHeader:
+    """The header of a file, checked against the size of the file.
+
+    Raises FormatError for a file that is no HTK file, is cut short or has bytes too many, or has a kind that cannot be
+    read (`_V`, unknown base kinds).
+    """
+    with Path(path).open("rb", buffering=0) as file:
+        return _read_header(file, path)
+
+
+def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, verify: bool = False) -> HTKFile:
+    """Frames start..end of a file, both counted from 0 and inclusive as in an SCP's `[s,e]`; end None is the last.
+
+    Only the bytes of these frames are read, so segments of a large archive cost no more than small files.  Compressed
+    values are decompressed and IREFC values divided by 32767, as HTK does; other 16-bit values stay integers.
+    verify: also check the checksum of a file with `_K` (reads the whole file).
+    Raises FormatError as `read_htk_header` does, for a range outside the file, and for a wrong checksum.
+    """
+    with Path(path).open("rb", buffering=0) as file:
+        header = _read_header(file, path)
+        last = header.num_frames - 1 if end is None else end
+        if not 0 <= start <= last:
+            raise FormatError(f"{path}: frames [{start},{last}]; expected 0 <= first <= last")
+        if last >= header.num_frames:
+            raise FormatError(
+                f"{path}: frames [{start},{last}] of a file with {header.num_frames} frames; "
+                f"expected a last frame of at most {header.num_frames - 1}"
+            )
+        if verify and header.kind & HAS_K:
+            _check_checksum(file, header, path)
+        frames = _read_frames(file, header, start, last - start + 1, path)
+    return HTKFile(frames, header.period, header.kind)
+
+
+def write_htk(
+    path: str | os.PathLike, frames: np.ndarray, kind: int, period: int = 100000, byte_order: str = ">"
+) -> None:
+    """Write frames (dim, T), T > 0, as a file of this kind; `_C` in kind compresses, `_K` appends HTK's checksum.
+
+    period: 100 ns ticks.  Values of WAVEFORM and DISCRETE must be 16-bit integers; IREFC stores round(32767 x).
+    The file appears whole or not at all.  Raises ShapeError for what does not fit the format, FormatError for values
+    that the kind cannot hold.
+    """
+    frames = np.asarray(frames)
+    if frames.ndim != 2 or 0 in frames.shape:
+        raise ShapeError(f"{path}: matrix of shape {frames.shape}; expected (dim, frames) with at least one of each")
+    if not 0 < period < 2**31:
+        raise ShapeError(f"{path}: period {period}; expected 1 to {2**31 - 1} (100 ns units)")
+    if kind & HAS_V or kind & BASE_MASK >= len(BASE_KINDS) or not 0 <= kind < 2**16:
+        raise FormatError(f"{path}: kind {kind_name(kind)} ({kind:#o}) cannot be written; expected one without _V")
+    body, sample_size, extra = _encode(path, frames, kind, byte_order)
+    if sample_size > 65535:
+        raise ShapeError(f"{path}: {frames.shape[0]} values per frame; expected at most 65535 bytes per frame")
+    with atomic_write(path) as file:
+        # parmKind and sampSize are stored as the 16 bits they are; HTK itself declares them signed
+        file.write(struct.pack(byte_order + "iiHH", frames.shape[1] + extra, period, sample_size, kind))
+        for part in body:
+            file.write(part)
+        if kind & HAS_K:
+            file.write(struct.pack(byte_order + "H", checksum(b"".join(body), byte_order)))
+
+
+def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
+    """Parse and check the header; the file is left just behind its 12 bytes."""
+    size = os.fstat(file.fileno()).st_size
+    raw = file.read(HEADER_SIZE)
+    if len(raw) < HEADER_SIZE:
+        raise FormatError(f"{path}: {size} bytes; expected at least the {HEADER_SIZE}-byte HTK header")
+    if raw[:4] in AUDIO:
+        raise FormatError(
+            f"{path}: {AUDIO[raw[:4]]} audio; expected an HTK file of features; argonaut hcopy makes one of "
+            "it, and argon --features takes audio as it is"
+        )
+    order, num_samples, period, sample_size, kind = _unpack_header(raw, size)
+    base = kind & BASE_MASK
+    if base >= len(BASE_KINDS) or num_samples < 0 or period <= 0:
+        raise FormatError(
+            f"{path}: {num_samples} frames, period {period}, kind {kind:#o}; expected the header of an HTK file"
+        )
+    if kind & HAS_V or (kind & HAS_C and base in (WAVEFORM, DISCRETE)):
+        raise FormatError(
+            f"{path}: kind {kind_name(kind)}; expected one without _V, and WAVEFORM or DISCRETE without _C"
+        )
+    width = 2 if kind & HAS_C or base in SHORT_KINDS else 4
+    if sample_size == 0 or sample_size % width:
+        raise FormatError(
+            f"{path}: {sample_size} bytes per frame of kind {kind_name(kind)}; expected a multiple of {width}, not 0"
+        )
+    extra = COMPRESSION_FRAMES if kind & HAS_C else 0
+    if num_samples <= extra:
+        raise FormatError(f"{path}: {num_samples} frames in the header; expected at least {extra + 1}")
+    want = HEADER_SIZE + num_samples * sample_size + (2 if kind & HAS_K else 0)
+    guid = GUID_SIZE if base == ANON and size == want + GUID_SIZE else 0
+    if size != want + guid:
+        fault = "is cut short" if size < want else "has bytes too many"
+        raise FormatError(
+            f"{path}: {fault}, {size} bytes; expected {want} for {num_samples} frames of {sample_size} bytes "
+            f"of kind {kind_name(kind)}"
+        )
+    return HTKHeader(num_samples - extra, period, sample_size, kind, order, HEADER_SIZE + guid + extra * sample_size)
+
+
+def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
+    """(byte order, frames, period, bytes per frame, kind).
+
+    As CNTK does, the order that makes the period the smaller number is believed; a period that reads the same in both
+    (zero, say) is decided by which order agrees with the size of the file.
+    """
+    big, little = struct.unpack(">iIHH", raw), struct.unpack("<iIHH", raw)
+    if big[1] != little[1]:
+        order = ">" if big[1] < little[1] else "<"
+    else:
+        order = "<" if HEADER_SIZE + little[0] * little[2] == size else ">"
+    return order, *(big if order == ">" else little)
+
+
+def _read_frames(file: BinaryIO, header: HTKHeader, start: int, count: int, path) -> np.ndarray:
+    dim, order = header.dim, header.byte_order
+    file.seek(header.data_offset + start * header.sample_size)
+    if not header.is_short:
+        return _read_array(file, (count, dim), "f4", order, path).T
+    shorts = _read_array(file, (count, dim), "i2", order, path)
+    frames = shorts.astype(np.float32)
+    if header.kind & HAS_C:
+        file.seek(header.data_offset - COMPRESSION_FRAMES * header.sample_size)
+        scale, offset = _read_array(file, (2, dim), "f4", order, path)
+        frames += offset
+        frames /= scale
+    elif header.base_kind == IREFC:
+        frames /= np.float32(SHORT_MAX)
+    return frames.T
+
+
+def _read_array(file: BinaryIO, shape: tuple[int, int], dtype: str, order: str, path) -> np.ndarray:
+    """Fill an array of native numbers from the file's position; the bytes are swapped in place where they must be."""
+    array = np.empty(shape, dtype)
+    view = memoryview(array).cast("B")
+    while view:
+        got = file.readinto(view)  # an unbuffered file gives at most 2 GiB at once
+        if not got:
+            raise FormatError(f"{path}: ended while being read; expected {len(view)} bytes more")
+        view = view[got:]
+    if order != (">" if sys.byteorder == "big" else "<"):
+        array.byteswap(inplace=True)
+    return array
+
+
+def _check_checksum(file: BinaryIO, header: HTKHeader, path: str | os.PathLike) -> None:
+    size = os.fstat(file.fileno()).st_size
+    first = header.data_offset - (COMPRESSION_FRAMES * header.sample_size if header.kind & HAS_C else 0)
+    file.seek(first)
+    found = 0
+    left = size - 2 - first
+    while left > 0:
+        chunk = file.read(min(left, 1 << 24))
+        if not chunk or len(chunk) % 2:
+            raise FormatError(f"{path}: ended while being read; expected {left} bytes more")
+        found = checksum(chunk, header.byte_order, found)
+        left -= len(chunk)
+    (stored,) = struct.unpack(header.byte_order + "H", file.read(2))
+    if stored != found:
+        raise FormatError(
+            f"{path}: checksum {stored}, but the data gives {found}; expected the same; the file is damaged"
+        )
+
+
+def _encode(path, frames: np.ndarray, kind: int, order: str) -> tuple[list[bytes], int, int]:
+    """(parts of the body, bytes per frame, extra frames to count) of frames (dim, T) in the kind's storage."""
+    dim, base = frames.shape[0], kind & BASE_MASK
+    if not kind & HAS_C and base not in SHORT_KINDS:
+        return [frames.T.astype(order + "f4").tobytes()], 4 * dim, 0
+    if not np.isfinite(frames).all():
+        raise FormatError(f"{path}: infinite values or NaN; expected finite values in kind {kind_name(kind)}")
+    if kind & HAS_C:
+        if base in (WAVEFORM, DISCRETE):
+            raise FormatError(f"{path}: kind {kind_name(kind)} cannot be compressed; expected it without _C")
+        scale, offset, shorts = compress(frames)
+        vectors = np.stack([scale, offset]).astype(order + "f4").tobytes()
+        return [vectors, shorts.T.astype(order + "i2").tobytes()], 2 * dim, COMPRESSION_FRAMES
+    values = np.rint(frames * float(SHORT_MAX)) if base == IREFC else frames
+    if np.any(values != np.rint(values)) or values.min() < -32768 or values.max() > SHORT_MAX:
+        raise FormatError(
+            f"{path}: values from {frames.min():g} to {frames.max():g}; expected "
+            + ("-1 to 1" if base == IREFC else "16-bit integers")
+            + f" in kind {kind_name(kind)}"
+        )
+    return [values.T.astype(order + "i2").tobytes()], 2 * dim, 0

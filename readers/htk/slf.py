@@ -1,0 +1,344 @@
+"""Lattices in HTK's standard lattice format (SLF), plain or gzip-compressed; one lattice a file.
+
+Header fields, a line with the numbers of nodes and links, a line `I=` for each node and `J=` for each link; fields are
+`name=value` with a short form of each name.  Source: HTK Book, HTK standard lattice format.
+
+A field of our own in the header says which labels of segments are silence, with the separators of `d=`:
+`quiet=:model,label,label:model,label:`.  Other readers pass over it: the format leaves names to users that begin as
+none of its own does.
+"""
+
+import gzip
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.common.text import is_count, quote_name, read_lines, unescape
+from readers.errors import FormatError, GraphError
+
+NULL_WORD = "!NULL"
+MOST_VARIANTS = 2**31 - 1
+QUIET = "quiet"
+_FIELD = re.compile(r"""\s*([A-Za-z]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)""")
+_SHORT = {"VERSION": "V", "UTTERANCE": "U", "SUBLAT": "S", "NODES": "N", "LINKS": "L"}
+_SHORT_NODE = {"time": "t", "WORD": "W", "var": "v", "div": "d", "acoustic": "a"}
+_SHORT_LINK = {
+    "START": "S",
+    "END": "E",
+    "WORD": "W",
+    "var": "v",
+    "div": "d",
+    "acoustic": "a",
+    "ngram": "n",
+    "language": "l",
+}
+
+Division = tuple[str, float | None, float | None]
+
+
+@dataclass(eq=False)
+class Lattice:
+    """A word lattice with N nodes and L links.
+
+    time (N,) float64: seconds from the start of the utterance, NaN where not given; start, end (L,) int32: nodes of
+    each link; word (L): `!NULL` where a link says nothing; acoustic, lm (L,) float64: natural-log likelihoods, 0 where
+    not given, lm without scale and penalty; variant (L,) int32: pronunciation number, 0 if not given; div (L): the
+    link's segments (label, duration in seconds, log likelihood), the latter two None where not given, or None;
+    utterance: its name; header: the other header fields as text (lmname, lmscale, wdpenalty, acscale, ...);
+    path: the file it was read from.
+    Where a file has words on its nodes, each link carries the word of the node it ends in.
+    """
+
+    time: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    word: list[str]
+    acoustic: np.ndarray
+    lm: np.ndarray
+    variant: np.ndarray | None = None
+    div: list[tuple[Division, ...] | None] | None = None
+    utterance: str = ""
+    header: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return self.path or f"lattice {self.utterance}".rstrip()
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.time)
+
+    @property
+    def num_links(self) -> int:
+        return len(self.start)
+
+    def scale(self, name: str, default: float) -> float:
+        """A number of the header, such as lmscale or wdpenalty.  Raises FormatError for what is no number."""
+        return _real(self.header, name, default, f"{self.where}: header")
+
+    def quiet(self) -> dict[str, str] | None:
+        """Label of a segment -> its silence model, for all labels that are silence; None where the header has no such
+        field.  Raises FormatError for a field that cannot be read.
+        """
+        if QUIET not in self.header:
+            return None
+        text, models = self.header[QUIET], {}
+        for piece in text.strip(":").split(":") if text.strip(":") else ():
+            model, *labels = piece.split(",")
+            if not model or not all(labels):
+                raise FormatError(f"{self.where}: header: {QUIET}={text[:40]}; expected :model,label,label: and so on")
+            models |= dict.fromkeys(labels, model)
+        return models
+
+
+def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
+    """Silence models with the labels of their segments as text for the header; see Lattice.quiet.
+
+    Raises GraphError for names with : or , in them.
+    """
+    for name in (name for model, labels in models.items() for name in (model, *labels)):
+        _check_label(name, "silence")
+    return ":" + "".join(",".join((model, *labels)) + ":" for model, labels in models.items())
+
+
+def read_slf(path: str | os.PathLike) -> Lattice:
+    """Read a lattice.
+
+    Raises FormatError, with file and line, for sub-lattices, lattices that run backwards, a missing size line, nodes or
+    links missing, there twice or out of range, malformed numbers, and a link that ends before it starts.
+    """
+    lines = read_lines(path)
+    header, num_nodes, num_links, index = _read_header(lines, path)
+    to_log = _log_conversion(header.pop("base", None), path)
+    # Every node and link takes a line of at least four characters, so that sizes beyond the file are refused here
+    # and not by running out of memory.
+    if num_nodes + num_links > len(lines):
+        raise FormatError(f"{path}: {num_nodes} nodes and {num_links} links announced; the file has {len(lines)} lines")
+    nodes: dict[int, dict[str, str]] = {}
+    links: dict[int, tuple[dict[str, str], int]] = {}
+    for number in range(index + 1, len(lines) + 1):
+        line = lines[number - 1].strip()
+        if not line or line.startswith("#"):
+            continue
+        where = f"{path}:{number}"
+        if line == ".":
+            raise FormatError(f"{where}: sub-lattices; expected a lattice of one level")
+        fields = _fields(line, where)
+        if "I" in fields:
+            _store(nodes, _normal(fields, _SHORT_NODE), "I", num_nodes, "node", where)
+        elif "J" in fields:
+            fields = _normal(fields, _SHORT_LINK)
+            _store(links, fields, "J", num_links, "link", where)
+            links[int(fields["J"])] = (fields, number)
+        else:
+            raise FormatError(f"{where}: {line[:40]!r}; expected a node (I=) or a link (J=)")
+    for kind, found, expected in (("link", links, num_links), ("node", nodes or range(num_nodes), num_nodes)):
+        if len(found) != expected:
+            missing = next(i for i in range(expected) if i not in found)
+            raise FormatError(f"{path}: {len(found)} {kind}s, {kind} {missing} is missing; expected {expected}")
+    return _build(header, nodes, num_nodes, links, to_log, path)
+
+
+def _read_header(lines: list[str], path) -> tuple[dict[str, str], int, int, int]:
+    """(fields, nodes, links, index of the line after the size line)."""
+    header: dict[str, str] = {}
+    for index, line in enumerate(lines):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        where = f"{path}:{index + 1}"
+        fields = _normal(_fields(line, where), _SHORT)
+        if "I" in fields or "J" in fields:
+            raise FormatError(f"{where}: {line[:40]!r} before the size of the lattice; expected N= and L= first")
+        if "S" in fields:
+            raise FormatError(f"{where}: sub-lattice {fields['S']!r}; expected a lattice of one level")
+        header |= fields
+        if header.get("dir", "f") != "f":
+            raise FormatError(f"{where}: dir={header['dir']}; expected f, a lattice that runs forwards")
+        if "N" in header and "L" in header:
+            num_nodes, num_links = (_integer(header.pop(name), where) for name in ("N", "L"))
+            return header, num_nodes, num_links, index + 1
+    raise FormatError(f"{path}: no size line; expected N= and L=, the numbers of nodes and links")
+
+
+def _fields(line: str, where: str) -> dict[str, str]:
+    fields = {}
+    position = 0
+    while position < len(line):
+        match = _FIELD.match(line, position)
+        if not match or (match.end() < len(line) and not line[match.end()].isspace()):
+            raise FormatError(f"{where}: {line[position:].strip()[:40]!r}; expected fields name=value")
+        value = match.group(2)
+        if value[:1] in ('"', "'"):
+            if len(value) < 2 or value[-1] != value[0]:
+                raise FormatError(f"{where}: quote in {value[:40]!r} is not closed; expected another")
+            value = value[1:-1]
+        fields[match.group(1)] = unescape(value)
+        position = match.end()
+    return fields
+
+
+def _normal(fields: dict[str, str], short: dict[str, str]) -> dict[str, str]:
+    return {short.get(name, name): value for name, value in fields.items()}
+
+
+def _store(table: dict, fields: dict[str, str], name: str, count: int, kind: str, where: str) -> None:
+    number = _integer(fields[name], where)
+    if number >= count:
+        raise FormatError(f"{where}: {kind} {number}; expected numbers below {count}, as announced")
+    if number in table:
+        raise FormatError(f"{where}: {kind} {number} is there a second time; expected each once")
+    table[number] = fields
+
+
+def _integer(text: str, where: str) -> int:
+    if not is_count(text):
+        raise FormatError(f"{where}: {text!r}; expected a whole number")
+    return int(text)
+
+
+def _real(fields: dict[str, str], name: str, default: float, where: str) -> float:
+    text = fields.get(name)
+    if text is None:
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise FormatError(f"{where}: {name}={text}; expected a number") from None
+
+
+def _log_conversion(base: str | None, path):
+    """A function from scores in the file to natural logs; base 0 means that they are no logs, none that they are."""
+    value = _real({} if base is None else {"base": base}, "base", math.e, f"{path}: header")
+    if value == 0:
+        return lambda score: math.log(score) if score > 0 else -math.inf
+    if value < 0 or value == 1:
+        raise FormatError(f"{path}: header: base={base}; expected 0 or a base of logarithms")
+    factor = 1.0 if abs(value - math.e) < 1e-4 else math.log(value)  # e is written with a few digits
+    return lambda score: score * factor
+
+
+def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
+    num_links = len(links)
+    unit = _real(header, "tscale", 1.0, f"{path}: header")
+    if not 0 < unit < math.inf:
+        raise FormatError(f"{path}: header: tscale={header['tscale']}; expected the seconds of a unit of time")
+    header.pop("tscale", None)
+    time = np.array([_real(nodes.get(i, {}), "t", math.nan, f"{path}: node {i}") for i in range(num_nodes)], np.float64)
+    time *= unit
+    start, end, variant = (np.zeros(num_links, np.int32) for _ in range(3))
+    acoustic, lm = np.zeros(num_links), np.zeros(num_links)
+    words: list[str] = []
+    div: list[tuple[Division, ...] | None] = []
+    for i in range(num_links):
+        fields, number = links[i]
+        where = f"{path}:{number}"
+        for name, store in (("S", start), ("E", end)):
+            if name not in fields:
+                raise FormatError(f"{where}: link {i} has no {name}=; expected its start and end node")
+            store[i] = node = _integer(fields[name], where)
+            if node >= num_nodes:
+                raise FormatError(f"{where}: link {i} names node {node}; expected numbers below {num_nodes}")
+        if time[end[i]] < time[start[i]]:
+            raise FormatError(
+                f"{where}: link {i} goes from {time[start[i]]:g} s to {time[end[i]]:g} s; expected start <= end"
+            )
+        # Word, variant, likelihood and segments stand on the link or on the node it ends in.
+        fields = {k: v for k, v in nodes.get(int(end[i]), {}).items() if k in "Wvad"} | fields
+        words.append(fields.get("W", NULL_WORD))
+        number = _integer(fields.get("v", "0"), where)
+        if number > MOST_VARIANTS:
+            raise FormatError(f"{where}: variant {number} of {words[-1]}; expected at most {MOST_VARIANTS}")
+        variant[i] = number
+        div.append(_parse_div(fields["d"], where) if "d" in fields else None)
+        if "a" in fields:
+            acoustic[i] = to_log(_real(fields, "a", 0, where))
+        for name in ("n", "l"):  # the general language model score, if given, goes before the n-gram's
+            if name in fields:
+                lm[i] = to_log(_real(fields, name, 0, where))
+    header.pop("V", None)
+    return Lattice(
+        time,
+        start,
+        end,
+        words,
+        acoustic,
+        lm,
+        variant,
+        div if any(entry is not None for entry in div) else None,
+        header.pop("U", ""),
+        header,
+        os.fspath(path),
+    )
+
+
+def _parse_div(text: str, where: str) -> tuple[Division, ...]:
+    """Segments `:label[,duration[,likelihood]]:...:`."""
+    segments = []
+    for piece in text.strip(":").split(":") if text.strip(":") else ():
+        label, *numbers = piece.split(",")
+        try:
+            values = [float(number) for number in numbers]
+        except ValueError:
+            values = [0.0] * 3
+        if not label or len(values) > 2:
+            raise FormatError(f"{where}: segments {text[:40]!r}; expected :label,duration,likelihood: and so on")
+        segments.append((label, *values, *(None,) * (2 - len(values))))
+    return tuple(segments)
+
+
+def write_slf(path: str | os.PathLike, lattice: Lattice, digits: int = 9) -> None:
+    """Write a lattice, words on links, gzip-compressed if the name ends in .gz.
+
+    digits: significant digits of times and scores (17 give float64 back exactly).  Raises GraphError for arrays that
+    do not fit together or links to nodes that are not there.
+    """
+    _check(lattice, path)
+    lines = ["VERSION=1.0", f"UTTERANCE={quote_name(lattice.utterance)}"] if lattice.utterance else ["VERSION=1.0"]
+    lines += [f"{name}={quote_name(value)}" for name, value in lattice.header.items()]
+    lines.append(f"N={lattice.num_nodes} L={lattice.num_links}")
+    for i, time in enumerate(lattice.time.tolist()):
+        lines.append(f"I={i}" if math.isnan(time) else f"I={i} t={time:.{digits}g}")
+    variants = [0] * lattice.num_links if lattice.variant is None else lattice.variant.tolist()
+    columns = (a.tolist() for a in (lattice.start, lattice.end, lattice.acoustic, lattice.lm))
+    for i, (start, end, acoustic, lm) in enumerate(zip(*columns)):
+        line = f"J={i} S={start} E={end} W={quote_name(lattice.word[i])} v={variants[i]}"
+        line += f" a={acoustic:.{digits}g} l={lm:.{digits}g}"
+        if lattice.div is not None and lattice.div[i] is not None:
+            line += f" d={quote_name(_format_div(lattice.div[i], digits, path))}"
+        lines.append(line)
+    data = ("\n".join(lines) + "\n").encode()
+    with atomic_write(path) as file:
+        file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
+
+
+def _format_div(segments: tuple[Division, ...], digits: int, path) -> str:
+    pieces = []
+    for label, *values in segments:
+        _check_label(label, path)
+        pieces.append(",".join([label] + [f"{value:.{digits}g}" for value in values if value is not None]))
+    return ":" + "".join(piece + ":" for piece in pieces)
+
+
+def _check_label(label: str, where) -> None:
+    if not label or ":" in label or "," in label:
+        raise GraphError(f"{where}: segment label {label!r} cannot be written; expected no : or , in it")
+
+
+def _check(lattice: Lattice, path) -> None:
+    lengths = {lattice.num_links, len(lattice.end), len(lattice.word), len(lattice.acoustic), len(lattice.lm)}
+    lengths |= {len(column) for column in (lattice.variant, lattice.div) if column is not None}
+    if len(lengths) != 1:
+        raise GraphError(f"{path}: lattice with columns of {sorted(lengths)} links; expected one length")
+    for nodes in (lattice.start, lattice.end):
+        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < lattice.num_nodes:
+            raise GraphError(
+                f"{path}: links to nodes {nodes.min()} to {nodes.max()}; expected 0 to {lattice.num_nodes - 1}"
+            )

@@ -1,0 +1,1 @@
+"""Kaldi file formats."""

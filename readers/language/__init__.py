@@ -1,0 +1,1 @@
+"""Language models, vocabularies and text."""

@@ -1,0 +1,286 @@
+"""ARPA language models: back-off n-grams of any order, plain or gzip-compressed.
+
+`\\data\\` and `ngram N=count` lines, then for each order a section `\\N-grams:` with lines
+`log10p w1 .. wN [log10bow]`, then `\\end\\`, which may be missing.  Text before `\\data\\` is a comment.
+All values here stay log10.  Source: the ARPA format as the CMU and SRI toolkits write it; CNTK book 6.2.1.
+"""
+
+import gzip
+import math
+import os
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.common.rows import chunks
+from readers.common.text import decode_lines, is_number, read_bytes
+from readers.errors import FormatError
+from readers.language.arpa_columns import Columns, read_columns
+
+_COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
+_SECTION = re.compile(r"\\(\d+)-grams:")
+LEAST_SIZE = 1 << 18  # bytes; a smaller file is read before compiled loops are loaded
+MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
+
+
+@dataclass(frozen=True, eq=False)
+class ArpaOrder:
+    """The n-grams of one order k.
+
+    words (n, k) int32: ids into the vocabulary, oldest word first; logprob (n,) float64: log10 of the probability of
+    the last word; backoff (n,) float64: log10 of the back-off weight, 0 where the file gives none.
+    """
+
+    words: np.ndarray
+    logprob: np.ndarray
+    backoff: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.logprob)
+
+
+@dataclass(frozen=True, eq=False)
+class Arpa:
+    """A model: vocabulary in the order of its unigrams, orders[k-1] the n-grams of order k."""
+
+    vocabulary: list[str]
+    orders: list[ArpaOrder]
+
+    @property
+    def order(self) -> int:
+        return len(self.orders)
+
+
+def read_arpa(path: str | os.PathLike) -> Arpa:
+    """Read a model.
+
+    Raises FormatError, with file and line, for a missing or malformed header, a section that is missing, out of order
+    or of another size than announced, and a malformed line, a word that is no unigram or an n-gram that is there
+    twice.
+    """
+    raw = read_bytes(path)
+    if len(raw) >= LEAST_SIZE:
+        found = read_columns(raw, lambda lines: _read_header(lines, path))
+        if found is not None and all(map(_sound, found[1])):
+            return Arpa(found[0], [ArpaOrder(*columns) for columns in found[1]])
+    return _read_line_by_line(decode_lines(raw, path), path)
+
+
+def _sound(columns: Columns) -> bool:
+    """Whether numbers are in range and each n-gram is there once."""
+    words, logprob, backoff = columns
+    in_range = bool(np.all(logprob <= MAX_LOG10_PROBABILITY)) and bool(np.all(backoff < np.inf))
+    return in_range and _first_repeated(words) is None
+
+
+def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
+    """The same with Python's means, which can tell what is wrong and where."""
+    counts, index = _read_header(lines, path)
+    vocabulary: list[str] = []
+    ids: dict[str, int] = {}
+    orders = []
+    for order, count in enumerate(counts, 1):
+        first, last = _find_section(lines, index, order, path)
+        parsed, line_numbers = _read_section(lines, first, last, order, ids, vocabulary, path)
+        if len(parsed) != count:
+            raise FormatError(
+                f"{path}:{first}: section \\{order}-grams: has {len(parsed)} n-grams; expected {count}, as announced"
+            )
+        _refuse_repeated(parsed, line_numbers, vocabulary, path)
+        orders.append(parsed)
+        index = last
+    if index < len(lines) and _SECTION.fullmatch(lines[index].strip()):
+        raise FormatError(f"{path}:{index + 1}: section {lines[index].strip()} was not announced; expected \\end\\")
+    return Arpa(vocabulary, orders)
+
+
+def _read_header(lines: list[str], path: str | os.PathLike) -> tuple[list[int], int]:
+    """(n-grams of each order, index of the line after the counts)."""
+    index = next((i for i, line in enumerate(lines) if line.strip() == "\\data\\"), None)
+    if index is None:
+        raise FormatError(f"{path}: no \\data\\ line; expected the header of an ARPA language model")
+    counts: list[int] = []
+    index += 1
+    while index < len(lines):
+        text = lines[index].strip()
+        match = _COUNT.fullmatch(text)
+        if match:
+            if int(match.group(1)) != len(counts) + 1:
+                raise FormatError(f"{path}:{index + 1}: {text!r}; expected the count of order {len(counts) + 1}")
+            counts.append(int(match.group(2)))
+        elif text.startswith("\\"):
+            break
+        elif text:
+            raise FormatError(f"{path}:{index + 1}: {text[:40]!r}; expected ngram N=count")
+        index += 1
+    if not counts:
+        raise FormatError(f"{path}: no ngram N=count line after \\data\\; expected one for each order")
+    if counts[0] == 0:
+        raise FormatError(f"{path}: 0 unigrams announced; expected at least one")
+    return counts, index
+
+
+def _find_section(lines: list[str], index: int, order: int, path: str | os.PathLike) -> tuple[int, int]:
+    """(index of the first line of a section's n-grams, index of the line that ends it)."""
+    while index < len(lines) and not lines[index].strip():
+        index += 1
+    title = lines[index].strip() if index < len(lines) else "the end of the file"
+    if title != f"\\{order}-grams:":
+        raise FormatError(f"{path}:{index + 1}: {title[:40]}; expected section \\{order}-grams:")
+    first = last = index + 1
+    while last < len(lines) and not _is_title(lines[last]):
+        last += 1
+    return first, last
+
+
+def _is_title(line: str) -> bool:
+    # A word may begin with a backslash, but a line of n-grams begins with a number.
+    line = line.lstrip()
+    return line.startswith("\\") and (line.rstrip() == "\\end\\" or _SECTION.fullmatch(line.rstrip()) is not None)
+
+
+def _read_section(lines, first, last, order, ids, vocabulary, path) -> tuple[ArpaOrder, np.ndarray]:
+    """(n-grams, line number of each); unigrams fill vocabulary and ids."""
+    words, logprobs, backoffs, numbers = [], [], [], []
+    for begin, rows in chunks(lines, first, last):
+        if not all(rows):
+            kept = [(begin + i + 1, row) for i, row in enumerate(rows) if row]
+            numbers.append(np.array([number for number, _ in kept], np.int64))
+            rows = [row for _, row in kept]
+        else:
+            numbers.append(np.arange(begin + 1, begin + 1 + len(rows)))
+        if not rows:
+            continue
+        try:
+            columns = _parse_rows(rows, order, ids, vocabulary)
+        except (ValueError, KeyError, IndexError):
+            _blame(rows, numbers[-1], order, ids, path)
+            raise
+        for store, column in zip((words, logprobs, backoffs), columns):
+            store.append(column)
+    if not words:
+        return ArpaOrder(np.zeros((0, order), np.int32), np.zeros(0), np.zeros(0)), np.zeros(0, np.int64)
+    return ArpaOrder(np.concatenate(words), np.concatenate(logprobs), np.concatenate(backoffs)), np.concatenate(numbers)
+
+
+def _parse_rows(rows, order, ids, vocabulary):
+    """(word ids (n, k), log10 probabilities, log10 back-offs); raises some bare error if any row is wrong."""
+    num_fields = np.fromiter(map(len, rows), np.int64, len(rows))
+    with_backoff = num_fields == order + 2
+    if not np.all(with_backoff | (num_fields == order + 1)):
+        raise ValueError
+    if order == 1:
+        new = [row[1] for row in rows]
+        start = len(vocabulary)
+        added = dict(zip(new, range(start, start + len(new))))
+        if len(added) != len(new) or not added.keys().isdisjoint(ids):
+            raise ValueError
+        words = np.arange(start, start + len(new), dtype=np.int32)[:, None]
+    else:
+        words = np.empty((len(rows), order), np.int32)
+        for k in range(order):
+            words[:, k] = [ids[row[k + 1]] for row in rows]
+    logprob = np.array([row[0] for row in rows], np.float64)
+    backoff = np.zeros(len(rows))
+    if with_backoff.all():
+        backoff[:] = np.array([row[-1] for row in rows], np.float64)
+    elif with_backoff.any():
+        backoff[with_backoff] = [float(rows[i][-1]) for i in np.flatnonzero(with_backoff)]
+    if not np.all(logprob <= MAX_LOG10_PROBABILITY) or np.isnan(backoff).any() or np.isposinf(backoff).any():
+        raise ValueError
+    if order == 1:  # only now that nothing is wrong: a fault is looked for by what was there before
+        ids.update(added)
+        vocabulary.extend(new)
+    return words, logprob, backoff
+
+
+def _blame(rows, numbers, order, ids, path) -> None:
+    """Find the first wrong row and raise FormatError for it."""
+    seen: dict[str, int] = {}
+    for row, number in zip(rows, numbers):
+        where = f"{path}:{number}"
+        text = " ".join(row)[:60]
+        if len(row) not in (order + 1, order + 2):
+            raise FormatError(
+                f"{where}: {text!r} has {len(row)} fields; expected log10 probability, {order} word(s) "
+                "and perhaps a log10 back-off"
+            )
+        for field in (row[0], *row[order + 1 :]):
+            if not is_number(field) and field.lower() not in ("-inf", "-infinity"):
+                raise FormatError(f"{where}: {field!r} in {text!r}; expected a number")
+        if len(row) > order + 1 and float(row[order + 1]) == math.inf:
+            raise FormatError(f"{where}: log10 back-off {row[order + 1]}; expected a number that is not too large")
+        if float(row[0]) > MAX_LOG10_PROBABILITY:
+            raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")
+        if order == 1:
+            if row[1] in seen or row[1] in ids:
+                raise FormatError(f"{where}: unigram {row[1]!r} is there a second time; expected each once")
+            seen[row[1]] = number
+        else:
+            unknown = [word for word in row[1 : order + 1] if word not in ids]
+            if unknown:
+                raise FormatError(
+                    f"{where}: word {unknown[0]!r} is no unigram; expected words of the \\1-grams: section"
+                )
+
+
+def _refuse_repeated(parsed: ArpaOrder, line_numbers: np.ndarray, vocabulary: list[str], path) -> None:
+    pair = _first_repeated(parsed.words)
+    if pair is not None:
+        text = " ".join(vocabulary[word] for word in parsed.words[pair[0]])
+        first, second = sorted(line_numbers[pair].tolist())
+        raise FormatError(f"{path}:{second}: n-gram {text!r} is already at line {first}; expected each once")
+
+
+def _first_repeated(words: np.ndarray) -> np.ndarray | None:
+    """The places of two rows that are alike, of the first such rows in order of words; None where there are none."""
+    order = words.shape[1]
+    if order == 1 or len(words) < 2:
+        return None
+    bits = int(words.max()).bit_length()
+    if bits * order < 64:
+        keys = np.zeros(len(words), np.int64)
+        for k in range(order):
+            keys = (keys << bits) | words[:, k]
+        if np.all(keys[1:] > keys[:-1]) or np.all(np.diff(np.sort(keys))):
+            return None
+    rows = np.lexsort(words.T[::-1])
+    ordered = words[rows]
+    same = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1))
+    return rows[same[0] : same[0] + 2] if same.size else None
+
+
+def write_arpa(path: str | os.PathLike, arpa: Arpa, digits: int = 7) -> None:
+    """Write a model; gzip-compressed if the name ends in .gz.
+
+    digits: significant digits of the numbers (17 give them back exactly).  A back-off weight of 1 (log10 0) is left
+    out, and so are those of the highest order.
+    """
+    compress = os.fspath(path).endswith(".gz")
+    with atomic_write(path) as raw:
+        # Without a time stamp the same model gives the same bytes.
+        file = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress else raw
+        counts = "".join(f"ngram {k}={len(order)}\n" for k, order in enumerate(arpa.orders, 1))
+        file.write(f"\n\\data\\\n{counts}".encode())
+        for k, order in enumerate(arpa.orders, 1):
+            file.write(f"\n\\{k}-grams:\n".encode())
+            for begin in range(0, len(order), 50000):
+                part = slice(begin, begin + 50000)
+                file.write(_format_rows(arpa, order, part, digits, last=k == arpa.order).encode())
+        file.write(b"\n\\end\\\n")
+        if compress:
+            file.close()
+
+
+def _format_rows(arpa: Arpa, order: ArpaOrder, part: slice, digits: int, last: bool) -> str:
+    vocabulary = arpa.vocabulary
+    rows = []
+    for ids, logprob, backoff in zip(
+        order.words[part].tolist(), order.logprob[part].tolist(), order.backoff[part].tolist()
+    ):
+        text = " ".join([vocabulary[i] for i in ids])
+        tail = "" if last or backoff == 0 else f"\t{backoff:.{digits}g}"
+        rows.append(f"{logprob:.{digits}g}\t{text}{tail}\n")
+    return "".join(rows)

@@ -1,0 +1,132 @@
+"""The fast way to read an ARPA file: its bytes go through compiled loops, a section at a time.
+
+It reads what is plainly right and gives None for anything else; `readers.language.arpa` then reads the same file line
+by line and says what is wrong, or that nothing is.
+"""
+
+import codecs
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from readers.common.text import is_number
+from readers.errors import FormatError
+
+_TITLE = rb"^[ \t]*\\(\d+)-grams:[ \t]*$"
+_FIRST_TITLE = re.compile(rb"^[ \t]*\\1-grams:[ \t]*$", re.MULTILINE)
+# What str.split takes for a blank beyond ASCII, and what str.splitlines would not: such files are read line by line.
+_OTHER_BLANKS = re.compile(
+    rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80", re.DOTALL
+)
+_ROWS_AT_ONCE = 1 << 16
+_DECODED_AT_ONCE = 1 << 20
+
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def read_columns(
+    raw: bytes, read_header: Callable[[list[str]], tuple[list[int], int]]
+) -> tuple[list[str], list[Columns]] | None:
+    """(vocabulary, per order (words (n, k) i4, log10 probabilities (n,) f8, log10 back-offs (n,) f8)), or None.
+
+    read_header(lines) gives the announced counts and the index of the line after them; what it raises is passed on.
+    None if anything is not plain; numbers are as Python reads them.
+    """
+    raw = _plain(raw)
+    title = _FIRST_TITLE.search(raw) if raw is not None else None
+    if title is None:
+        return None
+    try:
+        lines = raw[: title.end()].decode().split("\n")
+        counts, index = read_header(lines)
+    except (UnicodeDecodeError, FormatError):
+        return None
+    if any(line.strip() for line in lines[index:-1]) or min(counts) < 0 or 3 * sum(counts) > len(raw):
+        return None
+    return _Sections(raw).read(counts, title.end())
+
+
+def _plain(raw: bytes) -> bytes | None:
+    """The text with line ends as newlines, if it is UTF-8 without characters that want care."""
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in raw:
+        return None
+    if not raw.isascii():
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            for begin in range(0, len(raw), _DECODED_AT_ONCE):
+                decoder.decode(raw[begin : begin + _DECODED_AT_ONCE])
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return None
+        if _OTHER_BLANKS.search(raw):
+            return None
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return raw if raw.endswith(b"\n") else raw + b"\n"
+
+
+class _Sections:
+    """One file's sections, in order."""
+
+    def __init__(self, raw: bytes):
+        self.raw, self.text = raw, np.frombuffer(raw, np.uint8)
+
+    def read(self, counts: list[int], at: int) -> tuple[list[str], list[Columns]] | None:
+        size = counts[0]
+        table = np.full(1 << max(4, (2 * size - 1).bit_length()), -1, np.int32)
+        begin, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        orders = []
+        for order, count in enumerate(counts, 1):
+            if order > 1:
+                at = self._after_title(at, order)
+            found = None if at is None else self._section(at, order, count, table, begin, end)
+            if found is None:
+                return None
+            at, columns = found
+            orders.append(columns)
+        line = self._line(at)
+        if line and line.strip() != b"\\end\\":
+            return None
+        vocabulary = [self.raw[a:b].decode() for a, b in zip(begin.tolist(), end.tolist())]
+        return vocabulary, orders
+
+    def _line(self, at: int) -> bytes:
+        return self.raw[at : self.raw.index(b"\n", at)] if at < len(self.raw) else b""
+
+    def _after_title(self, at: int, order: int) -> int | None:
+        line = self._line(at)
+        match = re.fullmatch(_TITLE, line)
+        return at + len(line) if match and match.group(1) == b"%d" % order else None
+
+    def _section(self, at: int, order: int, count: int, table, begin, end) -> tuple[int, Columns] | None:
+        """(where the next section begins, columns); count rows and no more."""
+        from readers.language.arpa_kernels import DONE, FAULT, read_rows
+
+        words, logprob, backoff = np.empty((count, order), np.int32), np.empty(count), np.empty(count)
+        odd = np.empty((2 * _ROWS_AT_ONCE, 3), np.int64)
+        row = 0
+        while row < count:
+            last = min(row + _ROWS_AT_ONCE, count)
+            status, at, row, num_odd = read_rows(
+                self.text, at, order, table, begin, end, row, last, words, logprob, backoff, odd
+            )
+            if status == FAULT or not self._spell(odd[:num_odd].tolist(), logprob, backoff):
+                return None
+            if status == DONE and row < count:
+                return None
+        # Without room for odd numbers the loop reads nothing, but says whether there is more than announced.
+        status, at, _, _ = read_rows(self.text, at, order, table, begin, end, 0, 1, words, logprob, backoff, odd[:0])
+        if status != DONE:
+            return None
+        return at, (words, logprob, backoff)
+
+    def _spell(self, odd: list[list[int]], logprob: np.ndarray, backoff: np.ndarray) -> bool:
+        """Fill in the numbers that take Python to read."""
+        for where, begin, end in odd:
+            token = self.raw[begin:end].decode()
+            if not is_number(token) and token.lower() not in ("-inf", "-infinity"):
+                return False
+            (backoff if where & 1 else logprob)[where >> 1] = float(token)
+        return True

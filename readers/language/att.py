@@ -1,0 +1,257 @@
+"""Finite-state acceptors as AT&T text, the form in which OpenFst prints them; and symbol tables.
+
+An arc is `source target label [cost]`, a final state `state [cost]`; the first line's source is the start state.
+Costs are negative natural logs, 0 where none is given.  Source: CNTK book 6.1.1; OpenFst's text form.
+"""
+
+import gzip
+import os
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.common.rows import chunks
+from readers.common.text import is_count, read_lines
+from readers.errors import FormatError, GraphError
+
+EPSILON = "<eps>"
+SPARSE_FROM = 1 << 16  # states; with more, and more than two to an arc, most numbers are no states
+
+
+@dataclass(frozen=True, eq=False)
+class Acceptor:
+    """An acceptor with A arcs and F final states.
+
+    source, target (A,) int32: states; label (A,) int32: ids into symbols; cost (A,) float32; final (F,) int32: final
+    states, each once; final_cost (F,) float32; start: the start state; symbols: names by id, symbols[0] is epsilon.
+    Arcs stand in file order.  A lower cost is better.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    label: np.ndarray
+    cost: np.ndarray
+    final: np.ndarray
+    final_cost: np.ndarray
+    start: int
+    symbols: list[str]
+
+    @property
+    def num_arcs(self) -> int:
+        return len(self.source)
+
+    @property
+    def num_states(self) -> int:
+        """One more than the highest state number."""
+        highest = [self.start]
+        highest += [int(states.max()) for states in (self.source, self.target, self.final) if len(states)]
+        return max(highest) + 1
+
+    def check(self) -> None:
+        """Raise GraphError if arrays do not agree in length or a state or label is out of range."""
+        lengths = {len(self.source), len(self.target), len(self.label), len(self.cost)}
+        if len(lengths) != 1 or len(self.final) != len(self.final_cost):
+            raise GraphError(f"acceptor: arrays of {sorted(lengths)} arcs; expected one length")
+        if self.num_arcs and (self.label.min() < 0 or self.label.max() >= len(self.symbols)):
+            raise GraphError(
+                f"acceptor: label {self.label.max()} of {len(self.symbols)} symbols; expected ids below that"
+            )
+        lowest = [self.start] + [int(states.min()) for states in (self.source, self.target, self.final) if len(states)]
+        if min(lowest) < 0:
+            raise GraphError(f"acceptor: state {min(lowest)}; expected 0 or more")
+
+
+def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> Acceptor:
+    """Read an acceptor, plain or gzip-compressed.
+
+    symbols: the labels that may occur, by id, epsilon first; None numbers them in order of appearance, epsilon 0.
+    States keep their numbers, unless these are large and most of them not there.
+    Raises FormatError, with file and line, for an empty file, a malformed line, a label that is not in symbols and a
+    state that is final twice.
+    """
+    lines = read_lines(path)
+    ids = {EPSILON: 0} if symbols is None else {name: i for i, name in enumerate(symbols)}
+    arcs: list[tuple[np.ndarray, ...]] = []
+    finals: dict[int, float] = {}
+    start = None
+    for begin, rows in chunks(lines, 0, len(lines)):
+        try:
+            start = _first_state(rows) if start is None else start
+            arcs.append(_parse_rows(rows, ids, finals, grow=symbols is None))
+        except (ValueError, KeyError, OverflowError):
+            _blame(rows, begin, ids, finals, symbols is None, path)
+            raise
+    if start is None:
+        raise FormatError(f"{path}: no arcs and no final state; expected lines `source target label [cost]`")
+    columns = [np.concatenate(column) for column in zip(*arcs)]
+    acceptor = Acceptor(
+        *columns,
+        np.array(list(finals), np.int32),
+        np.array(list(finals.values()), np.float32),
+        start,
+        list(ids),
+    )
+    return acceptor if acceptor.num_states <= SPARSE_FROM + 2 * acceptor.num_arcs else _numbered_densely(acceptor)
+
+
+def _numbered_densely(acceptor: Acceptor) -> Acceptor:
+    """The same with the numbers that are states alone, in their order, as `fstcompile` does: memory goes by numbers."""
+    states = np.unique(np.concatenate([[acceptor.start], acceptor.source, acceptor.target, acceptor.final]))
+
+    def renumber(old: np.ndarray) -> np.ndarray:
+        return np.searchsorted(states, old).astype(np.int32)
+
+    return replace(
+        acceptor,
+        source=renumber(acceptor.source),
+        target=renumber(acceptor.target),
+        final=renumber(acceptor.final),
+        start=int(renumber(acceptor.start)),
+    )
+
+
+def _first_state(rows: list[list[str]]) -> int | None:
+    row = next((row for row in rows if row), None)
+    return None if row is None else _state(row[0])
+
+
+def _state(text: str) -> int:
+    if not is_count(text) or int(text) >= 2**31:
+        raise ValueError(text)
+    return int(text)
+
+
+def _parse_rows(rows, ids, finals, grow):
+    """(source, target, label, cost) of a chunk; raises some bare error if any row is wrong."""
+    arcs = [row for row in rows if len(row) in (3, 4)]
+    if len(arcs) < len(rows):
+        # Final states are gathered apart and only committed when the whole chunk is right.
+        found: dict[int, float] = {}
+        for row in rows:
+            if not row or len(row) in (3, 4):
+                continue
+            if len(row) > 2:
+                raise ValueError
+            state = _state(row[0])
+            if state in found or state in finals:
+                raise ValueError
+            found[state] = _cost(row[1]) if len(row) == 2 else 0.0
+    else:
+        found = {}
+    source = np.array(list(map(int, [row[0] for row in arcs])), np.int32)
+    target = np.array(list(map(int, [row[1] for row in arcs])), np.int32)
+    cost = np.array([row[3] if len(row) == 4 else "0" for row in arcs], np.float64).astype(np.float32)
+    if arcs and (min(source.min(), target.min()) < 0 or np.isnan(cost).any() or np.isneginf(cost).any()):
+        raise ValueError
+    labels = [row[2] for row in arcs]
+    if grow:
+        for name in dict.fromkeys(labels):
+            ids.setdefault(name, len(ids))
+    label = np.array([ids[name] for name in labels], np.int32)
+    finals.update(found)
+    return source, target, label, cost
+
+
+def _cost(text: str) -> float:
+    value = float(text)
+    if np.isnan(value) or value == -np.inf:
+        raise ValueError(text)
+    return value
+
+
+def _blame(rows, begin, ids, finals, grow, path) -> None:
+    """Find the first wrong row and raise FormatError for it."""
+    seen = set(finals)
+    for number, row in enumerate(rows, begin + 1):
+        where, text = f"{path}:{number}", " ".join(row)[:60]
+        if len(row) > 4:
+            raise FormatError(
+                f"{where}: {text!r} has {len(row)} fields; expected an acceptor's `source target label [cost]`; "
+                "a transducer must be projected first"
+            )
+        for field in row[: 2 if len(row) > 2 else 1]:
+            try:
+                _state(field)
+            except ValueError:
+                raise FormatError(
+                    f"{where}: state {field!r} in {text!r}; expected a whole number of 0 or more"
+                ) from None
+        if len(row) in (2, 4):
+            try:
+                _cost(row[-1])
+            except ValueError:
+                raise FormatError(f"{where}: cost {row[-1]!r} in {text!r}; expected a number") from None
+        if len(row) in (1, 2):
+            if int(row[0]) in seen:
+                raise FormatError(f"{where}: state {row[0]} is final a second time; expected each once")
+            seen.add(int(row[0]))
+        elif row and not grow and row[2] not in ids:
+            raise FormatError(
+                f"{where}: label {row[2]!r} is not in the symbol table; expected one of its {len(ids)} names"
+            )
+
+
+def write_acceptor(path: str | os.PathLike, acceptor: Acceptor, digits: int = 9) -> None:
+    """Write an acceptor as tab-separated text, gzip-compressed if the name ends in .gz; costs of 0 are left out.
+
+    digits: significant digits of the costs (9 give float32 back exactly).  The start state's lines come first, since
+    the first line tells it.  Raises GraphError for arrays that do not fit together or a start state without arcs
+    that is not final.
+    """
+    acceptor.check()
+    symbols = acceptor.symbols
+    for name in symbols:
+        if not name or name.split() != [name]:
+            raise GraphError(f"{path}: label {name!r} cannot be written; expected no blanks in it")
+    arcs = [
+        f"{s}\t{t}\t{symbols[l]}\n" if c == 0 else f"{s}\t{t}\t{symbols[l]}\t{c:.{digits}g}\n"
+        for s, t, l, c in zip(
+            acceptor.source.tolist(), acceptor.target.tolist(), acceptor.label.tolist(), acceptor.cost.tolist()
+        )
+    ]
+    finals = [
+        f"{state}\n" if cost == 0 else f"{state}\t{cost:.{digits}g}\n"
+        for state, cost in zip(acceptor.final.tolist(), acceptor.final_cost.tolist())
+    ]
+    first = np.flatnonzero(acceptor.source == acceptor.start)
+    if first.size:
+        arcs.insert(0, arcs.pop(int(first[0])))
+        lines = arcs + finals
+    else:
+        position = np.flatnonzero(acceptor.final == acceptor.start)
+        if not position.size:
+            raise GraphError(f"{path}: start state {acceptor.start} has no arcs and is not final; expected either")
+        finals.insert(0, finals.pop(int(position[0])))
+        lines = finals[:1] + arcs + finals[1:]
+    data = "".join(lines).encode()
+    with atomic_write(path) as file:
+        file.write(gzip.compress(data, 6, mtime=0) if os.fspath(path).endswith(".gz") else data)
+
+
+def read_symbols(path: str | os.PathLike) -> list[str]:
+    """An OpenFst symbol table, `name id` lines with ids 0, 1, 2, ... in any order, as names by id.
+
+    Raises FormatError, with file and line, for a malformed line, a name or id there twice, and ids with gaps.
+    """
+    names: dict[int, str] = {}
+    seen: set[str] = set()
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or not is_count(fields[1]):
+            raise FormatError(f"{path}:{number}: {line.strip()!r}; expected name id")
+        if int(fields[1]) in names or fields[0] in seen:
+            raise FormatError(f"{path}:{number}: {line.strip()!r} repeats a name or an id; expected each once")
+        names[int(fields[1])] = fields[0]
+        seen.add(fields[0])
+    if sorted(names) != list(range(len(names))) or not names:
+        raise FormatError(f"{path}: {len(names)} symbols with gaps in their ids; expected 0, 1, 2, ...")
+    return [names[i] for i in range(len(names))]
+
+
+def write_symbols(path: str | os.PathLike, symbols: list[str]) -> None:
+    """Write names by id as an OpenFst symbol table."""
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{name}\t{i}\n" for i, name in enumerate(symbols))

@@ -1,0 +1,24 @@
+"""Tables of word classes: lines `word class`."""
+
+import os
+
+from readers.common.text import read_lines
+from readers.errors import FormatError
+
+
+def read_word_classes(path: str | os.PathLike) -> dict[str, str]:
+    """word -> class, in file order.
+
+    Raises FormatError, with file and line, for a line without exactly two fields and for a word that is there twice.
+    """
+    classes: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or fields[0] in classes:
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `word class`, each word once")
+        classes[fields[0]] = fields[1]
+    if not classes:
+        raise FormatError(f"{path}: no entries; expected lines `word class`")
+    return classes

@@ -1,0 +1,1 @@
+"""Minibatches: the reader interface, sequence layout, randomisation."""

@@ -1,0 +1,78 @@
+"""Minibatches whose sequences have partners: the source and the target sequences of an encoder and a decoder.
+
+Source: CNTK book 2.7.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from readers.errors import ShapeError
+from readers.minibatches.sequence_layout import SequenceLayout
+
+__all__ = ["PairLayout", "columns_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairLayout:
+    """How the columns of two networks hold sequences: the k-th of a slot of one belongs to the k-th of that slot of
+    the other.
+
+    Sequences are whole.  Raises ShapeError for others, and for slots that do not hold as many.
+    """
+
+    source: SequenceLayout
+    target: SequenceLayout
+
+    def __post_init__(self):
+        for side, layout in (("source", self.source), ("target", self.target)):
+            if (layout.starts.sum(axis=0) != layout.ends.sum(axis=0)).any() or not self._begin(layout).all():
+                raise ShapeError(f"{side} sequences go on in another minibatch; expected whole ones")
+        counts = [layout.starts.sum(axis=0).tolist() for layout in (self.source, self.target)]
+        if counts[0] != counts[1]:
+            raise ShapeError(
+                f"slots hold {counts[0]} source and {counts[1]} target sequences; expected as many of both in each"
+            )
+
+    @staticmethod
+    def _begin(layout: SequenceLayout) -> np.ndarray:
+        """(S,) bool: whether the first step of a slot goes on with nothing."""
+        return layout.starts[0] | layout.gaps[0]
+
+    @property
+    def num_frames(self) -> int:
+        """Those of the target."""
+        return self.target.num_frames
+
+    @property
+    def num_pairs(self) -> int:
+        return int(self.target.starts.sum())
+
+    @cached_property
+    def source_ends(self) -> np.ndarray:
+        """(K,) the columns of the sources' last frames, slot after slot."""
+        return columns_of(self.source.ends)
+
+    @cached_property
+    def source_starts(self) -> np.ndarray:
+        """(K,) the columns of the sources' first frames, in the same order."""
+        return columns_of(self.source.starts)
+
+    @cached_property
+    def target_starts(self) -> np.ndarray:
+        """(K,) the columns of the targets' first frames, in the same order."""
+        return columns_of(self.target.starts)
+
+    @cached_property
+    def target_sequence(self) -> np.ndarray:
+        """(N,) the number of every column's target, in that order; -1 for columns without a frame."""
+        before = np.insert(np.cumsum(self.target.starts.sum(axis=0)), 0, 0)[:-1]
+        number = np.cumsum(self.target.starts, axis=0) - 1 + before
+        return np.where(self.target.gaps, -1, number).reshape(-1)
+
+
+def columns_of(marks: np.ndarray) -> np.ndarray:
+    """(K,) the columns of marks (T, S), slot after slot."""
+    slot, step = np.nonzero(marks.T)
+    return step * marks.shape[1] + slot

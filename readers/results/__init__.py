@@ -1,0 +1,1 @@
+"""Recognition results: n-best lists, transcripts, words with times."""

@@ -1,0 +1,219 @@
+"""Recognised words with times and confidences in the forms that other programs read.
+
+CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVTT, and JSON.  Times are seconds.
+"""
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from readers.common.files import atomic_write
+from readers.common.text import is_number, read_lines
+from readers.errors import ConfigError, FormatError
+
+CHANNEL = "1"
+SPEAKER = "unknown"
+CUE_SECONDS, CUE_CHARACTERS, PAUSE = 6.0, 84, 0.8  # a subtitle's longest time and text, and what always ends one
+
+
+class TimedWord(NamedTuple):
+    """A word from `start` to `end`, in seconds; confidence: between 0 and 1, None where nobody knows."""
+
+    word: str
+    start: float
+    end: float
+    confidence: float | None = None
+
+
+Utterances = Mapping[str, Sequence[TimedWord]]
+
+
+def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL) -> None:
+    """Lines `utterance channel start duration word [confidence]`."""
+    with atomic_write(path, "w") as file:
+        for name, words in utterances.items():
+            for word in words:
+                confidence = "" if word.confidence is None else f" {word.confidence:.4f}"
+                duration = word.end - word.start
+                file.write(
+                    f"{_field(name)} {channel} {word.start:.3f} {duration:.3f} {_field(word.word)}{confidence}\n"
+                )
+
+
+def is_ctm(lines: Iterable[str]) -> bool:
+    """Whether all lines with something in them, comments aside, look like a CTM's, and there are some."""
+    rows = [line.split(";;")[0].split() for line in lines]
+    rows = [row for row in rows if row]
+    return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
+
+
+def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
+    """utterance -> words in order of time, channels together.  Raises FormatError, with file and line."""
+    utterances: dict[str, list[TimedWord]] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split(";;")[0].split()
+        if not fields:
+            continue
+        try:
+            name, _, start, duration, word, *rest = fields
+            numbers = [float(text) for text in (start, duration, *rest[:1])]
+            if len(rest) > 1 or not all(math.isfinite(value) for value in numbers) or min(numbers[:2]) < 0:
+                raise ValueError
+        except ValueError:
+            raise FormatError(
+                f"{path}:{number}: {line.strip()[:60]!r}; expected utterance channel start duration word [confidence]"
+            ) from None
+        timed = TimedWord(word, numbers[0], numbers[0] + numbers[1], numbers[2] if rest else None)
+        utterances.setdefault(name, []).append(timed)
+    return {name: sorted(words, key=lambda word: word.start) for name, words in utterances.items()}
+
+
+def write_stm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL, speaker: str = SPEAKER) -> None:
+    """Lines `utterance channel speaker start end words`: what sclite takes for a reference."""
+    with atomic_write(path, "w") as file:
+        for name, words in utterances.items():
+            start, end = (words[0].start, words[-1].end) if words else (0.0, 0.0)
+            text = " ".join(_field(word.word) for word in words) or "ignore_time_segment_in_scoring"
+            file.write(f"{_field(name)} {channel} {speaker} {start:.3f} {end:.3f} {text}\n")
+
+
+def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
+    """One object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
+    content = {}
+    for name, words in utterances.items():
+        rows = []
+        for word in words:
+            row = {"word": word.word, "start": round(word.start, 3), "end": round(word.end, 3)}
+            rows.append(row if word.confidence is None else row | {"confidence": round(word.confidence, 4)})
+        content[name] = {"text": " ".join(word.word for word in words), "words": rows}
+    with atomic_write(path, "w") as file:
+        json.dump(content, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+
+
+def write_textgrid(path: str | os.PathLike, words: Sequence[TimedWord], tier: str = "words") -> None:
+    """One utterance in Praat's long text form: an interval for every word, empty ones for what is between."""
+    end = max((word.end for word in words), default=0.0)
+    intervals: list[tuple[float, float, str]] = []
+    time = 0.0
+    for word in words:
+        if word.start > time:
+            intervals.append((time, word.start, ""))
+        time = max(time, word.start)
+        if word.end > time:  # Praat knows no interval without length
+            intervals.append((time, word.end, word.word))
+            time = word.end
+    intervals = intervals or [(0.0, max(end, 0.001), "")]
+    span = f"xmin = 0\n{{indent}}xmax = {intervals[-1][1]:.3f}\n"
+    lines = ['File type = "ooTextFile"\nObject class = "TextGrid"\n\n', span.format(indent="")]
+    lines += ["tiers? <exists>\nsize = 1\nitem []:\n    item [1]:\n"]
+    lines += [f'        class = "IntervalTier"\n        name = "{_praat(tier)}"\n        {span.format(indent=" " * 8)}']
+    lines.append(f"        intervals: size = {len(intervals)}\n")
+    for number, (start, stop, text) in enumerate(intervals, 1):
+        lines.append(f"        intervals [{number}]:\n            xmin = {start:.3f}\n            xmax = {stop:.3f}\n")
+        lines.append(f'            text = "{_praat(text)}"\n')
+    with atomic_write(path, "w") as file:
+        file.writelines(lines)
+
+
+def write_srt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
+    """One utterance as SubRip subtitles."""
+    with atomic_write(path, "w") as file:
+        for number, (start, end, text) in enumerate(cues(words), 1):
+            file.write(f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}\n\n")
+
+
+def write_vtt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
+    """One utterance as WebVTT subtitles."""
+    with atomic_write(path, "w") as file:
+        file.write("WEBVTT\n\n")
+        for start, end, text in cues(words):
+            escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+            file.write(f"{_clock(start, '.')} --> {_clock(end, '.')}\n{escaped}\n\n")
+
+
+def cues(words: Iterable[TimedWord]) -> list[tuple[float, float, str]]:
+    """(start, end, text) of subtitles: words together that are not too long in time or text, without a pause inside."""
+    found: list[list[TimedWord]] = []
+    for word in words:
+        last = found[-1] if found else []
+        goes_on = bool(last) and word.start - last[-1].end < PAUSE and word.end - last[0].start <= CUE_SECONDS
+        if goes_on and sum(len(one.word) + 1 for one in last) + len(word.word) <= CUE_CHARACTERS:
+            last.append(word)
+        else:
+            found.append([word])
+    return [(cue[0].start, cue[-1].end, " ".join(word.word for word in cue)) for cue in found]
+
+
+# Form -> what writes all utterances into one file, or one utterance into a file of its own.
+TOGETHER: dict[str, Callable[..., None]] = {"ctm": write_ctm, "stm": write_stm, "json": write_json}
+ALONE: dict[str, Callable[..., None]] = {"textgrid": write_textgrid, "srt": write_srt, "vtt": write_vtt}
+SUFFIXES = {"textgrid": "TextGrid"}
+
+
+def check_form(path: str | os.PathLike) -> str:
+    """The form that a name ends in.  Raises ConfigError when there is no such form."""
+    form = Path(path).suffix.lstrip(".").lower()
+    if form not in TOGETHER and form not in ALONE:
+        raise ConfigError(f"{path}: no form of words; expected a name in .{', .'.join([*TOGETHER, *ALONE])}")
+    return form
+
+
+def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
+    """Write utterances in the form that a name ends in; a directory takes a file for each of those with one utterance.
+
+    `words.ctm`, `words.json`, ...: one file of all; `subtitles.srt`: the form of a directory `subtitles`.
+    Returns the files.  Raises ConfigError as `check_names`.
+    """
+    path, form = Path(path), check_form(path)
+    if form in TOGETHER:
+        TOGETHER[form](path, utterances)
+        return [path]
+    names = check_names(path, utterances)
+    directory = path.with_suffix("")
+    directory.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, words in utterances.items():
+        files.append(directory / f"{names[name]}.{SUFFIXES.get(form, form)}")
+        ALONE[form](files[-1], words)
+    return files
+
+
+def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str, str]:
+    """Utterance -> the name of its file, where the form that `path` ends in has one for each.
+
+    Raises ConfigError for an unknown form and for utterances that would share a file.
+    """
+    path, form = Path(path), check_form(path)
+    names = {name: Path(name).name for name in utterances}
+    if form in TOGETHER:
+        return names
+    counts = Counter(names.values())
+    for name, short in names.items():
+        if counts[short] > 1:
+            raise ConfigError(
+                f"{path}: two utterances are called {short}; expected names that differ without directories"
+            )
+        if short in ("", ".", ".."):
+            raise ConfigError(f"{path}: utterance {name!r} cannot be a file's name")
+    return names
+
+
+def _field(text: str) -> str:
+    """A name or word as one field of a line."""
+    return "_".join(text.split()) or "_"
+
+
+def _praat(text: str) -> str:
+    return text.replace('"', '""')
+
+
+def _clock(seconds: float, point: str) -> str:
+    thousandths = round(seconds * 1000)
+    minutes, thousandths = divmod(thousandths, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{thousandths // 1000:02d}{point}{thousandths % 1000:03d}"

@@ -1,0 +1,1 @@
+"""Minibatch readers (a catalogue)."""

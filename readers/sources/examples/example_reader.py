@@ -1,0 +1,201 @@
+"""ExampleReader: minibatches from archives of training examples, in the order in which they stand, sweep after sweep.
+
+    reader=[
+      readerType=ExampleReader
+      file=exp/train.egs            # exp/train.egs.1, exp/train.egs.2, ...; action makeExamples writes them
+      features=[dim=792]            # blocks choose streams by their name; without any all are given
+      labels=[labelDim=183]
+    ]
+
+Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.config.values import did_you_mean
+from readers.errors import ConfigError, FormatError
+from readers.minibatches.base import Minibatch, Progress, Reader, Utterance
+from readers.sources.examples.example_archive import CLASS, Description, ExampleArchive, ExampleStream
+from readers.sources.examples.example_writer import archive_path
+from readers.sources.frames.streams import naming
+
+PIECE_EXAMPLES = 16384  # written at a time
+WITHOUT_EFFECT = {
+    "randomize": "the examples were shuffled when they were written",
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+}
+READER_NAMES = ("readerType", "file", "minibatchMode", *WITHOUT_EFFECT)
+BLOCK_NAMES = ("dim", "labelDim")
+
+
+class ExampleReader(Reader):
+    """Opens the set of archives that `file` of a reader's block names.
+
+    Raises ConfigError for what the blocks name and the archives have not, FormatError for a set with an archive that is
+    missing, damaged or of another set.
+    """
+
+    unit = "records"
+    in_sequence = False
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        super().__init__()
+        path = config.path("file")
+        with naming(config, "file"):
+            self._set = ExampleSet(path)
+        try:
+            blocks = dict(config.blocks())
+            self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *blocks])]
+            for block in blocks.values():
+                self.warnings.extend(map(str, block.unknown(BLOCK_NAMES)))
+            self._chosen = list(_chosen(self._set, blocks, config))
+        except BaseException:
+            self._set.close()
+            raise
+        self.partial = config.choice("minibatchMode", ("partial", "full"), "partial") == "partial"
+
+    def dims(self) -> dict[str, int]:
+        return {stream.name: stream.dim for _, stream, _ in self._chosen}
+
+    def places(self) -> dict[str, str]:
+        return {stream.name: where for _, stream, where in self._chosen}
+
+    @property
+    def num_frames(self) -> int:
+        return self._set.total
+
+    def input_files(self) -> list[str]:
+        return [*super().input_files(), *(str(archive.path) for archive in self._set.archives)]
+
+    def assemble(self, position: int, size: int) -> Minibatch:
+        parts: dict[str, list[np.ndarray]] = {stream.name: [] for _, stream, _ in self._chosen}
+        for archive, begin, end in self._set.pieces(position, size):
+            for index, stream, _ in self._chosen:
+                parts[stream.name].append(archive.numbers(index, begin, end))
+        columns = {name: some[0] if len(some) == 1 else np.concatenate(some) for name, some in parts.items()}
+        classes = {stream.name: columns[stream.name] for _, stream, _ in self._chosen if stream.kind == CLASS}
+        matrices = {stream.name: _matrix(stream, columns[stream.name]) for _, stream, _ in self._chosen}
+        return Minibatch(matrices, classes, size)
+
+    @property
+    def num_utterances(self) -> int:
+        return -(-self._set.total // PIECE_EXAMPLES)
+
+    def utterances(self) -> Iterator[Utterance]:
+        """The examples in their order, some ten thousand at a time; the numbers alone, without classes."""
+        for piece, begin in enumerate(range(0, self._set.total, PIECE_EXAMPLES)):
+            minibatch = self.assemble(begin, min(PIECE_EXAMPLES, self._set.total - begin))
+            numbers = {name: one for name, one in minibatch.matrices.items() if name not in minibatch.classes}
+            yield Utterance(f"{self._set.name}-{piece}", numbers, piece, records=True)
+
+    def close(self) -> None:
+        self._set.close()
+
+
+class ExampleSet:
+    """The archives of a set as one row of examples.  total: how many there are."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.name = Path(path).name
+        self.archives = [ExampleArchive(archive_path(path, 1))]
+        try:
+            first = self.archives[0].described
+            for number in range(2, first.archives + 1):
+                self.archives.append(_next(path, number, first))
+            counts = [archive.described.examples for archive in self.archives]
+            if first.number != 1 or sum(counts) != first.total or not first.total:
+                raise FormatError(
+                    f"{self.archives[0].path}: archive {first.number} of {first.archives}, {sum(counts)} examples in "
+                    f"all; expected archive 1, {first.total} examples; make the archives again"
+                )
+        except BaseException:
+            self.close()
+            raise
+        self.streams = first.streams
+        self.total = first.total
+        self._ends = np.cumsum(counts)
+        self._current = self.archives[0]
+
+    def pieces(self, position: int, size: int) -> Iterator[tuple[ExampleArchive, int, int]]:
+        """(archive, first, last + 1) of the parts, each within a block, of `size` examples of an endless row of sweeps.
+
+        A part has to be used before the next is asked for.
+        """
+        position %= self.total
+        while size:
+            index = int(np.searchsorted(self._ends, position, side="right"))
+            archive = self.archives[index]
+            if archive is not self._current:
+                self._current.release()
+                self._current = archive
+            described = archive.described
+            begin = position - int(self._ends[index]) + described.examples
+            end_of_block = min((begin // described.per_block + 1) * described.per_block, described.examples)
+            end = min(begin + size, end_of_block)
+            yield archive, begin, end
+            size -= end - begin
+            position = (position + end - begin) % self.total
+
+    def close(self) -> None:
+        for archive in self.archives:
+            archive.close()
+
+
+def _next(path: str | os.PathLike, number: int, first: Description) -> ExampleArchive:
+    """Archive `number` of a set.  Raises FormatError when it is missing, or of another set."""
+    place = archive_path(path, number)
+    try:
+        archive = ExampleArchive(place)
+    except FileNotFoundError as fault:
+        raise FormatError(f"{place}: missing; expected the archives 1 to {first.archives} of the set") from fault
+    found = archive.described
+    if (found.token, found.number, found.archives, found.streams) == (
+        first.token,
+        number,
+        first.archives,
+        first.streams,
+    ):
+        return archive
+    archive.close()
+    raise FormatError(
+        f"{place}: archive {found.number} of {found.archives} of set {found.token}; expected archive {number} of "
+        f"{first.archives} of set {first.token}; make the archives again"
+    )
+
+
+def _matrix(stream: ExampleStream, values: np.ndarray) -> np.ndarray:
+    """(dim, N) float32, Fortran order."""
+    if stream.kind != CLASS:
+        return values.T
+    matrix = np.zeros((stream.dim, len(values)), np.float32, order="F")
+    matrix[values, np.arange(len(values))] = 1
+    return matrix
+
+
+def _chosen(
+    examples: ExampleSet, blocks: dict[str, Config], config: Config
+) -> Iterator[tuple[int, ExampleStream, str]]:
+    """(number, stream, file:line of its dimension) of what the blocks name, checked; all streams without blocks."""
+    known = {stream.name: (index, stream) for index, stream in enumerate(examples.streams)}
+    if not blocks:
+        yield from ((index, stream, config.where()) for index, stream in known.values())
+    for name, block in blocks.items():
+        if name not in known:
+            raise ConfigError(
+                f"{block.where()}: {block.full_name()} is no stream of {examples.name}; expected {' or '.join(known)}"
+                f"{did_you_mean(name, known)}"
+            )
+        index, stream = known[name]
+        key = "labelDim" if stream.kind == CLASS else "dim"
+        if block.has_own(key) and block.int(key) != stream.dim:
+            raise ConfigError(
+                f"{block.where(key)}: {block.full_name(key)} is {block.int(key)}; expected {stream.dim}, as in "
+                f"{examples.name}"
+            )
+        yield index, stream, block.where(key)

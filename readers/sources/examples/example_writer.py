@@ -1,0 +1,203 @@
+"""Training examples in random order as a set of archives: shuffled once, whatever their number, and then read in order.
+
+Every example is thrown into one of a few heaps as it comes, each of which fits in memory; then one heap after the other
+is shuffled and becomes an archive.  What the archives hold one after the other is a random order of all examples, each
+as likely as any other.
+Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2.
+"""
+
+import contextlib
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.minibatches.base import Minibatch
+from readers.minibatches.indicators import Indicators
+from readers.sources.examples.example_archive import (
+    BYTE,
+    CLASS,
+    FLOAT,
+    Description,
+    ExampleStream,
+    examples_per_block,
+    record_type,
+    write_archive,
+)
+
+MEMORY = 1 << 30  # bytes of a heap, not coded; shuffling takes about twice as much
+EXAMPLES = 2  # keeps these numbers apart from others of the same seed
+
+
+def archive_path(path: str | os.PathLike, number: int) -> Path:
+    """The file of an archive of a set, counted from 1."""
+    return Path(f"{os.fspath(path)}.{number}")
+
+
+def write_examples(
+    path: str | os.PathLike,
+    minibatches: Iterable[Minibatch],
+    num_examples: int,
+    *,
+    compress: bool = True,
+    archives: int = 1,
+    seed: int = 0,
+    memory: int = MEMORY,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Path]:
+    """Write the frames of minibatches, about num_examples of them, to the archives PATH.1, PATH.2, ...; returns those.
+
+    compress: keep numbers that are no classes in a byte each; archives: how many at least, for no heap is larger than
+    `memory` bytes.  progress(done, total): examples.  Archives that an earlier set of that name had more are removed.
+    Raises FormatError for sequences, for minibatches that are unlike each other and for numbers that are not finite
+    where they are compressed; then no archive is there.
+    """
+    heaps: Heaps | None = None
+    streams: tuple[ExampleStream, ...] = ()
+    try:
+        for minibatch in minibatches:
+            if heaps is None:
+                streams = _streams(minibatch, compress)
+                needed = -(-num_examples * record_type(streams).itemsize // memory)
+                heaps = Heaps(path, record_type(streams), max(archives, needed, 1), seed)
+            heaps.add(_records(streams, minibatch))
+            progress(heaps.total, max(num_examples, heaps.total))
+        if heaps is None or not heaps.total:
+            raise FormatError(f"{os.fspath(path)}: no examples to write; expected at least one")
+        return _write_heaps(path, heaps, streams, seed)
+    finally:
+        if heaps is not None:
+            heaps.close()
+
+
+def _write_heaps(path: str | os.PathLike, heaps: "Heaps", streams: tuple[ExampleStream, ...], seed: int) -> list[Path]:
+    _remove_from(path, 1)
+    written: list[Path] = []
+    for index in range(heaps.count):
+        records = heaps.take(index)
+        described = Description(
+            streams=streams,
+            number=index + 1,
+            archives=heaps.count,
+            examples=len(records),
+            total=heaps.total,
+            per_block=examples_per_block(streams),
+            token=heaps.token,
+        )
+        order = np.random.default_rng((seed, EXAMPLES, 1 + index)).permutation(len(records))
+        try:
+            write_archive(archive_path(path, index + 1), described, records, order)
+        except BaseException:
+            for done in written:
+                done.unlink(missing_ok=True)
+            raise
+        written.append(archive_path(path, index + 1))
+    return written
+
+
+def _remove_from(path: str | os.PathLike, number: int) -> None:
+    """Remove the archives of that name from a number on."""
+    while archive_path(path, number).exists():
+        archive_path(path, number).unlink()
+        number += 1
+
+
+class Heaps:
+    """Records thrown at random into `count` heaps: one alone stays in memory, several are files beside the archives."""
+
+    def __init__(self, path: str | os.PathLike, dtype: np.dtype, count: int, seed: int):
+        self.dtype, self.count, self.total = dtype, count, 0
+        self._rng = np.random.default_rng((seed, EXAMPLES, 0))
+        self._checksum = zlib.crc32(f"{dtype} {count} {seed}".encode())
+        self._kept: list[np.ndarray] = []
+        target = Path(path)
+        self._paths = [target.with_name(f".{target.name}.heap{heap}.{os.getpid()}.tmp") for heap in range(count)]
+        self._files: list[IO[bytes]] = []
+        if count > 1:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                for place in self._paths:
+                    self._files.append(place.open("wb"))
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def token(self) -> str:
+        """Of what was thrown in: the same for the same examples in the same order."""
+        return f"{self.total:x}-{self._checksum:08x}"
+
+    def add(self, records: np.ndarray) -> None:
+        self.total += len(records)
+        self._checksum = zlib.crc32(records.view(np.uint8), self._checksum)
+        if self.count == 1:
+            self._kept.append(records)
+            return
+        heap = self._rng.integers(self.count, size=len(records))
+        order = np.argsort(heap, kind="stable")
+        bounds = np.searchsorted(heap[order], np.arange(self.count + 1))
+        ordered = records[order]
+        for index, file in enumerate(self._files):
+            file.write(ordered[bounds[index] : bounds[index + 1]].view(np.uint8))
+
+    def take(self, heap: int) -> np.ndarray:
+        """The records of a heap, which is gone then."""
+        if self.count == 1:
+            records, self._kept = np.concatenate(self._kept), []
+            return records
+        self._files[heap].close()
+        records = np.fromfile(self._paths[heap], self.dtype)
+        self._paths[heap].unlink()
+        return records
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        for path in self._paths if self._files else []:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _streams(minibatch: Minibatch, compress: bool) -> tuple[ExampleStream, ...]:
+    """What the first minibatch has: classes where a matrix is the indicators of one class a frame, else numbers."""
+    streams = []
+    for name, matrix in minibatch.matrices.items():
+        kind = BYTE if compress and name not in minibatch.classes else FLOAT
+        streams.append(ExampleStream(name, CLASS if _classes(minibatch, name) is not None else kind, matrix.shape[0]))
+    return tuple(streams)
+
+
+def _records(streams: tuple[ExampleStream, ...], minibatch: Minibatch) -> np.ndarray:
+    """(N,) the examples of a minibatch.  Raises FormatError for one unlike the first."""
+    if getattr(minibatch, "layout", None) is not None:
+        raise FormatError("examples: the reader gives sequences; expected frames on their own, as with frameMode=true")
+    records = np.empty(minibatch.num_frames, record_type(streams))
+    for index, stream in enumerate(streams):
+        matrix = minibatch.matrices.get(stream.name)
+        if matrix is None or matrix.shape != (stream.dim, len(records)):
+            found = "nothing" if matrix is None else f"{matrix.shape[0]} rows, {matrix.shape[1]} columns"
+            raise FormatError(f"examples: {stream.name}: {found}; expected {stream.dim} rows, {len(records)} columns")
+        values = _classes(minibatch, stream.name) if stream.kind == CLASS else np.asarray(matrix).T
+        if values is None:
+            raise FormatError(f"examples: {stream.name}: columns without a class; expected one in each, as at first")
+        records[f"f{index}"] = values
+    return records
+
+
+def _classes(minibatch: Minibatch, name: str) -> np.ndarray | None:
+    """(N,) the class of each frame, where the matrix of that stream says no more than that; None elsewhere."""
+    matrix = minibatch.matrices[name]
+    if isinstance(matrix, Indicators):
+        numbers = matrix.numbers
+        return numbers[0] if len(numbers) == 1 and (not numbers.size or numbers.min() >= 0) else None
+    numbers = minibatch.classes.get(name)
+    if numbers is None or len(numbers) != matrix.shape[1]:
+        return None
+    one_each = np.count_nonzero(matrix) == len(numbers) and (
+        not len(numbers) or (numbers.max() < len(matrix) and np.all(matrix[numbers, np.arange(len(numbers))] == 1))
+    )
+    return numbers if one_each else None

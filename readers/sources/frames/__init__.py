@@ -1,0 +1,1 @@
+"""Frames of utterances: HTKMLFReader and KaldiReader."""

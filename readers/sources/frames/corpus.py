@@ -1,0 +1,153 @@
+"""The utterances that can be used: line i of every SCP with its labels, checked; and those that cannot, with reasons.
+
+Every header is looked at before training begins, so that faults show then and not hours later.
+Source: CNTK book 3.4.2.  Which faults cost one utterance and which end the run follows CNTK's reader, but a short
+utterance and a range behind the end of its file cost only themselves here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from readers.errors import FormatError
+from readers.htk.scp import ScpEntry
+from readers.minibatches.base import Progress
+from readers.sources.frames.streams import FeatureStream, LabelStream, describe
+
+MIN_FRAMES = 2
+
+
+@dataclass(eq=False)
+class Corpus:
+    """What can be used.
+
+    lines (U,) int64: the SCP line (from 0) of each usable utterance; num_frames (U,) int64; classes[stream] (N,): the
+    class of each frame in each label stream, utterance after utterance; skipped: (utterance, reason) of the rest.
+    """
+
+    lines: np.ndarray
+    num_frames: np.ndarray
+    classes: list[np.ndarray]
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def total_frames(self) -> int:
+        return int(self.num_frames.sum())
+
+    @property
+    def first_frame(self) -> np.ndarray:
+        """(U + 1,) int64: where each utterance begins, and N at the end."""
+        return np.insert(np.cumsum(self.num_frames), 0, 0)
+
+    def keep(self, usable: np.ndarray) -> "Corpus":
+        """Only the utterances that the mask (U,) names."""
+        frames = np.repeat(usable, self.num_frames)
+        classes = [stream[frames] for stream in self.classes]
+        return Corpus(self.lines[usable], self.num_frames[usable], classes, self.skipped)
+
+
+def check_same_length(features: Sequence[FeatureStream]) -> None:
+    """Line i of every SCP is one utterance, so all need as many lines."""
+    first = features[0]
+    for stream in features[1:]:
+        if len(stream.entries) != len(first.entries):
+            raise FormatError(
+                f"{stream.scp}: {len(stream.entries)} entries; expected {len(first.entries)}, as many as in {first.scp}"
+            )
+
+
+def utterance_frames(features: Sequence[FeatureStream], line: int, max_frames: int | None = None) -> int:
+    """Frames of the utterance of an SCP line.
+
+    Raises FormatError or OSError with the reason when the utterance cannot be used.
+    """
+    lengths: dict[str, int] = {}
+    for stream in features:
+        length = stream.num_frames(stream.entries[line])
+        if not stream.expand:
+            lengths[stream.name] = length
+        elif length != 1:
+            raise FormatError(f"{stream.entries[line].place}: {length} frames; expected 1, to be repeated")
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
+        raise FormatError(f"{features[0].entries[line].where}: frames {found}; expected the same in all streams")
+    num_frames = next(iter(lengths.values()))
+    if max_frames is not None and num_frames > max_frames:
+        raise FormatError(
+            f"{features[0].entries[line].where}: {num_frames} frames; expected at most {max_frames}; "
+            "raise maxUtteranceFrames to use it"
+        )
+    return num_frames
+
+
+def build_corpus(
+    features: Sequence[FeatureStream],
+    labels: Sequence[LabelStream],
+    max_frames: int | None,
+    progress: Progress | None = None,
+) -> Corpus:
+    """Check every utterance.
+
+    max_frames: longer utterances are left out; None sets no limit.
+    Raises FormatError or ShapeError for faults that are not one utterance's own: SCPs of unequal length, files unlike
+    each other, states that the state list lacks, classes beyond labelDim, labels with gaps.
+    """
+    check_same_length(features)
+    entries = features[0].entries
+    for stream in labels:
+        stream.load({entry.key for entry in entries})
+    corpus = _Collector(labels)
+    for line, entry in enumerate(entries):
+        try:
+            length = utterance_frames(features, line, max_frames)
+            if length < MIN_FRAMES:
+                raise FormatError(f"{entry.where}: {length} frame; expected at least {MIN_FRAMES}")
+        except (FormatError, OSError) as fault:
+            corpus.skip(entry.key, describe(fault))
+        else:
+            # Outside of the try: what is wrong with labels, rather than missing, ends the run.
+            corpus.add(line, entry, length, features[0].period)
+        if progress is not None:
+            progress(line + 1, len(entries))
+    for stream in features:
+        stream.forget_headers()
+    for stream in labels:
+        stream.forget_mlf()
+    return corpus.finish()
+
+
+class _Collector:
+    """Gathers utterances into a Corpus."""
+
+    def __init__(self, labels: Sequence[LabelStream]):
+        self._labels = labels
+        self._lines: list[int] = []
+        self._lengths: list[int] = []
+        self._classes: list[list[np.ndarray]] = [[] for _ in labels]
+        self._skipped: list[tuple[str, str]] = []
+
+    def skip(self, key: str, reason: str) -> None:
+        self._skipped.append((key, reason))
+
+    def add(self, line: int, entry: ScpEntry, length: int, period: int) -> None:
+        """Take the utterance, or skip it when its labels are missing or of another length."""
+        found: list[np.ndarray] = []
+        for stream in self._labels:
+            classes = stream.classes(entry, period)
+            if classes is None:
+                self.skip(entry.key, f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
+                return
+            if len(classes) != length:
+                reason = f"{len(classes)} frames of labels in {stream.name}; expected {length}, as the features have"
+                self.skip(entry.key, f"{entry.where}: {reason}")
+                return
+            found.append(classes.astype(np.uint16 if stream.num_classes <= 65536 else np.int32))
+        self._lines.append(line)
+        self._lengths.append(length)
+        for part, classes in zip(self._classes, found):
+            part.append(classes)
+
+    def finish(self) -> Corpus:
+        classes = [np.concatenate(part) if part else np.empty(0, np.uint16) for part in self._classes]
+        return Corpus(np.array(self._lines, np.int64), np.array(self._lengths, np.int64), classes, self._skipped)

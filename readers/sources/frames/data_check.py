@@ -1,0 +1,330 @@
+"""Every fault of the data that a reader block names, instead of the first one.
+
+Files are parsed and compared by those who read them for training (`streams`, `corpus`); here their faults are caught
+one utterance at a time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from readers.common.faults import Findings
+from readers.common.names import apart_by_extension
+from readers.config.check import CheckedConfig
+from readers.config.syntax import Source
+from readers.errors import ArgonautError, FormatError, ShapeError
+from readers.htk.frame_labels import TICKS_PER_FRAME
+from readers.htk.parameter_file import WAVEFORM, kind_name
+from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
+from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
+from readers.sources.frames.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
+from readers.sources.frames.htk_mlf_reader import HTKMLFReader
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
+
+Progress = Callable[..., None]
+Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
+
+
+@dataclass
+class ReaderFigures:
+    """What a reader gives.
+
+    streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
+    files: of features; unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used;
+    period: 100 ns ticks per frame; num_words_and_classes: of the vocabulary that labels of classes are from.
+    """
+
+    streams: dict[str, int] = field(default_factory=dict)
+    where: dict[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    num_usable: int = 0
+    num_frames: int = 0
+    period: int = 0
+    unit: str = "utterances"
+    num_words_and_classes: tuple[int, int] | None = None
+
+    def dims(self) -> dict[str, int]:
+        return self.streams
+
+    def places(self) -> dict[str, str]:
+        return self.where
+
+
+def check_reader(
+    config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None, progress: Progress
+) -> ReaderFigures | None:
+    """Check what a reader block names; faults go to config.findings.
+
+    config: the outermost block; path: names of the blocks that lead to the reader's; write: for action write, features
+    only; read: to read all features, to find values that are no numbers, but for those in the set, where they are then
+    put; None looks at headers alone; progress(done, total): utterances.
+    Returns None when there is no telling what the reader gives.
+    """
+
+    def block() -> CheckedConfig:
+        return open_block(config, path)
+
+    kind = config.check(lambda: reader_class(block()))
+    if kind is None:
+        return None
+    if issubclass(kind, HTKMLFReader):
+        return _HTKMLFCheck(config, path, write, read).run(progress)
+    return config.check(lambda: _open(block(), write, read is not None, config.findings, progress))
+
+
+def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
+    """The block that a row of names leads to."""
+    for name in path:
+        config = config.block(name)
+    return config
+
+
+def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderFigures:
+    """A reader that has no check of its own: opening it is the check, and, with `read`, reading all utterances."""
+    for name, value in getattr(reader_class(block), "check_settings", {}).items():
+        block.merge(Source.from_text(f"{name}={value}", "set by the check"))
+    with open_reader(block, write=write, progress=progress) as reader:
+        for line in (*reader.warnings, *_losses(block, reader)):
+            findings.add(line)
+        places = reader.places() if hasattr(reader, "places") else {}
+        period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
+        figures = ReaderFigures(reader.dims(), places, period=period, unit=unit)
+        figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
+        if reader.unit == "records":  # all of them were read when it was opened
+            figures.num_usable = figures.num_frames = reader.num_frames
+            return figures
+        figures.num_usable, figures.num_frames = reader.num_utterances, 0 if write else reader.num_frames
+    if read:
+        with open_reader(block, write=True) as reader:
+            lengths = [_num_columns(utterance) for utterance in reader.utterances()]
+            for line in _losses(block, reader):
+                findings.add(line)
+        if write:
+            figures.num_usable, figures.num_frames = len(lengths), sum(lengths)
+    return figures
+
+
+def _losses(block: CheckedConfig, reader: Reader) -> Iterator[str]:
+    """A line for each utterance that a reader has left out so far."""
+    for name, reason in reader.skipped:
+        yield f"{block.where()}: {name}: {reason}"
+
+
+def _num_columns(utterance: Utterance) -> int:
+    return next(iter(utterance.matrices.values())).shape[1]
+
+
+class _HTKMLFCheck:
+    """The checks of one HTKMLFReader block."""
+
+    def __init__(self, config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None):
+        self.config, self.findings, self.path = config, config.findings, path
+        self.write, self.read = write, read
+        self.features: list[FeatureStream] = []
+        self.labels: list[LabelStream] = []
+        self.figures = ReaderFigures()
+
+    def run(self, progress: Progress) -> ReaderFigures | None:
+        options = self.config.check(lambda: ReaderOptions.from_config(self._block()))
+        whole = self._open_streams()
+        if not self.features:
+            return None
+        if whole:  # what concerns the streams together
+            self.config.check(lambda: find_streams(self._block(), self.write))
+        with self.findings.catch():
+            check_same_length(self.features)
+        self._check_names()
+        self._load_labels()
+        self._check_utterances(options.max_utterance if options else None, progress)
+        for stream in (*self.features, *self.labels):
+            if self._is_sound(stream):
+                self.figures.streams[stream.name] = stream.dim
+                self.figures.where[stream.name] = getattr(stream, "dim_where", stream.where)
+        self.figures.period = self.features[0].period
+        return self.figures
+
+    def _block(self, *names: str) -> CheckedConfig:
+        return open_block(self.config, [*self.path, *names])
+
+    def _open_streams(self) -> bool:
+        """Make the streams one by one; returns whether all could be made."""
+        block = self._block()
+        names = [name for name, _ in block.blocks()]
+        self._refuse_unknown(block, (*READER_NAMES, *names))
+        whole = True
+        for name in names:
+            inner = block.block(name)
+            if inner.has_own("scpFile"):
+                kind, known, streams = FeatureStream, FEATURE_NAMES, self.features
+            elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
+                kind, known, streams = LabelStream, LABEL_NAMES, self.labels
+            else:
+                continue  # find_streams says what is wrong
+            self._refuse_unknown(inner, known)
+            if self.write and kind is LabelStream:
+                continue
+            stream = self.config.check(
+                lambda name=name, kind=kind: kind.from_config(name, self._block(name), self.findings.add)
+            )
+            if stream is None:
+                whole = False
+            else:
+                streams.append(stream)
+                whole = whole and self._is_sound(stream)
+        return whole
+
+    def _refuse_unknown(self, block: CheckedConfig, known: Sequence[str]) -> None:
+        for unknown in block.unknown(known):
+            self.findings.add(str(unknown))
+
+    def _is_sound(self, stream: FeatureStream | LabelStream) -> bool:
+        return self.config.is_sound(self._block(stream.name).full_name())
+
+    # Names of utterances
+
+    def _check_names(self) -> None:
+        """Names that come twice, and lists that are not in the same order though line i of each is one utterance."""
+        for stream in self.features:
+            first: dict[str, Any] = {}
+            for entry in stream.entries:
+                other = first.setdefault(entry.key, entry)
+                if other is not entry:
+                    self.findings.add(
+                        f"{entry.where}: {entry.key} is already at {other.where}; expected each utterance once"
+                        + apart_by_extension(entry, other)
+                    )
+        keys = [entry.key for entry in self.features[0].entries]
+        self.figures.keys = keys
+        self.figures.files = {entry.path for stream in self.features for entry in stream.entries if entry.path}
+        for stream in self.features[1:]:
+            self._check_order(keys, stream)
+
+    def _check_order(self, keys: list[str], stream: FeatureStream) -> None:
+        """Streams may name utterances differently (another directory); the same names in another order are a fault."""
+        for name_of in (str, lambda key: PurePath(key).name):
+            wanted, found = [name_of(key) for key in keys], [name_of(entry.key) for entry in stream.entries]
+            if Counter(wanted) & Counter(found):
+                break
+        else:
+            return
+        for expected, name, entry, first in zip(wanted, found, stream.entries, self.features[0].entries):
+            if name != expected:
+                self.findings.add(
+                    f"{entry.where}: {name}; expected {expected} as at {first.where}, for line by line both lists "
+                    "name one utterance"
+                )
+
+    # Labels
+
+    def _load_labels(self) -> None:
+        wanted = {entry.key for entry in self.features[0].entries}
+        for stream in list(self.labels):
+            if self._is_sound(stream):
+                for warning in stream.warnings:
+                    self.findings.add(warning)
+            try:
+                stream.load(wanted, self.findings.add)
+            except (ArgonautError, OSError) as fault:
+                self.findings.add(fault)
+                if not stream.mlf.faulty:
+                    continue
+        self._unknown: dict[tuple[str, str], tuple[str, int]] = {}
+
+    def _check_labels(self, stream: LabelStream, line: int, length: int | None) -> bool:
+        """The labels of one utterance; length: its frames, None if they are not known."""
+        entry = self.features[0].entries[line]
+        labels = stream.mlf.lookup(entry.logical)
+        if labels is None:
+            if stream.mlf or stream.mlf.patterns:  # else `load` has said that there is nothing at all
+                self.findings.add(f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
+            return False
+        place = stream.mlf.where(entry.logical)
+        if place in stream.mlf.faulty:
+            return False
+        if not labels:
+            self.findings.add(f"{place}: no labels; expected at least one")
+            return False
+        unknown = {label.name for label in labels} - set(stream.state_ids) if stream.state_ids is not None else set()
+        for name in sorted(unknown):
+            first, count = self._unknown.get((stream.name, name), (place, 0))
+            self._unknown[stream.name, name] = first, count + 1
+        if unknown:
+            return False
+        try:
+            num_frames = len(stream.classes(entry, self.features[0].period or TICKS_PER_FRAME))
+        except ArgonautError as fault:
+            self.findings.add(fault)
+            return False
+        if length not in (None, num_frames):
+            self.findings.add(
+                f"{place}: {num_frames} frames of labels in {stream.name}; expected {length}, as the features have "
+                f"({entry.where})"
+            )
+        return num_frames == length
+
+    # Features
+
+    def _check_utterances(self, max_frames: int | None, progress: Progress) -> None:
+        for stream in self.features:
+            self._settle(stream)
+        total = min(len(stream.entries) for stream in self.features)
+        for line in range(len(self.features[0].entries)):
+            sound = line < total and self._check_frames(line)
+            length = None
+            if sound:
+                try:
+                    length = utterance_frames(self.features, line, max_frames)
+                    if length < MIN_FRAMES and not self.write:
+                        where = self.features[0].entries[line].where
+                        raise FormatError(f"{where}: {length} frame; expected at least {MIN_FRAMES}")
+                except (ArgonautError, OSError) as fault:
+                    self.findings.add(fault)
+                    sound = False
+            for stream in self.labels:
+                sound = self._check_labels(stream, line, length) and sound
+            if sound:
+                self.figures.num_usable += 1
+                self.figures.num_frames += length or 0
+            for stream in self.features:
+                if line < len(stream.entries):
+                    stream.forget_headers(but=stream.entries[line].path)
+            progress(line + 1, len(self.features[0].entries), faults=len(self.findings))
+        for (stream, name), (place, count) in self._unknown.items():
+            more = f" and in {count - 1} more utterances" if count > 1 else ""
+            self.findings.add(
+                f"{place}: state {name!r}, here{more}, is not in the labelMappingFile of {stream}; expected it there"
+            )
+
+    def _settle(self, stream: FeatureStream) -> None:
+        """Look at headers until one can be read; the others are held against it."""
+        for entry in stream.entries:
+            try:
+                header = stream.header(entry)
+            except ShapeError as fault:
+                if self._is_sound(stream):  # else the dimension stands in for one that is known to be bad
+                    self.findings.add(fault)
+                return
+            except (FormatError, OSError):
+                continue
+            if header.base_kind == WAVEFORM:
+                self.findings.add(f"{entry.path}: kind {kind_name(header.kind)}; expected features")
+            return
+
+    def _check_frames(self, line: int) -> bool:
+        """The files of one utterance."""
+        sound = True
+        for stream in self.features:
+            entry = stream.entries[line]
+            try:
+                stream.num_frames(entry)
+                if self.read is not None and (key := (entry.path, entry.start, entry.end)) not in self.read:
+                    stream.read(entry)
+                    self.read.add(key)
+            except (ArgonautError, OSError) as fault:
+                missing = not Path(entry.path).is_file()  # then it is the list that is to blame
+                self.findings.add(f"{entry.where}: {describe(fault)}; expected a file" if missing else fault)
+                sound = False
+        return sound

@@ -1,0 +1,295 @@
+"""Minibatches from feature files on disk and labels in memory: what HTKMLFReader and KaldiReader share.
+
+They hold frames on their own in random order or, with frameMode=false, utterances (`utterance_minibatches`).
+Features are paged in by chunks; labels are kept, two bytes a frame.  The streams (`streams.FeatureStream`,
+`streams.LabelStream` and what derives from them) know the files.
+Source: CNTK book 3.4.2.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.minibatches.base import Minibatch, Progress, Reader, Utterance, check_epoch
+from readers.minibatches.context import splice, windows
+from readers.minibatches.randomisation import Plan, Sweep, divide
+from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
+from readers.sources.frames.corpus import Corpus, build_corpus, check_same_length, utterance_frames
+from readers.sources.frames.htk_mlf_options import ReaderOptions
+from readers.sources.frames.paging import ChunkCache
+from readers.sources.frames.streams import FeatureStream, LabelStream, describe
+from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
+
+CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
+PAGE_CHUNK_FRAMES = 10000  # a piece of a page file is read in one go, so pieces may be small, and mix better
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """A block of a sweep whose chunks are in memory.
+
+    begin: its position in the sweep; frames (n,): corpus frame numbers in order of visit; rows[stream] (n,): where the
+    window of each begins in the stream's buffer.
+    """
+
+    sweep: int
+    number: int
+    begin: int
+    frames: np.ndarray
+    rows: list[np.ndarray]
+
+
+class FrameReader(Reader):
+    """Opens and checks the streams that `find_streams` of a subclass makes of a reader's block.
+
+    config: the reader's block; rng_seed: the order of frames follows from it and the number of the sweep alone.
+    write: for action write, which needs no labels; only `utterances` may be used then.
+    progress(done, total): called while utterances are checked.
+
+    skipped: (utterance, reason) of what cannot be used; warnings: names in the configuration that mean nothing here.
+    Raises ConfigError, FormatError or ShapeError, the latter two also when more utterances are bad than
+    maxSkippedFraction (default 0.5) allows, or all of them.
+    """
+
+    unit = "utterances"
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        super().__init__()
+        self.options = ReaderOptions.from_config(config)
+        self.partial = self.options.partial or not self.options.frame_mode
+        self.in_sequence = write or not self.options.frame_mode
+        self.features, self.labels, self.warnings = self.find_streams(config, write)
+        if not self.options.frame_mode and not self.options.partial:
+            self.warnings.append(
+                f"{config.where('minibatchMode')}: minibatchMode=full has no effect with frameMode=false"
+            )
+        if self.options.truncated:
+            self.parallel = self.options.parallel
+        self.ahead = self.options.ahead
+        self.cuts = self.options.truncated and (not write or self.ahead > 0)  # written are whole utterances
+        self._corpus: Corpus | None = None
+        self._num_utterances = len(self.features[0].entries)
+        if write:
+            check_same_length(self.features)
+            for stream in self.features:
+                _settle(stream)
+            return
+        corpus = build_corpus(self.features, self.labels, self.options.max_utterance, progress)
+        self._pages: list[PageFile] | None = None
+        if self.options.method == "rollingWindow":
+            self._pages, corpus = page_out(self.features, corpus, self.options.page_directory, progress)
+        self.skipped = corpus.skipped
+        self._refuse_too_few(corpus)
+        self._corpus = corpus
+        self._num_utterances = len(corpus.lines)
+        self._divide(corpus, rng_seed)
+
+    @staticmethod
+    @abstractmethod
+    def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+        """(feature streams, label streams, warnings) of a reader's block; write: labels are passed over."""
+
+    def _divide(self, corpus: Corpus, seed: int) -> None:
+        """Settle chunks and memory."""
+        options = self.options
+        self._check_memory(corpus.total_frames)
+        chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
+        firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
+        self._first_frame = corpus.first_frame
+        first_items = self._first_frame[firsts] if options.frame_mode else firsts
+        self._plan = Plan(first_items, per_group, seed, options.shuffle)
+        loader = ChunkLoader(self.features, corpus, firsts, self._pages)
+        dims = [stream.native_dim for stream in self.features]
+        self._cache = ChunkCache(loader, loader.sizes, dims, num_slots, options.read_ahead)
+        self._chunk_of = np.repeat(np.arange(self._plan.num_chunks), np.diff(firsts))
+        self._first_row = loader.first_rows
+        self._sweeps: dict[int, Sweep] = {}
+        self._block: _Block | None = None
+        self._sequences: UtteranceMinibatches | None = None
+        if not options.frame_mode:
+            order = UtteranceOrder(self._plan, corpus.num_frames)
+            self._sequences = UtteranceMinibatches(
+                *(self.features, self.labels, corpus, order, self._cache, self._chunk_of, self._first_row),
+                *(options.parallel, options.truncated, options.ahead),
+            )
+
+    def _check_memory(self, total: int) -> None:
+        """A window that the user's own limit has no room for is a contradiction; without a limit it gets its room."""
+        window, limit = self.options.window, self.options.max_frames
+        needed = 0 if window is None else total if window >= total else min(total, 3 * (window // 2))
+        if self.options.max_frames_where and needed > limit:
+            raise ConfigError(
+                f"{self.options.max_frames_where}: maxFramesInMemory is {limit}; expected at least {needed} "
+                f"for randomize={window}, which keeps three halves of that many frames at hand"
+            )
+
+    # What there is
+
+    @property
+    def streams(self) -> list[str]:
+        """The names of all streams, features first; they are the names of input nodes."""
+        return [stream.name for stream in (*self.features, *self.labels)]
+
+    def dims(self) -> dict[str, int]:
+        """Rows of the matrix of each stream."""
+        return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
+
+    def places(self) -> dict[str, str]:
+        """file:line of the dimension of each stream, for messages."""
+        places = {stream.name: stream.where for stream in self.features}
+        return places | {stream.name: stream.dim_where for stream in self.labels}
+
+    def input_files(self) -> list[str]:
+        listed = [path for stream in self.features for path in (stream.scp, *(e.path for e in stream.entries)) if path]
+        return [*super().input_files(), *listed, *(path for stream in self.labels for path in stream.mlf_paths)]
+
+    @property
+    def num_frames(self) -> int:
+        """Frames of one sweep."""
+        return self._training_corpus().total_frames
+
+    @property
+    def num_utterances(self) -> int:
+        """Utterances of one sweep; for writing, lines of the SCP."""
+        return self._num_utterances
+
+    @property
+    def period(self) -> int:
+        """100 ns ticks per frame."""
+        return self.features[0].period
+
+    # Training and test
+
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        """As the base class says; with frameMode=false an epoch has the utterances that begin within its frames, and
+        minibatch_size, where truncated is set, is the steps of each of the utterances side by side."""
+        if self.options.frame_mode:
+            yield from super().minibatches(epoch, minibatch_size, epoch_size)
+            return
+        check_epoch(epoch, minibatch_size, epoch_size)
+        self._training_corpus()
+        yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size)
+
+    def assemble(self, position: int, size: int) -> Minibatch:
+        """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be.
+
+        Only for frames on their own (frameMode=true).
+        """
+        if not self.options.frame_mode:
+            raise RuntimeError("the reader gives utterances; their minibatches cannot be cut anywhere")
+        pieces: list[tuple[list[np.ndarray], np.ndarray]] = []
+        while size:
+            sweep, within = divmod(position, self.num_frames)
+            block = self._enter(sweep, within)
+            begin = within - block.begin
+            end = min(begin + size, len(block.frames))
+            columns = [
+                windows(buffer, 1 + stream.left + stream.right)[rows[begin:end]]
+                for buffer, stream, rows in zip(self._cache.buffers, self.features, block.rows)
+            ]
+            pieces.append((columns, block.frames[begin:end]))
+            position += end - begin
+            size -= end - begin
+        if len(pieces) == 1:
+            columns, frames = pieces[0]
+        else:
+            columns = [np.concatenate(parts) for parts in zip(*(piece[0] for piece in pieces))]
+            frames = np.concatenate([piece[1] for piece in pieces])
+        matrices = {stream.name: column.T for stream, column in zip(self.features, columns)}
+        classes: dict[str, np.ndarray] = {}
+        for stream, numbers in zip(self.labels, self._training_corpus().classes):
+            classes[stream.name] = numbers[frames]
+            matrices[stream.name] = stream.matrix(classes[stream.name])
+        return Minibatch(matrices, classes, len(frames))
+
+    def _enter(self, number: int, position: int) -> _Block:
+        """The block that holds a position of a sweep, its chunks in memory and those of the next on their way."""
+        block = self._block
+        if block and block.sweep == number and block.begin <= position < block.begin + len(block.frames):
+            return block
+        sweep = self._sweep(number)
+        index = sweep.find(position)
+        self._block = None
+        self._cache.hold(sweep.chunks(index))
+        frames = sweep.frames(index)
+        utterances = np.searchsorted(self._first_frame, frames, side="right") - 1
+        offsets = frames - self._first_frame[utterances]
+        rows = [
+            self._cache.base(stream)[self._chunk_of[utterances]] + first[utterances] + offsets
+            for stream, first in enumerate(self._first_row)
+        ]
+        self._block = _Block(number, index, int(sweep.bounds[index]), frames, rows)
+        following = int(sweep.bounds[index + 1])
+        if following == self.num_frames:
+            sweep, following = self._sweep(number + 1), 0
+        self._cache.expect(sweep.chunks(sweep.find(following)))
+        return self._block
+
+    def _sweep(self, number: int) -> Sweep:
+        """The order of a sweep; those of the running one and the next are remembered."""
+        if number not in self._sweeps:
+            self._sweeps = {known: sweep for known, sweep in self._sweeps.items() if known == number - 1}
+            self._sweeps[number] = Sweep(self._plan, number)
+        return self._sweeps[number]
+
+    # Writing
+
+    def utterances(self) -> Iterator[Utterance]:
+        """Whole utterances in SCP order, features alone, with their context.
+
+        A bad utterance, also one whose file is unlike the others, goes to `skipped` with its reason, and the next one
+        follows.
+        """
+        for line, entry in enumerate(self.features[0].entries):
+            try:
+                for stream in self.features:
+                    stream.forget_headers(but=stream.entries[line].place)
+                num_frames = utterance_frames(self.features, line)
+                matrices = {
+                    stream.name: splice(stream.read(stream.entries[line], num_frames).T, stream.left, stream.right)
+                    for stream in self.features
+                }
+            except (ArgonautError, OSError) as fault:
+                self.skipped.append((entry.key, describe(fault)))
+            else:
+                yield Utterance(entry.key, matrices, line, self.period)
+
+    def close(self) -> None:
+        """Give back memory, background thread and page file."""
+        if self._corpus is not None:
+            self._cache.close()
+            for page in self._pages or ():
+                page.close()
+            self._corpus = None
+
+    def _training_corpus(self) -> Corpus:
+        if self._corpus is None:
+            raise RuntimeError("the reader was opened for writing, or is closed")
+        return self._corpus
+
+    def _refuse_too_few(self, corpus: Corpus) -> None:
+        """The run stops when too much is bad: then it is the lists that are wrong, not the utterances."""
+        total, bad = len(self.features[0].entries), len(corpus.skipped)
+        if bad <= self.options.max_skipped * total and len(corpus.lines):
+            return
+        reasons = "; ".join(f"{key}: {reason}" for key, reason in corpus.skipped[:3])
+        raise FormatError(
+            f"{self.features[0].scp}: {bad} of {total} utterances cannot be used; expected at most "
+            f"{self.options.max_skipped:.0%} (maxSkippedFraction); the first are {reasons}"
+        )
+
+
+def _settle(stream: FeatureStream) -> None:
+    """Look at headers until one can be read, which settles the stream's dimensions."""
+    fault: Exception | None = None
+    for entry in stream.entries:
+        try:
+            stream.header(entry)
+            return
+        except (FormatError, OSError) as found:
+            fault = fault or found
+    raise FormatError(f"{stream.scp}: none of {len(stream.entries)} files can be read; the first: {fault}") from fault

@@ -1,0 +1,184 @@
+"""What the block of an HTKMLFReader says: its options, and which of its blocks are features and labels.
+
+Source: CNTK book 3.4.2; lookAheadFrames is ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.config.config import Config
+from readers.config.values import Schedule, did_you_mean
+from readers.errors import ConfigError
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
+from readers.sources.records.records import parse_randomize
+
+METHODS = ("blockRandomize", "rollingWindow")
+MAX_FRAMES_IN_MEMORY = 2_000_000
+MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, for blockRandomize alone
+# Known to configurations of the tool, and why it makes no difference here.
+WITHOUT_EFFECT = {
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+    "useMersenneTwisterRand": "the order follows from randomSeed",
+    "unigram": "a language model of states is for sequence training",
+}
+READER_NAMES = (
+    *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
+    *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
+    # Ours.
+    *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
+)
+ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
+SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """method: one of METHODS; shuffle: False visits frames in SCP order; window: frames shuffled together, None for as
+    many as memory allows; partial: whether training takes the last, short minibatch of an epoch; page_directory: where
+    the page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a
+    time; max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for
+    no limit; max_skipped: the fraction of utterances that may be skipped;
+    frame_mode: frames on their own, else utterances in order; parallel: of those as many side by side, for each epoch;
+    truncated: cut into pieces, each minibatch going on where the one before it ended; ahead: frames that follow each
+    piece as context.
+    """
+
+    method: str
+    shuffle: bool
+    window: int | None
+    partial: bool
+    page_directory: Path | None
+    read_ahead: bool
+    max_frames: int
+    max_frames_where: str | None
+    max_utterance: int | None
+    max_skipped: float
+    frame_mode: bool
+    parallel: Schedule
+    truncated: bool
+    ahead: int = 0
+
+    @classmethod
+    def from_config(cls, config: Config) -> "ReaderOptions":
+        method = config.choice("readMethod", METHODS, METHODS[0])
+        frame_mode, parallel, truncated = _parse_sequences(config)
+        shuffle, window = parse_randomize(config)
+        max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
+        max_skipped = config.float("maxSkippedFraction", 0.5)
+        max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
+        _at_least_one(config, "maxFramesInMemory", max_frames)
+        if max_utterance is not None:
+            _at_least_one(config, "maxUtteranceFrames", max_utterance)
+        if not 0 <= max_skipped <= 1:
+            raise ConfigError(
+                f"{config.where('maxSkippedFraction')}: {config.full_name('maxSkippedFraction')} is {max_skipped:g}; "
+                "expected 0 to 1"
+            )
+        return cls(
+            method=method,
+            shuffle=shuffle,
+            window=window,
+            partial=config.choice("minibatchMode", ("partial", "full"), "partial") == "partial",
+            page_directory=config.path("pageFilePath") if config.text("pageFilePath", "") else None,
+            read_ahead=config.bool("readAhead", True),
+            max_frames=max_frames,
+            max_frames_where=config.where("maxFramesInMemory") if config.has("maxFramesInMemory") else None,
+            max_utterance=max_utterance,
+            max_skipped=max_skipped,
+            frame_mode=frame_mode,
+            parallel=parallel,
+            truncated=truncated,
+            ahead=_parse_ahead(config, truncated),
+        )
+
+
+def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+    """(feature streams, label streams, warnings) of the blocks within a reader's block, in their order.
+
+    write: for action write; label blocks are passed over.
+    Raises ConfigError for a block that is neither, and for streams that make no training data.
+    """
+    features: list[FeatureStream] = []
+    labels: list[LabelStream] = []
+    warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in config.blocks())])]
+    for name, block in config.blocks():
+        known = LABEL_NAMES
+        if block.has_own("scpFile"):
+            features.append(FeatureStream.from_config(name, block))
+            known = FEATURE_NAMES
+        elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
+            refuse_block(block)
+        elif write:
+            warnings.append(f"{block.where()}: {block.full_name()} holds labels; they are not read for writing")
+        else:
+            labels.append(LabelStream.from_config(name, block))
+            warnings.extend(labels[-1].warnings)
+        warnings.extend(map(str, block.unknown(known)))
+    check_streams(config, features, labels, write)
+    return features, labels, warnings
+
+
+def check_streams(config: Config, features: list[FeatureStream], labels: list[LabelStream], write: bool) -> None:
+    """Raise ConfigError for streams that make no training data, or, with `write`, no features."""
+    if not features:
+        raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")
+    if not write and len(features) + len(labels) < 2:
+        raise ConfigError(
+            f"{config.where()}: {config.full_name()} has one stream, {features[0].name}; "
+            "expected another for training or test: a block with mlfFile=... or with scpFile=..."
+        )
+    if features[0].expand:
+        raise ConfigError(
+            f"{features[0].where}: {features[0].name} repeats one frame and is the first stream; "
+            "expected one with frames of its own before it"
+        )
+
+
+def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
+    """(frame mode, utterances side by side for each epoch, truncated)."""
+    frame_mode, truncated = config.bool("frameMode", "true"), config.bool("truncated", "false")
+    if frame_mode and truncated:
+        raise ConfigError(
+            f"{config.where('truncated')}: {config.full_name('truncated')} is true; expected false in frameMode; "
+            "frameMode=false keeps the frames of an utterance in order"
+        )
+    name = "nbruttsineachrecurrentiter"
+    parallel = config.ints(name, "1")
+    if any(count < 1 or (frame_mode and count != 1) for count in parallel):
+        raise ConfigError(
+            f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, parallel))}; "
+            f"expected {'1 in frameMode' if frame_mode else 'at least 1'}"
+        )
+    return frame_mode, parallel, truncated
+
+
+def _parse_ahead(config: Config, truncated: bool) -> int:
+    """The frames after each piece of an utterance that it may look at."""
+    ahead = config.int("lookAheadFrames", 0)
+    if ahead < 0 or (ahead and not truncated):
+        expected = "0 or more" if ahead < 0 else "truncated=true with it, for whole utterances are seen as they are"
+        where = config.where("lookAheadFrames")
+        raise ConfigError(f"{where}: {config.full_name('lookAheadFrames')} is {ahead}; expected {expected}")
+    return ahead
+
+
+def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
+    """Raise ConfigError for a block that sets none of the names that say what it holds."""
+    for name in SEQUENCE_NAMES:
+        if block.has_own(name):
+            raise ConfigError(
+                f"{block.where(name)}: {block.full_name(name)} is for sequence training; "
+                "expected features and labels alone, sequence training is not available yet"
+            )
+    hints = [did_you_mean(name, roles) for name in block.names()]
+    raise ConfigError(
+        f"{block.where()}: block {block.full_name()} has none of {', '.join(roles)}; "
+        f"expected one, which says whether it holds features or labels{max(hints, default='')}"
+    )
+
+
+def _at_least_one(config: Config, name: str, value: int) -> None:
+    if value < 1:
+        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least 1")

@@ -1,0 +1,157 @@
+"""KaldiReader: minibatches of frames from Kaldi's archives of features and alignments.
+
+    reader=[
+      readerType=KaldiReader
+      features=[ scpFile=feats.scp; dim=440; contextWindow=1 ]     # or arkFile=feats.ark
+      labels=[ aliFile=pdf.1.gz:pdf.2.gz; labelDim=2000 ]          # or mlfFile=..., or aliScpFile=pdf.scp
+    ]
+
+Streams are matched by key, so that their files may be in any order; context windows, randomisation and what concerns a
+bad utterance are as in HTKMLFReader.  Alignments hold classes (pdf ids, from ali-to-pdf), not transition ids, or, as
+text, names that labelMappingFile lists.  A frame is taken to be 10 ms long.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from readers.common.faults import OnFault
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.htk.frame_labels import TICKS_PER_FRAME
+from readers.htk.parameter_file import USER, HTKHeader
+from readers.kaldi.ark import (
+    ArkEntry,
+    parse_tokens,
+    read_alignment,
+    read_alignments,
+    read_ark_scp,
+    read_matrix,
+    read_matrix_header,
+    scan_ark,
+)
+from readers.sources.frames.frame_reader import FrameReader
+from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe, naming
+
+KALDI_FEATURE_NAMES = (*FEATURE_NAMES, "arkFile")
+KALDI_LABEL_NAMES = (*LABEL_NAMES, "aliFile", "aliScpFile")
+ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFileList")
+
+
+class KaldiStream(FeatureStream):
+    """Features of all utterances of an scp, or of an archive alone."""
+
+    @staticmethod
+    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ArkEntry]]:
+        key = "scpFile" if config.has_own("scpFile") else "arkFile"
+        path = config.path(key)
+        with naming(config, key):
+            if key == "arkFile":
+                return str(path), scan_ark(path)
+            entries = read_ark_scp(path)
+        prefix = config.text("prefixPathInSCP", "").replace("\\", "/").rstrip("/")
+        return str(path), [entry._replace(path=f"{prefix}/{entry.path}") for entry in entries] if prefix else entries
+
+    @staticmethod
+    def _read_header(entry: ArkEntry) -> HTKHeader:
+        if not entry.path:
+            raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry of that key")
+        found = read_matrix_header(entry.path, entry.offset)
+        return HTKHeader(found.num_frames, TICKS_PER_FRAME, 4 * found.dim, USER, data_offset=found.data)
+
+    @staticmethod
+    def _read_frames(entry: ArkEntry) -> np.ndarray:
+        return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end)
+
+    def arrange(self, keys: Sequence[str]) -> None:
+        """Put the entries into the order of these keys; one that has none gets an entry without a path."""
+        known = {entry.key: entry for entry in self.entries}
+        self.entries = [known.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
+
+
+@dataclass(eq=False)
+class AlignmentStream(LabelStream):
+    """Classes of all utterances from archives of integers.  from_scp: the file is a list of places in archives."""
+
+    from_scp: bool = False
+    _classes: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "AlignmentStream":
+        stream = super().from_config(name, config, on_fault)
+        stream.from_scp = config.has_own("aliScpFile")
+        return stream
+
+    @staticmethod
+    def _find_paths(config: Config) -> tuple[str, list[str]]:
+        key = "aliScpFile" if config.has_own("aliScpFile") else "aliFile"
+        return key, [path.replace("\\", "/") for path in config.array(key)]
+
+    def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
+        """Read the alignments, for these utterances only.  Raises FormatError when there are none of them."""
+        for path in self.mlf_paths:
+            try:
+                self._load_file(path, set(keys))
+            except OSError as fault:
+                raise ConfigError(f"{self.where}: {describe(fault)}; expected alignments") from fault
+        if not self._classes:
+            raise FormatError(
+                f"{self.source}: no labels for any of {len(keys)} utterances; expected keys as in the features, like "
+                f"{min(keys)!r}"
+            )
+
+    def _load_file(self, path: str, keys: set[str]) -> None:
+        if self.from_scp:
+            found = ((entry.key, read_alignment(entry.path, entry.offset)) for entry in read_ark_scp(path)
+                     if entry.key in keys)  # fmt: skip
+        else:
+            found = read_alignments(path)
+        for key, classes in found:
+            if key not in keys:
+                continue
+            if key in self._classes:
+                raise FormatError(f"{path}: {key!r} comes twice; expected one alignment of an utterance")
+            if isinstance(classes, list):
+                classes = parse_tokens(classes, self.state_ids, f"{path}: {key}")
+            self._classes[key] = classes
+
+    def forget_mlf(self) -> None:
+        self._classes = {}
+
+    def classes(self, entry: ArkEntry, period: int) -> np.ndarray | None:
+        classes = self._classes.get(entry.key)
+        if classes is not None and len(classes) and not 0 <= classes.min() <= classes.max() < self.num_classes:
+            raise FormatError(
+                f"{self.source}: {entry.key}: classes {classes.min()} to {classes.max()}; expected 0 to "
+                f"{self.num_classes - 1}, as labelDim of {self.name} says; transition ids become classes by ali-to-pdf"
+            )
+        return classes
+
+
+class KaldiReader(FrameReader):
+    """Opens and checks everything that the block of a reader names; arguments and faults as FrameReader's."""
+
+    @staticmethod
+    def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+        features: list[FeatureStream] = []
+        labels: list[LabelStream] = []
+        blocks = list(config.blocks())
+        warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in blocks)])]
+        for name, block in blocks:
+            role = next((role for role in ROLE_NAMES if block.has_own(role)), None)
+            if role is None:
+                refuse_block(block, ROLE_NAMES)
+            elif role in ("scpFile", "arkFile"):
+                features.append(KaldiStream.from_config(name, block))
+            elif not write:
+                kind = LabelStream if role.startswith("mlf") else AlignmentStream
+                labels.append(kind.from_config(name, block))
+                warnings.extend(labels[-1].warnings)
+            is_feature = role in ("scpFile", "arkFile")
+            warnings.extend(map(str, block.unknown(KALDI_FEATURE_NAMES if is_feature else KALDI_LABEL_NAMES)))
+        check_streams(config, features, labels, write)
+        for stream in features[1:]:
+            stream.arrange([entry.key for entry in features[0].entries])
+        return features, labels, warnings

@@ -1,0 +1,359 @@
+"""What one block of an HTKMLFReader names: a stream of features (SCP) or of labels (MLF).
+
+The blocks say what they are by what they set: scpFile is a feature stream, mlfFile or mlfFileList a label stream.
+Source: CNTK book 3.4.2.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from readers.common.faults import OnFault
+from readers.common.names import key_of
+from readers.common.text import read_lines
+from readers.config.config import Config
+from readers.errors import ArgonautError, ConfigError, FormatError, ShapeError
+from readers.htk.frame_labels import frame_labels, read_state_list
+from readers.htk.mlf import MLF, read_mlf
+from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
+from readers.htk.scp import ScpEntry, read_list, read_scp
+
+FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", "expandToUtterance")
+LABEL_NAMES = (
+    *("mlfFile", "mlfFileList", "labelDim", "dim", "labelType", "type", "labelMappingFile"),
+    *("labelToTargetMappingFile", "targetDim"),
+)
+
+
+@dataclass(eq=False)
+class FeatureStream:
+    """Features of all utterances of an SCP.
+
+    dim: rows delivered, the context window included; left, right: frames of context; native_dim: values per frame in
+    the files; period: 100 ns ticks per frame; expand: each file holds one frame, repeated for the whole utterance.
+    """
+
+    name: str
+    dim: int
+    entries: list[ScpEntry]
+    scp: str
+    where: str
+    context: tuple[int, int] | None
+    expand: bool = False
+    left: int = 0
+    right: int = 0
+    native_dim: int = 0
+    period: int = 0
+    _model: tuple[str, HTKHeader] | None = None
+    _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "FeatureStream":
+        """Reads the SCP, on_fault as there; nothing is known of the files yet."""
+        if config.has_own("type"):
+            config.choice("type", ["real"])
+        dim = config.int("dim")
+        if dim < 1:
+            raise ConfigError(f"{config.where('dim')}: {config.full_name('dim')} is {dim}; expected at least 1")
+        context = _parse_context(config)
+        expand = config.bool("expandToUtterance", False)
+        if expand and context not in (None, (0, 0)):
+            raise ConfigError(
+                f"{config.where('expandToUtterance')}: {config.full_name()} repeats one frame and has a context "
+                "window; expected one or the other"
+            )
+        scp, entries = cls._read_entries(config, on_fault)
+        if not entries:
+            raise FormatError(f"{scp}: no entries; expected a feature file on each line")
+        return cls(name, dim, entries, scp, config.where("dim"), context, expand)
+
+    # What a stream of another format does in its own way: the list of utterances, the header and the frames of a file.
+
+    @staticmethod
+    def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
+        """(the file that lists the utterances, the utterances)."""
+        scp = config.path("scpFile")
+        with naming(config, "scpFile"):
+            return str(scp), read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
+
+    @staticmethod
+    def _read_header(entry: ScpEntry) -> HTKHeader:
+        return read_htk_header(entry.path)
+
+    @staticmethod
+    def _read_frames(entry: ScpEntry) -> np.ndarray:
+        """(T, dim) float32 in C order."""
+        return read_htk(entry.path, entry.start or 0, entry.end).frames.T
+
+    def header(self, entry: ScpEntry) -> HTKHeader:
+        """The header of an entry's file, which must be like that of the first file that could be read.
+
+        The first header settles the context window.  Raises FormatError or OSError for a file that cannot be read,
+        ShapeError for one that is unlike the others: that is no fault of one utterance.
+        """
+        found = self._headers.get(entry.place)
+        if found is None:
+            try:
+                found = self._read_header(entry)
+            except (ArgonautError, OSError) as fault:
+                found = describe(fault)
+            if not isinstance(found, str):
+                self._compare(entry, found)
+            self._headers[entry.place] = found
+        if isinstance(found, str):
+            raise FormatError(found)
+        return found
+
+    def forget_headers(self, but: str | None = None) -> None:
+        """Give back what `header` remembers of every file, but one that may be needed again (an archive)."""
+        self._headers = {path: header for path, header in self._headers.items() if path == but}
+
+    def num_frames(self, entry: ScpEntry) -> int:
+        """Frames of an utterance, not counting repetition.
+
+        Raises FormatError for a range that ends behind its file, and as `header` does.
+        """
+        total = self.header(entry).num_frames
+        if entry.end is not None and entry.end >= total:
+            raise FormatError(
+                f"{entry.where}: frames [{entry.start},{entry.end}] of {entry.place}, which has {total}; "
+                f"expected a last frame of at most {total - 1}"
+            )
+        return total if entry.num_frames is None else entry.num_frames
+
+    def read(self, entry: ScpEntry, num_frames: int | None = None) -> np.ndarray:
+        """The frames of an utterance, (T, native_dim) float32 in C order, without context.
+
+        num_frames: what T must be (an expanded stream is repeated up to it); None takes what is there.
+        `header` must have settled the stream before.
+        Raises FormatError for a file that is unlike its header, or that holds a value that is not finite.
+        """
+        frames = self._read_frames(entry)
+        if self.expand and num_frames is not None:
+            frames = np.repeat(frames, num_frames, axis=0)
+        if frames.shape[1] != self.native_dim or num_frames not in (None, len(frames)):
+            raise FormatError(
+                f"{entry.place}: {len(frames)} frames of {frames.shape[1]} values; "
+                f"expected {num_frames} of {self.native_dim}; the file has changed since it was first looked at"
+            )
+        if not np.isfinite(frames).all():
+            bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0])
+            raise FormatError(
+                f"{entry.place}: frame {bad + (entry.start or 0)} holds a value that is infinite or no number; "
+                "expected finite features; leave the utterance out or compute it again"
+            )
+        return frames
+
+    def _compare(self, entry: ScpEntry, header: HTKHeader) -> None:
+        if self._model is None:
+            self._model = (entry.place, header)
+            self.native_dim, self.period = header.dim, header.period
+            self._settle_context()
+            return
+        path, model = self._model
+        if _likeness(header) != _likeness(model):
+            raise ShapeError(
+                f"{entry.place}: {_describe_header(header)}; expected {_describe_header(model)} as in {path}, "
+                f"since both stand in {self.scp}"
+            )
+
+    def _settle_context(self) -> None:
+        native = self.native_dim
+        if self.context is not None:
+            self.left, self.right = self.context
+            if self.dim != native:
+                raise ShapeError(
+                    f"{self.where}: dim of {self.name} is {self.dim}, values per frame in {self._model[0]} {native}; "
+                    "expected the same, since contextWindow is given"
+                )
+            self.dim *= 1 + self.left + self.right
+            return
+        width, rest = divmod(self.dim, native)
+        if rest or width % 2 == 0:
+            raise ShapeError(
+                f"{self.where}: dim of {self.name} is {self.dim}, values per frame in {self._model[0]} {native}; "
+                f"expected {native} times an odd number of frames of context"
+            )
+        if self.expand and width > 1:
+            raise ShapeError(f"{self.where}: dim of {self.name} is {self.dim}; expected {native}, one frame repeated")
+        self.left = self.right = width // 2
+
+
+@dataclass(eq=False)
+class LabelStream:
+    """Class labels of all utterances.
+
+    num_classes: labelDim; dim: rows delivered, num_classes for one-hot columns; targets (dim, num_classes) float32:
+    the column to deliver for each class, None for one-hot; state_ids: class of each label, None when the MLF carries
+    the numbers.
+    """
+
+    name: str
+    num_classes: int
+    dim: int
+    mlf_paths: list[str]
+    where: str
+    dim_where: str
+    state_ids: dict[str, int] | None
+    targets: np.ndarray | None = None
+    mlf: MLF = field(default_factory=MLF)
+
+    @classmethod
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "LabelStream":
+        """Reads the mapping files, on_fault as for `read_state_list`; not the MLF."""
+        for kind in ("labelType", "type"):
+            if config.has_own(kind):
+                config.choice(kind, ["category"])
+        dim_name = "labelDim" if config.has("labelDim") else "dim"
+        num_classes = config.int(dim_name)
+        if num_classes < 1:
+            raise ConfigError(
+                f"{config.where(dim_name)}: {config.full_name(dim_name)} is {num_classes}; expected at least 1"
+            )
+        source, paths = cls._find_paths(config)
+        states = None
+        if config.text("labelMappingFile", ""):
+            with naming(config, "labelMappingFile"):
+                states = read_state_list(config.path("labelMappingFile"), on_fault)
+        state_ids = None if states is None else {state: number for number, state in enumerate(states)}
+        stream = cls(name, num_classes, num_classes, paths, config.where(source), config.where(dim_name), state_ids)
+        if config.text("labelToTargetMappingFile", ""):
+            stream.dim, stream.dim_where = config.int("targetDim"), config.where("targetDim")
+            with naming(config, "labelToTargetMappingFile"):
+                stream.targets = stream._read_targets(config)
+        return stream
+
+    @staticmethod
+    def _find_paths(config: Config) -> tuple[str, list[str]]:
+        """(the name in the block that names them, the files of labels)."""
+        source = "mlfFile" if config.has_own("mlfFile") else "mlfFileList"
+        paths = [str(config.path(source))]
+        if source == "mlfFileList":
+            with naming(config, source):
+                paths = [path.replace("\\", "/") for path in read_list(paths[0])]
+        return source, paths
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the format allows and is seldom meant: a state list of another length than labelDim, cut short say."""
+        if self.state_ids is None or len(self.state_ids) == self.num_classes:
+            return []
+        return [
+            f"{self.dim_where}: labelDim of {self.name} is {self.num_classes}; expected {len(self.state_ids)}, the "
+            "number of names in its labelMappingFile"
+        ]
+
+    def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
+        """Read the MLFs, for these utterances only, on_fault as for `read_mlf`.
+
+        Raises FormatError when they have labels for none of them.
+        """
+        for path in self.mlf_paths:
+            try:
+                read_mlf(path, keys, into=self.mlf, on_fault=on_fault)
+            except OSError as fault:
+                raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
+        if not self.mlf and not self.mlf.patterns:
+            raise FormatError(
+                f"{self.source}: no labels for any of {len(keys)} utterances; expected names as in the SCP, like "
+                f"{min(keys)!r}{self._example()}"
+            )
+
+    def _example(self) -> str:
+        """A name of the first MLF, for a message: directories in a name are what most often keeps it from matching."""
+        with Path(self.mlf_paths[0]).open(encoding="utf-8", errors="replace") as file:
+            name = next((line.strip() for line in file if line.startswith('"')), None)
+        return f", found names like {key_of(name)!r}" if name else ""
+
+    def forget_mlf(self) -> None:
+        """Give back the memory of the labels as text."""
+        self.mlf = MLF()
+
+    @property
+    def source(self) -> str:
+        return ", ".join(self.mlf_paths)
+
+    def classes(self, entry: ScpEntry, period: int) -> np.ndarray | None:
+        """The class of every frame of an utterance, (T,) int32; None when the MLF has no entry, or an empty one.
+
+        period: 100 ns ticks per frame.  Raises FormatError for labels with gaps, of unknown names, or with classes
+        beyond labelDim: that is no fault of one utterance but of the state list.
+        """
+        labels = self.mlf.lookup(entry.logical)
+        if not labels:
+            return None
+        where = self.mlf.where(entry.logical)
+        classes = frame_labels(labels, self.state_ids, where, period)
+        if classes.max() >= self.num_classes:
+            raise FormatError(
+                f"{where}: class {classes.max()}; expected less than the {self.num_classes} of labelDim in {self.name}"
+            )
+        return classes
+
+    def matrix(self, classes: np.ndarray) -> np.ndarray:
+        """The matrix (dim, N) float32, Fortran order, of N classes."""
+        if self.targets is not None:
+            return self.targets.T[classes].T
+        matrix = np.zeros((self.dim, len(classes)), np.float32, order="F")
+        matrix[classes, np.arange(len(classes))] = 1
+        return matrix
+
+    def _read_targets(self, config: Config) -> np.ndarray:
+        """labelToTargetMappingFile: lines `label bits`, bits a string of targetDim zeros and ones, in class order."""
+        path = config.path("labelToTargetMappingFile")
+        names = list(self.state_ids or ())
+        columns: list[list[str]] = []
+        for number, line in enumerate(read_lines(path), 1):
+            fields = line.split()
+            if not fields:
+                continue
+            if len(fields) != 2 or len(fields[1]) != self.dim or set(fields[1]) - set("01"):
+                raise FormatError(f"{path}:{number}: {line.strip()!r}; expected a label and {self.dim} bits")
+            if names[len(columns) : len(columns) + 1] not in ([], [fields[0]]):
+                raise FormatError(f"{path}:{number}: label {fields[0]!r}; expected {names[len(columns)]!r}, as mapped")
+            columns.append(list(fields[1]))
+        if len(columns) != self.num_classes:
+            raise FormatError(f"{path}: {len(columns)} labels; expected one for each of {self.num_classes} classes")
+        return np.array(columns, np.float32).T
+
+
+@contextlib.contextmanager
+def naming(config: Config, name: str) -> Iterator[None]:
+    """While the file that `name` names is read: one that cannot be opened is a fault of the configuration."""
+    try:
+        yield
+    except OSError as fault:
+        raise ConfigError(
+            f"{config.where(name)}: {config.full_name(name)}: {describe(fault)}; expected a readable file"
+        ) from fault
+
+
+def describe(fault: Exception) -> str:
+    """What went wrong, on one line."""
+    if isinstance(fault, OSError) and fault.strerror:
+        return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
+    return str(fault)
+
+
+def _parse_context(config: Config) -> tuple[int, int] | None:
+    """(left, right) of contextWindow; None when it is 1 or not set, and `dim` decides."""
+    values = config.ints("contextWindow", "1")
+    where, what = config.where("contextWindow"), config.full_name("contextWindow")
+    if len(values) == 2 and min(values) >= 0:
+        return values[0], values[1]
+    if len(values) != 1 or values[0] < 1 or values[0] % 2 == 0:
+        raise ConfigError(f"{where}: {what} is {':'.join(map(str, values))}; expected an odd number or left:right")
+    return None if values[0] == 1 else (values[0] // 2, values[0] // 2)
+
+
+def _likeness(header: HTKHeader) -> tuple[int, int, int]:
+    """What must be the same in all files of a stream; how a file is packed need not be."""
+    return header.kind & ~(HAS_C | HAS_K), header.dim, header.period
+
+
+def _describe_header(header: HTKHeader) -> str:
+    kind, dim, period = _likeness(header)
+    return f"kind {kind_name(kind)}, {dim} values, period {period}"

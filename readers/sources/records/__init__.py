@@ -1,0 +1,1 @@
+"""Records in text or a cache: UCIFastReader and BinaryReader."""

@@ -1,0 +1,171 @@
+"""The binary cache of a record reader: records one after the other, mapped into memory instead of read.
+
+    64 bytes    magic, version, bytes of a record, number of records, offset and length of the description; zeros
+    records     for each stream its dim float32 numbers, or its class as int32, little-endian, without gaps
+    description JSON: streams, labels, and the text files that it was made from, with their size and time of change
+
+The description comes last since the number of records and their labels are known when all are written.  The role is
+that of the cache of the CNTK book (3.1, BinaryReader); the layout is ours.
+"""
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from readers.common.files import atomic_write
+from readers.errors import FormatError
+
+MAGIC = b"ARGORECS"
+VERSION = 1
+PREFIX = struct.Struct("<8sIIQQQ")
+FIRST_RECORD = 64
+MAX_DIM = 1 << 24
+
+
+@dataclass(frozen=True)
+class CachedStream:
+    """A stream of a cache.
+
+    file, start: which source file it comes from and its first column there; dim: values of a record; num_classes: None
+    for numbers; labels: names of the classes, none when the text held their numbers.
+    """
+
+    name: str
+    file: int
+    start: int
+    dim: int
+    num_classes: int | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a cache was made from, as it was then; mtime_ns: nanoseconds since 1970."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Source":
+        found = path.stat()
+        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordCache:
+    """An open cache.  columns[stream]: memory map (N, dim) float32, or (N,) int32 for classes; settings: how the text
+    was read."""
+
+    path: Path
+    streams: tuple[CachedStream, ...]
+    sources: tuple[Source, ...]
+    settings: dict[str, str]
+    columns: dict[str, np.ndarray]
+
+
+def write_cache(
+    path: str | os.PathLike,
+    blocks: Iterable[dict[str, np.ndarray]],
+    streams: Sequence[CachedStream],
+    sources: Sequence[Source],
+    settings: dict[str, str],
+    finish: Any = None,
+) -> None:
+    """Write a cache, whole or not at all.
+
+    blocks: values of some consecutive records, by stream; finish(): called behind the last of them, returns the streams
+    with what is known only then, the labels.
+    """
+    dtype = _record_type(streams)
+    num_records = 0
+    with atomic_write(path) as file:
+        file.write(bytes(FIRST_RECORD))
+        for block in blocks:
+            records = np.empty(len(block[streams[0].name]), dtype)
+            for index, stream in enumerate(streams):
+                records[f"f{index}"] = block[stream.name]
+            file.write(records.view(np.uint8))
+            num_records += len(records)
+        described = {
+            "streams": [asdict(stream) for stream in (finish() if finish else streams)],
+            "sources": [asdict(source) for source in sources],
+            "settings": settings,
+        }
+        text = json.dumps(described).encode()
+        offset = FIRST_RECORD + num_records * dtype.itemsize
+        file.write(text)
+        file.seek(0)
+        file.write(PREFIX.pack(MAGIC, VERSION, dtype.itemsize, num_records, offset, len(text)))
+
+
+def is_cache(path: str | os.PathLike) -> bool:
+    """Whether a file begins as a cache does."""
+    with Path(path).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def open_cache(path: str | os.PathLike) -> RecordCache:
+    """Map a cache.  Raises FormatError when it is damaged: sizes are checked against the file, values are not."""
+    path = Path(path)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(PREFIX.size)
+        if len(head) < PREFIX.size or not head.startswith(MAGIC):
+            raise FormatError(f"{path}: is no record cache; expected a file that starts with {MAGIC.decode()}")
+        _, version, record_bytes, num_records, offset, length = PREFIX.unpack(head)
+        if version != VERSION:
+            raise FormatError(f"{path}: version {version}; expected {VERSION}; remove the cache, it is made again")
+        if offset != FIRST_RECORD + num_records * record_bytes or offset + length != size:
+            raise FormatError(
+                f"{path}: {size} bytes; expected {offset + length}, of {num_records} records of {record_bytes} bytes; "
+                "remove the cache, it is made again"
+            )
+        file.seek(offset)
+        text = file.read(length)
+    try:
+        described = json.loads(text)
+        streams = tuple(_stream(one) for one in described["streams"])
+        sources = tuple(
+            Source(str(one["path"]), int(one["size"]), int(one["mtime_ns"])) for one in described["sources"]
+        )
+        settings = {str(name): str(value) for name, value in described["settings"].items()}
+        dtype = _record_type(streams)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
+        raise FormatError(
+            f"{path}: description of {length} bytes at {offset} is damaged; expected JSON with streams and sources; "
+            "remove the cache, it is made again"
+        ) from fault
+    if not streams or dtype.itemsize != record_bytes or not num_records:
+        raise FormatError(
+            f"{path}: {num_records} records of {record_bytes} bytes, {len(streams)} streams of {dtype.itemsize} bytes; "
+            "expected the same, and at least one record; remove the cache, it is made again"
+        )
+    records = np.memmap(path, dtype, "r", offset=FIRST_RECORD, shape=(num_records,))
+    columns = {stream.name: records[f"f{index}"] for index, stream in enumerate(streams)}
+    return RecordCache(path, streams, sources, settings, columns)
+
+
+def _record_type(streams: Sequence[CachedStream]) -> np.dtype:
+    shape = {True: lambda stream: ("<f4", (stream.dim,)), False: lambda stream: ("<i4",)}
+    return np.dtype([(f"f{k}", *shape[one.num_classes is None](one)) for k, one in enumerate(streams)])
+
+
+def _stream(found: dict[str, Any]) -> CachedStream:
+    """Raises ValueError, KeyError or TypeError for what cannot be a stream."""
+    classes = found["num_classes"]
+    labels = tuple(found["labels"])
+    stream = CachedStream(
+        str(found["name"]), int(found["file"]), int(found["start"]), int(found["dim"]), classes, labels
+    )
+    if not 1 <= stream.dim <= MAX_DIM or not all(isinstance(label, str) for label in labels):
+        raise ValueError(stream)
+    if classes is not None and not (isinstance(classes, int) and max(1, len(labels)) <= classes <= MAX_DIM):
+        raise ValueError(stream)
+    return stream

@@ -1,0 +1,232 @@
+"""UCI text: a record a line, numbers and labels in columns separated by blanks; parsed without a loop over tokens.
+
+Separators are blank, tab, carriage return and what the user adds; several in a row count as one.  Lines without a token
+are passed over.  Every record has as many columns as the first.
+Source: CNTK book 3.4.1.  Unlike CNTK's parser, which leaves out a last line without line end and takes a string among
+the features for a zero, this one takes the line and refuses the string.
+"""
+
+import gzip
+import os
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from readers.common.text import GZIP_MAGIC, is_number
+from readers.errors import FormatError
+
+BLOCK_BYTES = 1 << 23
+MAX_LABEL_BYTES = 256
+MAX_LINE_BYTES = 1 << 26
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+_BLANKS = b" \t\r"
+_NEWLINE = 10
+
+
+@dataclass(frozen=True)
+class UCILayout:
+    """Which columns to read, counted from 0.
+
+    numbers: the columns of numbers, in the order in which they are wanted; labels: those whose text is wanted;
+    delimiters: characters that separate columns, beside blanks; decimal_point: one character.
+    """
+
+    numbers: Sequence[int]
+    labels: Sequence[int]
+    delimiters: str = ""
+    decimal_point: str = "."
+
+    @property
+    def num_columns(self) -> int:
+        """The columns that a record must have at least."""
+        return 1 + max((*self.numbers, *self.labels), default=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class UCIBlock:
+    """Some consecutive records.
+
+    lines (n,) int64: the line, from 1, of each; numbers (n, len(layout.numbers)) float32, C order; labels: for each
+    column of layout.labels (n,) bytes of fixed width; end: bytes of the file up to the end of the block.
+    """
+
+    lines: np.ndarray
+    numbers: np.ndarray
+    labels: list[np.ndarray]
+    end: int
+
+
+def read_uci(path: str | os.PathLike, layout: UCILayout, block_bytes: int = BLOCK_BYTES) -> Iterator[UCIBlock]:
+    """The records of a plain or gzip text file, some megabytes at a time; there may be none.
+
+    Raises FormatError with file and line for a record with fewer or more columns than the first, or fewer than asked
+    for, for what is no finite number in a column of numbers, and for a label longer than 256 bytes or not in UTF-8.
+    """
+    table = np.arange(256, dtype=np.uint8)
+    for separator in _BLANKS + layout.delimiters.encode():
+        table[separator] = ord(" ")
+    if layout.decimal_point != ".":
+        table[ord(".")] = ord("?")  # not a number any more
+        table[ord(layout.decimal_point)] = ord(".")
+    line, num_columns = 1, None
+    for text, end in _line_blocks(path, block_bytes):
+        parser = _BlockParser(path, layout, table, text, line, end)
+        block = parser.parse(num_columns)
+        line += parser.num_lines
+        if block is not None:
+            num_columns = parser.num_columns
+            yield block
+
+
+def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, int]]:
+    """(whole lines, bytes of the file read so far); the last line gets a line end if it has none."""
+    with Path(path).open("rb") as raw:
+        compressed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        file: IO[bytes] = gzip.GzipFile(fileobj=raw) if compressed else raw
+        rest, first = b"", True
+        while True:
+            try:
+                piece = file.read(size)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+                raise FormatError(f"{path}: damaged gzip data ({fault}); expected a whole gzip file") from fault
+            if first and piece.startswith(b"\xef\xbb\xbf"):
+                piece = piece[3:]
+            first = False
+            if not piece:
+                if rest:
+                    yield rest + b"\n", raw.tell()
+                return
+            cut = piece.rfind(b"\n") + 1
+            if cut:
+                yield rest + piece[:cut], raw.tell()
+                rest = piece[cut:]
+            elif len(rest) < MAX_LINE_BYTES:
+                rest += piece
+            else:
+                raise FormatError(f"{path}: a line of more than {MAX_LINE_BYTES} bytes; expected text, a record a line")
+
+
+class _BlockParser:
+    """Parses one block of whole lines; first_line: the number of its first."""
+
+    def __init__(self, path, layout: UCILayout, table: np.ndarray, text: bytes, first_line: int, end: int):
+        self._path, self._layout, self._end = path, layout, end
+        self._text = text
+        self._bytes = table[np.frombuffer(text, np.uint8)]
+        self._first_line = first_line
+        newlines = np.flatnonzero(self._bytes == _NEWLINE)
+        self._newlines = newlines
+        self.num_lines = len(newlines)
+        self.num_columns = 0
+
+    def parse(self, num_columns: int | None) -> UCIBlock | None:
+        """The records; None if there are only empty lines.  num_columns: of the records before, if there are any."""
+        layout = self._layout
+        # A token begins at a character that is none of the separators and follows one, and ends before the next.
+        is_text = (self._bytes != ord(" ")) & (self._bytes != _NEWLINE)
+        edges = np.flatnonzero(np.diff(is_text, prepend=False, append=False))
+        starts, ends = edges[0::2], edges[1::2]
+        if not len(starts):
+            return None
+        counts = np.diff(np.searchsorted(starts, self._newlines), prepend=0)
+        lines = np.flatnonzero(counts)
+        counts = counts[lines]
+        lines = lines + self._first_line
+        self.num_columns = num_columns or int(counts[0])
+        self._check_columns(counts, lines)
+        starts, ends = (edge.reshape(len(lines), self.num_columns) for edge in (starts, ends))
+        labels = [self._labels(starts[:, k], ends[:, k], lines) for k in layout.labels]
+        return UCIBlock(lines, self._numbers(starts, ends, lines), labels, self._end)
+
+    def _check_columns(self, counts: np.ndarray, lines: np.ndarray) -> None:
+        if self._layout.num_columns > self.num_columns:
+            raise FormatError(
+                f"{self._path}:{lines[0]}: {self.num_columns} columns; expected at least {self._layout.num_columns}, "
+                "as start and dim ask for"
+            )
+        odd = np.flatnonzero(counts != self.num_columns)
+        if len(odd):
+            raise FormatError(
+                f"{self._path}:{lines[odd[0]]}: {counts[odd[0]]} columns; expected {self.num_columns}, "
+                "as in the records before"
+            )
+
+    def _numbers(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        wanted = sorted(set(self._layout.numbers))
+        if not wanted:
+            return np.empty((len(lines), 0), np.float32)
+        text = self._bytes
+        if len(wanted) < self.num_columns:
+            text = text[_covered(starts[:, wanted], ends[:, wanted], len(text))]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)  # how earlier versions of numpy tell of bad text
+                values = np.fromstring(text.tobytes(), np.float32, sep=" ")
+        except (ValueError, DeprecationWarning):
+            values = np.empty(0, np.float32)
+        if values.size != len(lines) * len(wanted):
+            raise self._not_a_number(starts[:, wanted], ends[:, wanted], lines)
+        values = values.reshape(len(lines), len(wanted))
+        if not np.isfinite(values).all():
+            raise self._not_a_number(starts[:, wanted], ends[:, wanted], lines)
+        if wanted != list(self._layout.numbers):
+            values = values[:, np.searchsorted(wanted, self._layout.numbers)]
+        return values
+
+    def _not_a_number(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> FormatError:
+        """The first token that is at fault, looked for one by one."""
+        wanted = sorted(set(self._layout.numbers))
+        for line, begins, stops in zip(lines, starts, ends):
+            for column, begin, stop in zip(wanted, begins, stops):
+                token = self._bytes[begin:stop].tobytes().decode("latin-1")
+                if not is_number(token) or abs(float(token)) > FLOAT32_MAX:
+                    token = self._text[begin:stop].decode("utf-8", "replace")
+                    return FormatError(
+                        f"{self._path}:{line}: {token[:40]!r} in column {column}, counted from 0; "
+                        f"expected a number{self._hint(token)}"
+                    )
+        raise AssertionError(f"{self._path}: no token at fault in lines {lines[0]} to {lines[-1]}")
+
+    def _hint(self, token: str) -> str:
+        if is_number(token):
+            return " that 32 bits can hold" if self._layout.decimal_point == "." else ""
+        if is_number(token.replace(",", ".")):
+            return "; set customDecimalPoint or customDelimiter if the file needs it"
+        return ""
+
+    def _labels(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        """The text of one column, (n,) bytes of fixed width."""
+        widths = ends - starts
+        width = int(widths.max())
+        if width > MAX_LABEL_BYTES:
+            raise FormatError(
+                f"{self._path}:{lines[widths.argmax()]}: a label of {width} bytes; expected at most {MAX_LABEL_BYTES}"
+            )
+        raw = np.frombuffer(self._text, np.uint8)
+        columns = np.arange(width)
+        padded = np.append(raw, np.zeros(width, np.uint8))[starts[:, None] + columns]
+        padded[columns >= widths[:, None]] = 0
+        if not padded.min(initial=1, where=columns < widths[:, None]):
+            raise FormatError(f"{self._path}: a label holds a zero byte; expected text")
+        labels = padded.view(f"S{width}").ravel()
+        if padded.max() > 127:
+            for line, label in zip(lines, labels):
+                try:
+                    label.decode()
+                except UnicodeDecodeError as fault:
+                    raise FormatError(f"{self._path}:{line}: a label is not UTF-8 ({fault}); expected UTF-8") from fault
+        return labels
+
+
+def _covered(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+    """Mask (size,) of the characters of some tokens, each with the separator after it."""
+    steps = np.zeros(size + 2, np.int8)
+    steps[starts.ravel()] += 1
+    steps[ends.ravel() + 1] -= 1
+    return np.cumsum(steps, dtype=np.int8)[:size].astype(bool)

@@ -1,0 +1,232 @@
+"""UCIFastReader: minibatches of records from text files, a record a line.
+
+    reader = UCIFastReader(config.block("Simple_Demo").block("reader"))
+    for minibatch in reader.minibatches(epoch=0, minibatch_size=25):
+        minibatch.matrices["features"]          # (2, 25) float32, Fortran order
+        minibatch.matrices["labels"]            # (2, 25) one-hot columns
+
+Any number of blocks of features and of labels, from one file or several that go record by record.  With wfile=... the
+records are kept in a binary cache (see record_cache), which is mapped instead of read, so that the data may be larger
+than memory.
+Source: CNTK book 3.4.1.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.minibatches.base import Progress
+from readers.sources.frames.streams import describe
+from readers.sources.records.record_cache import CachedStream, RecordCache, Source, is_cache, open_cache, write_cache
+from readers.sources.records.records import RecordOrder, RecordReader, RecordStream
+from readers.sources.records.uci import UCIBlock, UCILayout, read_uci
+from readers.sources.records.uci_options import LabelMap, UCIOptions, UCIStream
+
+
+class UCIFastReader(RecordReader):
+    """Opens and parses everything that the block of a reader names.
+
+    config: the reader's block; rng_seed: the order of records follows from it and the number of the sweep alone.
+    write: for action write, which needs no labels.  progress(done, total): called while text is read.
+
+    Raises ConfigError or FormatError, with file and line, for text that is not what the blocks ask for.
+    """
+
+    # A map made from test data would number the classes in an order of its own.
+    test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
+    check_settings: ClassVar[Mapping[str, str]] = {"wfile": '""', "writeLabelMap": "false"}
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        options = UCIOptions.from_config(config, write)
+        if options.cache is None:
+            columns = read_columns(options, progress)
+        else:
+            columns = cached_columns(options, write, progress)
+        streams = [
+            RecordStream(
+                stream.name,
+                columns[stream.name],
+                stream.num_classes,
+                stream.dim_where,
+                str(options.cache) if isinstance(columns[stream.name], np.memmap) else "",
+            )
+            for stream in options.streams
+        ]
+        super().__init__(streams, RecordOrder.from_config(config), rng_seed, options.streams[0].file.stem)
+        self.warnings = options.warnings
+
+
+def read_columns(options: UCIOptions, progress: Progress | None = None) -> dict[str, np.ndarray]:
+    """The values of each stream, (N, dim) float32 or the classes (N,) int32, from text.
+
+    Label maps that are to be made are written when all of the text has been read.
+    """
+    parts: dict[str, list[np.ndarray]] = {stream.name: [] for stream in options.streams}
+    for block in joined_blocks(options, progress):
+        for name, values in block.items():
+            parts[name].append(values)
+    for stream in options.streams:
+        stream.finish()
+    return {name: np.concatenate(values) if len(values) > 1 else values[0] for name, values in parts.items()}
+
+
+def cached_columns(options: UCIOptions, write: bool, progress: Progress | None = None) -> dict[str, np.ndarray]:
+    """The values of each stream, mapped from the cache, which is made first where it is missing or out of date.
+
+    write: take what is there, make nothing.  Raises ConfigError for a file in its place that is something else.
+    """
+    path = options.cache
+    if path.exists():
+        if not is_cache(path):
+            raise ConfigError(f"{path}: is no record cache; expected one, or no such file, as wfile names it")
+        try:
+            cache = open_cache(path)
+            stale = _out_of_date(cache, options)
+        except FormatError as fault:
+            stale = str(fault)
+        if not stale:
+            return cache.columns
+        options.warnings.append(f"{path}: {'not used' if write else 'made again'}: {stale}")
+    if write:
+        return read_columns(options, progress)
+    files = options.files
+
+    def described() -> list[CachedStream]:
+        return [
+            CachedStream(
+                stream.name,
+                files.index(stream.file),
+                stream.start,
+                stream.dim,
+                stream.num_classes,
+                tuple(stream.labels.names) if stream.labels else (),
+            )
+            for stream in options.streams
+        ]
+
+    sources = [Source.of(file) for file in files]
+    write_cache(path, joined_blocks(options, progress), described(), sources, _settings(options), described)
+    for stream in options.streams:
+        stream.finish()
+    return open_cache(path).columns
+
+
+def _settings(options: UCIOptions) -> dict[str, str]:
+    return {"delimiters": options.delimiters, "decimal_point": options.decimal_point}
+
+
+def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
+    """Why a cache cannot stand for the text; empty when it can, and then label maps are those of the cache."""
+    known = {stream.name: stream for stream in cache.streams}
+    for stream in options.streams:
+        found = known.get(stream.name)
+        if found is None or (found.start, found.dim) != (stream.start, stream.dim):
+            return f"{stream.name} is not what it was made for"
+        if (found.num_classes is None) != (stream.labels is None) or not 0 <= found.file < len(cache.sources):
+            return f"{stream.name} is not what it was made for"
+        try:
+            now = Source.of(stream.file)
+        except OSError as fault:
+            return describe(fault)
+        if cache.sources[found.file] != now:
+            return f"{stream.file} has changed since"
+    if cache.settings != _settings(options):
+        return "customDelimiter or customDecimalPoint has changed since"
+    labelled = [(stream, known[stream.name]) for stream in options.streams if stream.labels is not None]
+    for stream, found in labelled:
+        if not stream.labels.fits(found.labels, found.num_classes):
+            return f"the labels of {stream.name} have changed since"
+    for stream, found in labelled:
+        stream.labels.adopt(found.labels, found.num_classes)
+        stream.finish()
+    return ""
+
+
+def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iterator[dict[str, np.ndarray]]:
+    """Values of some consecutive records at a time, by stream.
+
+    Files are read in step.  Raises FormatError when one has more records than another, or all have none.
+    """
+    files = options.files
+    sources = [_FileColumns(file, options, progress if file == files[0] else None) for file in files]
+    total = 0
+    while True:
+        held = [source.available() for source in sources]
+        if not min(held):
+            break
+        block: dict[str, np.ndarray] = {}
+        for source in sources:
+            block |= source.take(min(held))
+        total += min(held)
+        yield block
+    if max(held):
+        longer, shorter = files[held.index(max(held))], files[held.index(0)]
+        raise FormatError(f"{shorter}: {total} records; expected as many as in {longer}")
+    if not total:
+        raise FormatError(f"{files[0]}: no records; expected one on each line")
+
+
+class _FileColumns:
+    """The columns of one file, parsed as they are asked for."""
+
+    def __init__(self, file: Path, options: UCIOptions, progress: Progress | None):
+        self._streams = [stream for stream in options.streams if stream.file == file]
+        numbers: list[int] = []
+        labels: list[int] = []
+        self._place: dict[str, slice | int] = {}
+        for stream in self._streams:
+            if stream.labels is None:
+                self._place[stream.name] = slice(len(numbers), len(numbers) + stream.dim)
+                numbers.extend(range(stream.start, stream.start + stream.dim))
+            else:
+                self._place[stream.name] = len(labels)
+                labels.append(stream.start)
+        layout = UCILayout(numbers, labels, options.delimiters, options.decimal_point)
+        self._file, self._progress = file, progress
+        self._blocks = read_uci(file, layout)
+        self._held: dict[str, np.ndarray] = {}
+
+    def available(self) -> int:
+        """Records at hand; 0 at the end of the file."""
+        while not self._held or not len(next(iter(self._held.values()))):
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._held = {stream.name: self._values(stream, block) for stream in self._streams}
+            if self._progress is not None:
+                self._progress(block.end, self._file.stat().st_size)
+        return len(next(iter(self._held.values())))
+
+    def take(self, count: int) -> dict[str, np.ndarray]:
+        taken = {name: values[:count] for name, values in self._held.items()}
+        self._held = {name: values[count:] for name, values in self._held.items()}
+        return taken
+
+    def _values(self, stream: UCIStream, block: UCIBlock) -> np.ndarray:
+        place = self._place[stream.name]
+        if stream.labels is None:
+            return np.ascontiguousarray(block.numbers[:, place])
+        return stream.labels.classes(block.labels[place], lambda record: f"{self._file}:{block.lines[record]}")
+
+
+def create_label_maps(config: Config, progress: Progress | None = None) -> list[tuple[LabelMap, bool]]:
+    """(map, whether it is new) of every label mapping file that a reader's block names; those that are not there are
+    made from the data, of any number of labels.
+
+    Raises ConfigError when the block names none.
+    """
+    options = UCIOptions.from_config(config)
+    maps = [one.labels for one in options.streams if one.labels is not None and one.labels.path is not None]
+    if not maps:
+        raise ConfigError(f"{config.where()}: {config.full_name()} names no labelMappingFile; expected one to make")
+    found = [(label_map, label_map.grows) for label_map in maps]
+    options.streams = [one for one in options.streams if one.labels is not None and one.labels.grows]
+    for stream in options.streams:
+        stream.labels.limit = 0
+    if options.streams:
+        read_columns(options, progress)
+    return found

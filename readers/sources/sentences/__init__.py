@@ -1,0 +1,1 @@
+"""Sentences: LMSequenceReader, LUSequenceReader and pairs of them."""

@@ -1,0 +1,204 @@
+"""LMSequenceReader: sentences for language models, each word the label of those before it.
+
+    reader=[
+      readerType=LMSequenceReader
+      file=train.txt; wordclass=vocabulary; unk="<unk>"; nbruttsineachrecurrentiter=10
+      labelIn=[ beginSequence="</s>"; endSequence="</s>"; labelDim=10000 ]
+      labels=[ labelDim=10000 ]
+    ]
+
+The input is one-hot, (words, N); it is called as the first block and as the block of features, or `features`.  Labels
+are, with mode=class, (4, N): word, class, first word of the class and the one behind its last (book 4.1.4.24); with
+mode=softmax one-hot.
+Source: CNTK book 3.4.3, 7.2.
+"""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from readers.common.text import read_lines
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.htk.frame_labels import read_state_list
+from readers.language.vocabulary import VocabularyWord, read_vocabulary
+from readers.minibatches.base import Progress
+from readers.sources.frames.streams import naming
+from readers.sources.sentences.sentences import (
+    CACHE_NAMES,
+    ORDER_NAMES,
+    WITHOUT_EFFECT,
+    SentenceOrder,
+    SentenceReader,
+    WordStream,
+    first_of_features,
+    input_names,
+)
+
+READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", *ORDER_NAMES, *WITHOUT_EFFECT)
+BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them; any names do
+LABEL_NAMES = (
+    *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
+    *CACHE_NAMES,
+)
+# What makes a block one of labels.
+LABEL_ROLES = ("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence")
+FEATURE_NAMES = ("dim", *CACHE_NAMES)
+MIN_TOKENS = 3
+
+
+class LMSequenceReader(SentenceReader):
+    """Reads the text that a reader's block names.
+
+    Sentences stand on lines of their own, tokens between blanks and tabs; those without beginSequence and endSequence,
+    where labelIn sets them, get them.  A line of fewer than 3 tokens, marks included, goes to `skipped`.
+    Raises ConfigError, and FormatError for words that are not in the vocabulary when unk is not there either.
+    """
+
+    needs_text: ClassVar[bool] = True
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        super().__init__()
+        order = SentenceOrder.from_config(config, fewest=0)
+        mode = config.choice("mode", ("class", "softmax", "nce"), "class")
+        if mode == "nce":
+            raise ConfigError(
+                f"{config.where('mode')}: {config.full_name('mode')} is nce; expected class or softmax; "
+                "noise-contrastive estimation is not built"
+            )
+        inner, outer, features = self._find_blocks(config)
+        words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
+        self.input_words = self.output_words = [word.word for word in words]
+        if mode == "class":
+            self.word_classes = np.array([word.word_class for word in words])
+        self.begin, self.end = inner.text("beginSequence", ""), inner.text("endSequence", "")
+        output = "labels" if outer is inner else outer.name
+        if not self.needs_text:
+            return
+        ids, lengths, keys = self._read(config, inner, words)
+        names = input_names(inner.name, "features" if features is None else features.name, output)
+        table = class_table(words) if mode == "class" else None
+        streams = [
+            WordStream(names, ids[:1], len(words), inner.where()),
+            WordStream((output,), ids[1:], len(words), outer.where(), table),
+        ]
+        self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
+
+    def _find_blocks(self, config: Config) -> tuple[Config, Config, Config | None]:
+        """(input, output, features); input and output are the same where there is one block of labels."""
+        blocks = [block for _, block in config.blocks()]
+        names = [block.name for block in blocks]
+        self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *names])]
+        labels = [block for block in blocks if any(map(block.has_own, LABEL_ROLES))]
+        features = [block for block in blocks if block not in labels and block.has_own("dim")]
+        features = first_of_features(features)
+        if not 1 <= len(labels) <= 2:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has {len(labels)} blocks of labels; expected two, the input's "
+                "and the output's"
+            )
+        for block in blocks:
+            if block not in labels and block not in features:
+                self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
+            known = LABEL_NAMES if block in labels else FEATURE_NAMES
+            self.warnings.extend(map(str, block.unknown(known) if block in labels + features else ()))
+        labels.sort(key=lambda block: block.name.lower())
+        return labels[0], labels[-1], features[0] if features else None
+
+    def _vocabulary(self, config: Config, inner: Config, mode: str) -> list[VocabularyWord]:
+        """The words by number: of wordclass, else, where classes are not needed, of labelMappingFile."""
+        if config.text("wordclass", ""):
+            with naming(config, "wordclass"):
+                words = read_vocabulary(config.path("wordclass"))
+        elif mode == "softmax" and inner.text("labelMappingFile", ""):
+            with naming(inner, "labelMappingFile"):
+                words = [VocabularyWord(word, 0) for word in read_state_list(inner.path("labelMappingFile"))]
+        else:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no wordclass; expected the file of words and classes"
+                + (
+                    ", or, with mode=softmax, labelMappingFile in labelIn"
+                    if mode == "class"
+                    else " or labelMappingFile"
+                )
+            )
+        return words
+
+    def _taken(self, words: list[VocabularyWord], *blocks: Config) -> list[VocabularyWord]:
+        """The first labelDim words of the vocabulary, if the blocks say so; the tool suffers more words, not fewer."""
+        size = len(words)
+        for block in dict.fromkeys(blocks):
+            if block.has_own("labelType"):
+                block.choice("labelType", ("category", "nextWord"))
+            given = (block.int("labelDim", 0) if block.has_own("labelDim") else 0) or size
+            if not 0 < given <= size:
+                raise ConfigError(
+                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; expected {size}, the words "
+                    "of the vocabulary, or fewer"
+                )
+            if given < size:
+                self.warnings.append(
+                    f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; the vocabulary has {size} "
+                    f"words, those from number {given} on are unknown"
+                )
+                size = given
+        return words[:size]
+
+    def _read(
+        self, config: Config, inner: Config, words: list[VocabularyWord]
+    ) -> tuple[np.ndarray, list[int], list[str]]:
+        """ids (2, N): every word and the one that follows; frames and key of every sentence."""
+        number_of = {word.word: number for number, word in enumerate(words)}
+        unknown = config.text("unk", "<unk>")
+        if unknown not in number_of:
+            self.warnings.append(
+                f"{config.where()}: {unknown!r} (unk) is not in the vocabulary; a word that is not either ends the run"
+            )
+        begin, end = self.begin, self.end
+        path = config.path("file")
+        with naming(config, "file"):
+            lines = read_lines(path)
+        found: list[int] = []
+        ends: list[int] = []  # of sentences, in `found`
+        lengths: list[int] = []
+        keys: list[str] = []
+        for number, line in enumerate(lines, 1):
+            tokens = [token for token in line.replace("\t", " ").split(" ") if token]
+            if not tokens:
+                continue
+            if begin and tokens[0] != begin:
+                tokens.insert(0, begin)
+            if end and (tokens[-1] != end or len(tokens) == 1):
+                tokens.append(end)
+            if len(tokens) < MIN_TOKENS:
+                self.skipped.append((f"{path.name}:{number}", f"{path}:{number}: fewer than {MIN_TOKENS} tokens"))
+                continue
+            ids = [number_of.get(token, -1) for token in tokens]
+            if -1 in ids:
+                if unknown not in number_of:
+                    raise FormatError(
+                        f"{path}:{number}: word {tokens[ids.index(-1)]!r} is not in the vocabulary; "
+                        f"expected one that is, or {unknown!r} in the vocabulary"
+                    )
+                ids = [number_of[unknown] if one < 0 else one for one in ids]
+            found += ids
+            ends.append(len(found))
+            lengths.append(len(ids) - 1)
+            keys.append(f"{Path(path).name}:{number}")
+        flat, bounds = np.array(found, np.int32), np.array([0, *ends], np.int64)
+        return np.stack([np.delete(flat, bounds[1:] - 1), np.delete(flat, bounds[:-1])]), lengths, keys
+
+
+class LMSequenceWords(LMSequenceReader):
+    """The words of a reader's block without its text: what a decoder may say."""
+
+    needs_text = False
+
+
+def class_table(words: list[VocabularyWord]) -> np.ndarray:
+    """(4, words) float32: number, class, the first word of the class and the one behind its last."""
+    classes = np.array([word.word_class for word in words])
+    firsts = np.searchsorted(classes, classes, side="left")
+    behind = np.searchsorted(classes, classes, side="right")
+    return np.stack([np.arange(len(words)), classes, firsts, behind]).astype(np.float32)

@@ -1,0 +1,208 @@
+"""LUSequenceReader: sentences whose every word has a label, for language understanding.
+
+    reader=[
+      readerType=LUSequenceReader
+      file=atis.train; wordContext=0:1:2; unk="<unk>"; wordmap=inputmap.txt; nbruttsineachrecurrentiter=10
+      labelIn=[ token=input.txt; usewordmap=true; beginSequence=BOS; endSequence=EOS ]
+      labels=[ token=output.txt ]
+    ]
+
+The input has a one-hot block for each word of the context, one above the other, (contexts * words, N); it is called as
+its block and as the block of features, or `features`.  Labels are one-hot.
+Source: CNTK book 3.4.4, 7.4.
+"""
+
+import os
+
+import numpy as np
+
+from readers.common.text import read_lines
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError
+from readers.language.labelled_text import read_columns
+from readers.minibatches.base import Progress
+from readers.sources.frames.streams import naming
+from readers.sources.sentences.sentences import (
+    CACHE_NAMES,
+    ORDER_NAMES,
+    WITHOUT_EFFECT,
+    SentenceOrder,
+    SentenceReader,
+    WordStream,
+    first_of_features,
+    input_names,
+)
+
+READER_NAMES = (
+    *("readerType", "file", "wordContext", "unk", "wordmap", "equalLength", "dataMultiPass"),
+    *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
+)
+BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them
+LABEL_NAMES = (
+    *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
+    *CACHE_NAMES,
+    "beginingSequence",  # as section 7.4.1 of the book writes it
+)
+FEATURE_NAMES = ("dim", *CACHE_NAMES)
+NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
+
+
+class LUSequenceReader(SentenceReader):
+    """Reads the text that a reader's block names.
+
+    A token a line: its first column is the input, its last the label.  A sentence ends at a blank line and behind the
+    word endSequence of labelIn, or, where that is not set, behind the label endSequence of labels.
+    Raises ConfigError, and FormatError for labels, and words without unk, that the lists of tokens have not.
+    """
+
+    def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
+        super().__init__()
+        order = SentenceOrder.from_config(config, config.bool("equalLength", True))
+        if config.bool("dataMultiPass", False):
+            raise ConfigError(
+                f"{config.where('dataMultiPass')}: {config.full_name('dataMultiPass')} is true; expected false; "
+                "it is not built"
+            )
+        context = list(config.ints("wordContext", "0"))
+        inner, outer, features = self._find_blocks(config)
+        words, labels = _read_tokens(inner), _read_tokens(outer)
+        self.input_words, self.output_words = list(words), list(labels)
+        self.begin = inner.text("beginSequence", inner.text("beginingSequence", ""))
+        self.end = outer.text("endSequence", "")
+        source = self._word_map(config, inner, words)
+        ids, lengths, keys = self._read(config, inner, outer, source, labels)
+        names = input_names(inner.name, features, outer.name)
+        streams = [
+            WordStream(names, _in_context(ids[0], lengths, context), len(words), inner.where()),
+            WordStream((outer.name,), ids[1:], len(labels), outer.where()),
+        ]
+        self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
+
+    def _find_blocks(self, config: Config) -> tuple[Config, Config, str]:
+        """(input, output, name of the block of features)."""
+        for name, what in NOT_BUILT.items():
+            if config.has_own(name):
+                raise ConfigError(
+                    f"{config.where(name)}: {config.full_name(name)} is for {what}, which are not built; expected "
+                    "labelIn and labels alone"
+                )
+        blocks = {name.lower(): block for name, block in config.blocks()}
+        self.warnings = [
+            str(unknown) for unknown in config.unknown([*READER_NAMES, *(b.name for b in blocks.values())])
+        ]
+        found: list[Config] = []
+        names = {
+            "inputLabel": config.text("inputLabel", "labelIn"),
+            "outputLabel": config.text("outputLabel", "labels"),
+        }
+        if names["inputLabel"].lower() == names["outputLabel"].lower():
+            raise ConfigError(
+                f"{config.where('outputLabel')}: block {names['outputLabel']} is both inputLabel and outputLabel; "
+                "expected a block for each"
+            )
+        for setting, name in names.items():
+            if name.lower() not in blocks:
+                raise ConfigError(
+                    f"{config.where()}: {config.full_name()} has no block {name}; expected it, with token=..., or "
+                    f"{setting}=... to name another"
+                )
+            found.append(blocks.pop(name.lower()))
+            self.warnings.extend(map(str, found[-1].unknown(LABEL_NAMES)))
+        features = first_of_features([block for block in blocks.values() if block.has_own("dim")])
+        for block in blocks.values():
+            if block not in features:
+                self.warnings.append(f"{block.where()}: block {block.full_name()} has no effect")
+        return found[0], found[1], features[0].name if features else "features"
+
+    def _word_map(self, config: Config, inner: Config, words: dict[str, int]) -> dict[str, int]:
+        """The number of every word that needs no `unk`; that of `unk` under "", if it has one."""
+        unknown = config.text("unk", "<unk>")
+        source = dict(words)
+        if inner.bool("usewordmap", False):
+            source = {}
+            path = config.path("wordmap")
+            with naming(config, "wordmap"):
+                lines = read_lines(path)
+            for number, line in enumerate(lines, 1):
+                fields = line.split()
+                if not fields:
+                    break
+                if len(fields) != 2 or fields[0] in source:
+                    raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected `word word`, the first once")
+                if fields[1] not in words:
+                    raise FormatError(
+                        f"{path}:{number}: word {fields[1]!r}; expected one of the tokens of {inner.full_name()}"
+                    )
+                source[fields[0]] = words[fields[1]]
+        if unknown in words:
+            source[""] = words[unknown]
+        else:
+            self.warnings.append(
+                f"{inner.where()}: {unknown!r} (unk) is not among the tokens; a word that is not either ends the run"
+            )
+        return source
+
+    def _read(
+        self, config: Config, inner: Config, outer: Config, words: dict[str, int], labels: dict[str, int]
+    ) -> tuple[np.ndarray, list[int], list[str]]:
+        """ids (2, N): words and labels; frames and key of every sentence."""
+        path = config.path("file")
+        with naming(config, "file"):
+            sentences, left_out = read_columns(path, inner.text("endSequence", ""), outer.text("endSequence", ""))
+        for number, text in left_out:
+            reason = f"{path}:{number}: {text[:60]!r} has one column; expected a word and its label"
+            self.skipped.append((f"{path.name}:{number}", reason))
+        found: list[tuple[int, int]] = []
+        lengths: list[int] = []
+        keys: list[str] = []
+        for sentence in sentences:
+            keys.append(f"{path.name}:{sentence[0][0]}")
+            lengths.append(len(sentence))
+            for number, word, label in sentence:
+                if label not in labels:
+                    raise FormatError(f"{path}:{number}: label {label!r}; expected one of the tokens of {outer.name}")
+                if word not in words and "" not in words:
+                    raise FormatError(f"{path}:{number}: word {word!r}; expected one of the tokens of {inner.name}")
+                found.append((words[word if word in words else ""], labels[label]))
+        return np.array(found, np.int32).reshape(-1, 2).T, lengths, keys
+
+
+def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.ndarray:
+    """(contexts, N): the words at some distances from every word, at the ends of a sentence its first or last."""
+    ends = np.repeat(np.cumsum(lengths, dtype=np.int64), lengths)
+    begins = ends - np.repeat(lengths, lengths).astype(np.int64)
+    places = np.arange(len(ids)) + np.array(context)[:, None]
+    return ids[np.clip(places, begins, ends - 1)]
+
+
+def _read_tokens(block: Config) -> dict[str, int]:
+    """The tokens of a block of labels."""
+    if block.has_own("labelType"):
+        block.choice("labelType", ("category",))
+    if block.has_own("mode") and block.choice("mode", ("plain", "class")) == "class":
+        raise ConfigError(f"{block.where('mode')}: {block.full_name('mode')} is class; expected plain; it is not built")
+    path = block.path("token")
+    with naming(block, "token"):
+        tokens = read_tokens(path)
+    size = block.int("labelDim", 0) if block.has_own("labelDim") else 0
+    if 0 < size < len(tokens):
+        raise ConfigError(
+            f"{block.where('labelDim')}: {block.full_name('labelDim')} is {size}; expected at least {len(tokens)}, the "
+            f"tokens of {path}"
+        )
+    return tokens
+
+
+def read_tokens(path: str | os.PathLike) -> dict[str, int]:
+    """token: number, one a line, up to the first blank line.  Raises FormatError."""
+    tokens: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if not fields:
+            break
+        if len(fields) != 1 or fields[0] in tokens:
+            raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected one token, each once")
+        tokens[fields[0]] = len(tokens)
+    if not tokens:
+        raise FormatError(f"{path}: no tokens; expected one a line")
+    return tokens

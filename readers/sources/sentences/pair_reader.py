@@ -1,0 +1,148 @@
+"""Source and target sentences for an encoder and a decoder, from a reader of each.
+
+The n-th line, or sentence, of one text belongs to the n-th of the other.  The streams of the source are called
+`encoder.NAME`, as the encoder's inputs are; those of the target keep their names.
+Source: CNTK book 2.7, 3.5.11.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from readers.config.values import Schedule
+from readers.errors import ConfigError, FormatError
+from readers.minibatches.base import Minibatch, Reader, check_epoch
+from readers.minibatches.randomisation import Plan
+from readers.minibatches.sequence_packing import pack_whole
+from readers.minibatches.sequence_pairs import PairLayout
+from readers.sources.frames.utterance_minibatches import UtteranceOrder
+from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
+from readers.sources.sentences.sentences import SentenceReader
+
+ENCODER = "encoder."  # before the names of the encoder's nodes and streams
+
+
+class PairReader(Reader):
+    """Pairs of whole sentences side by side, of any lengths on both sides.
+
+    encoder, decoder: their readers; the decoder's says how many stand side by side (nbruttsineachrecurrentiter, 0: as
+    many as make minibatchSize frames of the target) and whether their order is random.
+    Frames are those of the target.  A sentence without a partner goes to `skipped`.
+    Raises ConfigError for readers that do not give sentences, FormatError when there is no pair.
+    """
+
+    unit = "utterances"
+    in_sequence = True
+
+    def __init__(self, encoder: Reader, decoder: Reader, seed: int = 0):
+        super().__init__()
+        for title, reader in (("encoderReader", encoder), ("decoderReader", decoder)):
+            if not isinstance(reader, SentenceReader):
+                raise ConfigError(
+                    f"{title}: {type(reader).__name__}; expected LMSequenceReader or LUSequenceReader, whose sentences "
+                    "can be paired"
+                )
+        self.encoder, self.decoder = encoder, decoder
+        self.warnings = [*encoder.warnings, *decoder.warnings]
+        self._sources, self._targets = self._match()
+        self._lengths = decoder.lengths[self._targets]
+        shuffle = decoder.order.shuffle
+        self._order = UtteranceOrder(Plan(np.array([0, len(self._lengths)]), 1, seed, shuffle), self._lengths)
+        self.parallel = Schedule(max(1, count) for count in decoder.order.parallel)
+
+    def _match(self) -> tuple[np.ndarray, np.ndarray]:
+        """(K,) the numbers of the sources, and of the targets, that belong together."""
+        sources, targets = _places(self.encoder), _places(self.decoder)
+        lost = {name for reader in (self.encoder, self.decoder) for name, _ in reader.skipped}
+        self.skipped = [*self.encoder.skipped, *self.decoder.skipped]
+        pairs = [(number, targets[place]) for place, number in sources.items() if place in targets]
+        for mine, others, reader, title in (
+            (sources, targets, self.encoder, "target"),
+            (targets, sources, self.decoder, "source"),
+        ):
+            for place, number in mine.items():
+                if place not in others and reader.keys[number] not in lost:
+                    self.skipped.append((reader.keys[number], f"{reader.keys[number]}: has no {title} sentence"))
+        if not pairs:
+            reason = f"; the first fault is {self.skipped[0][1]}" if self.skipped else ""
+            raise FormatError(f"source and target text: no pair of sentences; expected at least one{reason}")
+        source, target = np.array(pairs, np.int64).T
+        return source, target
+
+    def dims(self) -> dict[str, int]:
+        return {ENCODER + name: dim for name, dim in self.encoder.dims().items()} | self.decoder.dims()
+
+    def places(self) -> dict[str, str]:
+        return {ENCODER + name: where for name, where in self.encoder.places().items()} | self.decoder.places()
+
+    def input_files(self) -> list[str]:
+        return [*self.encoder.input_files(), *self.decoder.input_files()]
+
+    @property
+    def num_frames(self) -> int:
+        return int(self._lengths.sum())
+
+    @property
+    def num_utterances(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """(K,) the number of every pair's source among those of the encoder's reader."""
+        return self._sources
+
+    def assemble(self, position: int, size: int) -> Minibatch:
+        raise RuntimeError("the reader gives pairs of sentences; their minibatches cannot be cut anywhere")
+
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        """An epoch has the pairs whose targets begin within its frames."""
+        check_epoch(epoch, minibatch_size, epoch_size)
+        for pairs in self._groups(epoch, minibatch_size, epoch_size):
+            yield self.minibatch(pairs)
+
+    def _groups(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[np.ndarray]:
+        """Which pairs stand side by side."""
+        pairs = self._order.epoch(epoch, epoch_size).utterances
+        parallel = self.decoder.order.parallel[epoch]
+        begin = 0
+        while begin < len(pairs):
+            if parallel:
+                count = parallel
+            else:
+                frames = np.cumsum(self._lengths[pairs[begin : begin + minibatch_size]])
+                count = max(1, int(np.searchsorted(frames, minibatch_size, side="right")))
+            yield pairs[begin : begin + count]
+            begin += count
+
+    def minibatch(self, pairs: Sequence[int] | np.ndarray) -> Minibatch:
+        """Some pairs, by number, each in a slot of its own."""
+        source = side_by_side(self.encoder, self._sources[pairs])
+        target = side_by_side(self.decoder, self._targets[pairs])
+        return Minibatch(
+            {ENCODER + name: matrix for name, matrix in source.matrices.items()} | target.matrices,
+            {ENCODER + name: numbers for name, numbers in source.classes.items()} | target.classes,
+            target.num_frames,
+            PairLayout(source.layout, target.layout),
+        )
+
+    def target_words(self, pair: int) -> list[str]:
+        """The words of a pair's target, without the mark behind the last."""
+        words = self.decoder.outputs(int(self._targets[pair]))
+        return words[:-1] if words and words[-1] == self.decoder.end else words
+
+    def close(self) -> None:
+        self.encoder.close()
+        self.decoder.close()
+
+
+def _places(reader: SentenceReader) -> dict[int, int]:
+    """Of every sentence its place in the text: number.  Lines are counted where a sentence is a line."""
+    if isinstance(reader, LMSequenceReader):
+        return {int(key.rpartition(":")[2]): number for number, key in enumerate(reader.keys)}
+    return {number + 1: number for number in range(len(reader.keys))}
+
+
+def side_by_side(reader: SentenceReader, sentences: np.ndarray) -> Minibatch:
+    """Some sentences of a reader, by number, each in a slot of its own."""
+    (packed,) = pack_whole(reader.lengths[sentences].tolist(), len(sentences))
+    return reader.fill(packed, sentences)

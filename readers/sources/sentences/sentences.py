@@ -1,0 +1,261 @@
+"""Sentences of numbered words as sequences: what LMSequenceReader and LUSequenceReader share.
+
+Sentences of one length stand side by side, as many as nbruttsineachrecurrentiter says; a minibatch has at most
+minibatchSize steps, and the next one goes on where it ended.
+Source: CNTK book 3.4.3, 3.4.4.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.config.values import Schedule
+from readers.errors import ConfigError, FormatError
+from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
+from readers.minibatches.indicators import Indicators
+from readers.minibatches.randomisation import Plan
+from readers.minibatches.sequence_packing import Packed, pack_truncated
+from readers.sources.frames.utterance_minibatches import UtteranceOrder
+
+ORDER_NAMES = ("randomize", "nbruttsineachrecurrentiter", "cacheBlockSize")
+# Of the binary cache that the tool's examples describe, in the reader's block and in those within.
+CACHE_NAMES = (
+    *("writerType", "wfile", "wsize", "wrecords", "windowSize"),
+    *("sectionType", "elementSize", "mapping", "category"),
+)
+# Known to configurations of the tool, and why it makes no difference here.
+WITHOUT_EFFECT = {
+    "verbosity": "the log is the program's",
+    "traceLevel": "the log is the program's",
+    "dim": "columns are as long as the vocabulary",
+    **dict.fromkeys(CACHE_NAMES, "texts are read anew, there is no cache of them"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class WordStream:
+    """Columns made of numbered words.
+
+    names: what it is called, all the same matrix; ids (contexts, N) int32: words of every frame; size: how many words
+    there are; table (rows, size) float32: the column that stands for each word, None for one-hot, one above the other
+    for the contexts; where: file:line of its block.
+    """
+
+    names: tuple[str, ...]
+    ids: np.ndarray
+    size: int
+    where: str
+    table: np.ndarray | None = None
+
+    @property
+    def dim(self) -> int:
+        return len(self.ids) * (self.size if self.table is None else len(self.table))
+
+    def matrix(self, frames: np.ndarray, gaps: np.ndarray | None) -> np.ndarray | Indicators:
+        """The columns (dim, n) float32, Fortran order, of some frames; zeros where gaps (n,) says."""
+        ids = self.ids[:, frames]
+        if self.table is None:
+            if gaps is not None:
+                ids[:, gaps] = -1
+            return Indicators(ids, self.size)
+        matrix = np.asfortranarray(np.concatenate([self.table[:, words] for words in ids]))
+        if gaps is not None:
+            matrix[:, gaps] = 0
+        return matrix
+
+
+@dataclass(frozen=True)
+class SentenceOrder:
+    """shuffle: sentences in random order; parallel: how many side by side, for each epoch, 0 for as many as make
+    minibatchSize words; same_length: only sentences of one length; block: words among which those are looked for."""
+
+    shuffle: bool
+    parallel: Schedule
+    same_length: bool
+    block: int
+
+    @classmethod
+    def from_config(cls, config: Config, same_length: bool = True, fewest: int = 1) -> "SentenceOrder":
+        shuffle = config.choice("randomize", ("auto", "none", "true", "false"), "auto") in ("auto", "true")
+        parallel, block = config.ints("nbruttsineachrecurrentiter", "1"), config.int("cacheBlockSize", 50000)
+        for name, values, least in (("nbruttsineachrecurrentiter", parallel, fewest), ("cacheBlockSize", [block], 1)):
+            if not values or min(values) < least:
+                raise ConfigError(
+                    f"{config.where(name)}: {config.full_name(name)} is {':'.join(map(str, values))}; "
+                    f"expected at least {least}"
+                )
+        return cls(shuffle, parallel, same_length, block)
+
+
+def group_sentences(
+    lengths: Sequence[int], parallel: int, minibatch_size: int, same_length: bool = True, block: int = 50000
+) -> Iterator[list[int]]:
+    """Which sentences of a row stand side by side.
+
+    Within a block of about as many words, the first that is left and those after it of its length (or any), up to
+    `parallel`, or, where that is 0, up to minibatch_size words.
+    """
+    begin = 0
+    while begin < len(lengths):
+        end, filled = begin, 0
+        waiting: dict[int, deque[int]] = {}
+        while end < len(lengths) and filled < block:
+            filled += lengths[end]
+            waiting.setdefault(lengths[end] if same_length else 0, deque()).append(end)
+            end += 1
+        taken: set[int] = set()
+        for first in range(begin, end):
+            if first in taken:
+                continue
+            alike = waiting[lengths[first] if same_length else 0]
+            count = parallel or max(1, minibatch_size // lengths[first])
+            group = [alike.popleft() for _ in range(min(count, len(alike)))]
+            taken.update(group)
+            yield group
+        begin = end
+
+
+class SentenceReader(Reader):
+    """Base: a subclass reads its text when it is made, and calls `take`.
+
+    All of the text is in memory, as numbers; one-hot columns are Indicators, which keep them as such.
+    """
+
+    unit = "utterances"
+    in_sequence = True
+    # What the numbers of inputs and of labels stand for, and the words that begin and end a sentence, "" for none.
+    input_words: Sequence[str] = ()
+    output_words: Sequence[str] = ()
+    begin = end = ""
+    word_classes: np.ndarray | None = None  # (V,): of each word of the vocabulary, where labels are of classes
+
+    @property
+    def num_words_and_classes(self) -> tuple[int, int] | None:
+        """Of a vocabulary in classes."""
+        return None if self.word_classes is None else (len(self.word_classes), int(self.word_classes[-1]) + 1)
+
+    def take(
+        self,
+        source: str,
+        streams: Sequence[WordStream],
+        lengths: Sequence[int],
+        keys: Sequence[str],
+        order: SentenceOrder,
+        seed: int,
+    ) -> None:
+        """lengths (U,), keys (U,): of the sentences, whose frames follow one another in the streams.
+
+        Raises FormatError when there is none.
+        """
+        if not lengths:
+            reason = f"; the first fault is {self.skipped[0][1]}" if self.skipped else ""
+            raise FormatError(f"{source}: no sentence; expected at least one{reason}")
+        self._streams, self._keys, self._options = streams, keys, order
+        self._lengths = np.array(lengths, np.int64)
+        self._first = np.insert(np.cumsum(self._lengths), 0, 0)
+        self._order = UtteranceOrder(Plan(np.array([0, len(lengths)]), 1, seed, order.shuffle), self._lengths)
+        self.parallel = Schedule(max(1, count) for count in order.parallel)
+
+    def dims(self) -> dict[str, int]:
+        return {name: stream.dim for stream in self._streams for name in stream.names}
+
+    def places(self) -> dict[str, str]:
+        return {name: stream.where for stream in self._streams for name in stream.names}
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """`file:line` of every sentence."""
+        return self._keys
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(U,) frames of every sentence."""
+        return self._lengths
+
+    @property
+    def order(self) -> SentenceOrder:
+        return self._options
+
+    @property
+    def num_frames(self) -> int:
+        return int(self._first[-1])
+
+    @property
+    def num_utterances(self) -> int:
+        return len(self._lengths)
+
+    def num_cut(self, minibatch_size: int) -> int:
+        """Sentences that do not fit in minibatches of so many steps, and come in pieces."""
+        return int(np.count_nonzero(self._lengths > minibatch_size))
+
+    def outputs(self, sentence: int) -> list[str]:
+        """The words of a sentence's labels."""
+        numbers = self._streams[-1].ids[0, self._first[sentence] : self._first[sentence + 1]]
+        return [self.output_words[number] for number in numbers]
+
+    def assemble(self, position: int, size: int) -> Minibatch:
+        raise RuntimeError("the reader gives sentences; their minibatches cannot be cut anywhere")
+
+    def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
+        """An epoch has the sentences that begin within its frames; minibatch_size: the most steps of a minibatch.
+
+        epoch_size: the most words of an epoch (book 7.2.1): beyond those of the text it is the text, once.
+        """
+        check_epoch(epoch, minibatch_size, epoch_size)
+        for packed, sentences in self._pack(epoch, minibatch_size, epoch_size):
+            yield self.fill(packed, sentences)
+
+    def utterances(self) -> Iterator[Utterance]:
+        """Sentences in the order of the text."""
+        for number, key in enumerate(self._keys):
+            frames = np.arange(self._first[number], self._first[number + 1])
+            yield Utterance(key, self._matrices(frames, None), number)
+
+    def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[Packed, np.ndarray]]:
+        """(minibatch, the sentences that its pieces speak of)."""
+        options = self._options
+        utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).utterances
+        lengths = self._lengths[utterances].tolist()
+        parallel = options.parallel[epoch]
+        for group in group_sentences(lengths, parallel, minibatch_size, options.same_length, options.block):
+            for packed in pack_truncated([lengths[member] for member in group], len(group), minibatch_size):
+                yield packed, utterances[group]
+
+    def fill(self, packed: Packed, sentences: np.ndarray) -> Minibatch:
+        """The minibatch of some sentences, by number: packed says which frames of the k-th of them stand where."""
+        layout, pieces = packed
+        frames = np.zeros((layout.num_steps, layout.num_sequences), np.int64)
+        for sequence, first, count, slot, step in pieces:
+            begin = self._first[sentences[sequence]] + first
+            frames[step : step + count, slot] = np.arange(begin, begin + count)
+        flat, gaps = frames.reshape(-1), layout.gap_columns
+        classes = {}
+        for stream in self._streams:
+            if len(stream.ids) == 1:
+                numbers = stream.ids[0][flat]
+                if gaps is not None:
+                    numbers[gaps] = 0
+                classes |= dict.fromkeys(stream.names, numbers)
+        return Minibatch(self._matrices(flat, gaps), classes, layout.num_frames, layout)
+
+    def _matrices(self, frames: np.ndarray, gaps: np.ndarray | None) -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for stream in self._streams:
+            found |= dict.fromkeys(stream.names, stream.matrix(frames, gaps))
+        return found
+
+
+def input_names(block: str, features: str, output: str) -> tuple[str, ...]:
+    """What the input is called: as its block, and as the block of features, which network builders call so."""
+    return tuple(dict.fromkeys(name for name in (block, features) if name.lower() != output.lower()))
+
+
+def first_of_features(blocks: Sequence[Config]) -> list[Config]:
+    """Of the blocks with nothing but dim the first by name, if there is any, as in the tool.
+
+    Its examples have one beside it, `sequence`, for a cache that it wrote.
+    """
+    return sorted(blocks, key=lambda block: block.name.lower())[:1]

@@ -1,0 +1,219 @@
+"""The small tables that describe a set of HMMs to graph builder and decoder.
+
+model state map     `name state state ...`           one model per line, its states from left to right
+transitions         `[state] ln_self ln_forward`     natural logs of the two transition probabilities
+cntkmap             `[state] index`                  graph state name to row of the network's output, from 0
+look-ahead scores   `word score`                     what the graph already holds of each word's language model score
+topology            `model from to ln_p`             ways through a model that is not plain left to right
+tied states         `[state] [senone]`               states that are scored as another one but leave it otherwise
+silence             `model topology`                 the silence of a graph, and how its states may follow each other
+
+In these files HMM states stand in brackets; here their names are without them, exactly one pair removed: `[sil[2]]`
+is state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from readers.common.files import atomic_write
+from readers.common.text import is_count, is_number, read_lines
+from readers.errors import FormatError
+
+# Tables are written with four to six digits, so that the two probabilities of a state may miss 1 by a little.
+PROBABILITY_TOLERANCE = 0.01
+MOST_OUTPUTS = 2**31 - 1
+
+
+def bracket(state: str) -> str:
+    """The state as it stands in graphs and tables."""
+    return f"[{state}]"
+
+
+def strip_brackets(label: str) -> str:
+    """The state name of a bracketed label; raises FormatError for a label without brackets."""
+    if not is_bracketed(label):
+        raise FormatError(f"state {label!r}; expected it in brackets: [{label}]")
+    return label[1:-1]
+
+
+def is_bracketed(label: str) -> bool:
+    """Whether a graph label is an HMM state (in brackets), not a word."""
+    return len(label) > 2 and label[0] == "[" and label[-1] == "]"
+
+
+def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
+    """model -> its states from left to right, in file order.
+
+    Raises FormatError for a model without states or there twice.
+    """
+    models: dict[str, tuple[str, ...]] = {}
+    for number, fields in _rows(path):
+        if len(fields) < 2:
+            raise FormatError(f"{path}:{number}: model {fields[0]!r} has no states; expected its name and their names")
+        _refuse_second(models, fields[0], path, number)
+        models[fields[0]] = tuple(fields[1:])
+    return _not_empty(models, path, "name state state ...")
+
+
+def write_state_map(path: str | os.PathLike, models: Mapping[str, Sequence[str]]) -> None:
+    _write(path, ([name, *states] for name, states in models.items()))
+
+
+def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
+    """state -> (ln P of staying, ln P of going on), in file order; -inf is probability 0.
+
+    Raises FormatError for a malformed line, a state there twice, and probabilities that do not sum to 1.
+    """
+    transitions: dict[str, tuple[float, float]] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 3 or not is_bracketed(fields[0]):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] ln_self ln_forward")
+        ln_self, ln_forward = (_number(field, path, number) for field in fields[1:])
+        total = math.exp(min(ln_self, 1.0)) + math.exp(min(ln_forward, 1.0))
+        if abs(total - 1) > PROBABILITY_TOLERANCE:
+            raise FormatError(
+                f"{path}:{number}: probabilities of {fields[0]} sum to {total:.4f}; expected 1 (natural logs)"
+            )
+        name = strip_brackets(fields[0])
+        _refuse_second(transitions, name, path, number)
+        transitions[name] = (ln_self, ln_forward)
+    return _not_empty(transitions, path, "[state] ln_self ln_forward")
+
+
+def write_transitions(path: str | os.PathLike, transitions: Mapping[str, tuple[float, float]]) -> None:
+    _write(path, ([bracket(s), f"{a:.9g}", f"{b:.9g}"] for s, (a, b) in transitions.items()))
+
+
+def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
+    """state -> index of the network's output, from 0, in file order.  Several states may share an output.
+
+    Raises FormatError for a malformed line or a state there twice.
+    """
+    indices: dict[str, int] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 2 or not is_bracketed(fields[0]) or not is_count(fields[1]):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] index, counted from 0")
+        name = strip_brackets(fields[0])
+        _refuse_second(indices, name, path, number)
+        indices[name] = int(fields[1])
+        if indices[name] > MOST_OUTPUTS:
+            raise FormatError(f"{path}:{number}: index {fields[1]}; expected at most {MOST_OUTPUTS}")
+    return _not_empty(indices, path, "[state] index")
+
+
+def write_cntkmap(path: str | os.PathLike, indices: Mapping[str, int]) -> None:
+    _write(path, ([bracket(state), str(index)] for state, index in indices.items()))
+
+
+def read_lookahead(path: str | os.PathLike) -> dict[str, float]:
+    """word -> score already in the graph, in file order.  Raises FormatError as the others do."""
+    scores: dict[str, float] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 2:
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected word score")
+        _refuse_second(scores, fields[0], path, number)
+        scores[fields[0]] = _number(fields[1], path, number)
+    return _not_empty(scores, path, "word score")
+
+
+def write_lookahead(path: str | os.PathLike, scores: Mapping[str, float]) -> None:
+    _write(path, ([word, f"{score:.9g}"] for word, score in scores.items()))
+
+
+def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, float], ...]]:
+    """model -> (from, to, ln P(to | from is left)), in file order.
+
+    Places count emitting states from 1; 0 is the entry, one more than the model's states the exit.
+    Raises FormatError for a malformed line, a pair there twice, and probabilities that do not sum to 1.
+    """
+    topology: dict[str, dict[tuple[int, int], float]] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 4 or not is_count(fields[1]) or not is_count(fields[2]):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected model from to ln_probability")
+        ways, way = topology.setdefault(fields[0], {}), (int(fields[1]), int(fields[2]))
+        if way in ways or way[0] == way[1] or way[1] == 0:
+            raise FormatError(
+                f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each way once, none to the same "
+                "place or to the entry"
+            )
+        ways[way] = _number(fields[3], path, number)
+    for model, ways in topology.items():
+        for place in {way[0] for way in ways}:
+            total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
+            if abs(total - 1) > PROBABILITY_TOLERANCE:
+                raise FormatError(
+                    f"{path}: ways of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
+                )
+    return {
+        model: tuple((start, end, ln) for (start, end), ln in ways.items())
+        for model, ways in _not_empty(topology, path, "model from to ln_probability").items()
+    }
+
+
+def write_topology(path: str | os.PathLike, topology: Mapping[str, Sequence[tuple[int, int, float]]]) -> None:
+    _write(path, ([model, str(a), str(b), f"{ln:.9g}"] for model, ways in topology.items() for a, b, ln in ways))
+
+
+def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
+    """state -> the senone it is scored as, in file order.  Raises FormatError as the others do."""
+    tied: dict[str, str] = {}
+    for number, fields in _rows(path):
+        if len(fields) != 2 or not all(map(is_bracketed, fields)):
+            raise FormatError(f"{path}:{number}: {' '.join(fields)!r}; expected [state] [senone]")
+        state, senone = map(strip_brackets, fields)
+        _refuse_second(tied, state, path, number)
+        tied[state] = senone
+    return _not_empty(tied, path, "[state] [senone]")
+
+
+def write_tied_states(path: str | os.PathLike, tied: Mapping[str, str]) -> None:
+    _write(path, ([bracket(state), bracket(senone)] for state, senone in tied.items()))
+
+
+def read_silence(path: str | os.PathLike) -> tuple[str, str]:
+    """(model, name of its topology).  Raises FormatError for anything but one line of the two."""
+    rows = list(_rows(path))
+    if len(rows) != 1 or len(rows[0][1]) != 2:
+        raise FormatError(f"{path}: {len(rows)} lines; expected one line of the form: model topology")
+    return tuple(rows[0][1])
+
+
+def write_silence(path: str | os.PathLike, model: str, topology: str) -> None:
+    _write(path, [[model, topology]])
+
+
+def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
+    """(line number, fields) of every line that is not blank."""
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if fields:
+            yield number, fields
+
+
+def _number(text: str, path: str | os.PathLike, number: int) -> float:
+    if text.lower() in ("-inf", "-infinity"):
+        return -math.inf
+    if not is_number(text) or not math.isfinite(float(text)):
+        raise FormatError(f"{path}:{number}: {text!r}; expected a number")
+    return float(text)
+
+
+def _refuse_second(table: Mapping, name: str, path: str | os.PathLike, number: int) -> None:
+    if name in table:
+        raise FormatError(f"{path}:{number}: {name!r} is there a second time; expected each name once")
+
+
+def _not_empty(table: dict, path: str | os.PathLike, form: str) -> dict:
+    if not table:
+        raise FormatError(f"{path}: no entries; expected lines of the form: {form}")
+    return table
+
+
+def _write(path: str | os.PathLike, rows) -> None:
+    with atomic_write(path, "w") as file:
+        for row in rows:
+            for field in row:
+                if not field or field.split() != [field]:
+                    raise FormatError(f"{path}: name {field!r} cannot be written; expected no blanks in it")
+            file.write(" ".join(row) + "\n")

@@ -1,0 +1,1 @@
+"""Writers of node outputs (a catalogue)."""

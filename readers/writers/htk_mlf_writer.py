@@ -1,0 +1,125 @@
+"""HTKMLFWriter: outputs of network nodes as HTK parameter files of kind USER, line by line with the reader's SCP.
+
+Source: CNTK book 7.1.9.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError, ShapeError
+from readers.htk.parameter_file import USER, write_htk
+from readers.htk.scp import read_list
+from readers.minibatches.base import Utterance, Writer
+from readers.sources.frames.streams import naming
+from readers.writers.node_files import count_odd, refuse_absent
+
+WRITER_NAMES = ("writerType",)
+NODE_NAMES = ("dim", "scpFile", "file", "type")
+_FRAMES = re.compile(r"\[\d+,\d+\]$")  # as in the SCP of a reader
+MAX_DIM = 65535 // 4  # 16 bits of the header hold the bytes of a frame
+
+
+@dataclass(frozen=True)
+class NodeOutput:
+    """Where the values of one node go: dim rows, one path for each utterance."""
+
+    name: str
+    dim: int
+    paths: list[str]
+    list_file: str
+
+
+class HTKMLFWriter(Writer):
+    """Opens the lists that the block of a writer names; its sub-blocks are named as the nodes to write.
+
+    outputs: a NodeOutput for each node, by name.  warnings: names in the configuration that mean nothing here.
+    Raises ConfigError or FormatError for lists that cannot be used.
+    """
+
+    shares_files = False
+
+    def __init__(self, config: Config):
+        super().__init__()
+        blocks = dict(config.blocks())
+        if not blocks:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no outputs; "
+                "expected a block named as a node, with dim and scpFile"
+            )
+        self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
+        self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
+        for block in blocks.values():
+            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+        self._refuse_same_paths()
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self.outputs)
+
+    def output_files(self) -> list[str]:
+        return [path for output in self.outputs.values() for path in output.paths]
+
+    def check(self, dims: dict[str, int], num_utterances: int) -> None:
+        """Before work starts: does what the network gives (dims: rows of each node) fit what is to be written?
+
+        Raises ShapeError or ConfigError naming the node.
+        """
+        for name, output in self.outputs.items():
+            refuse_absent(name, dims, output.list_file)
+            if dims[name] != output.dim:
+                raise ShapeError(
+                    f"{output.list_file}: node {name} has {dims[name]} rows; expected its dim, {output.dim}"
+                )
+            if len(output.paths) < num_utterances:
+                raise FormatError(
+                    f"{output.list_file}: {len(output.paths)} paths for {num_utterances} utterances; "
+                    "expected a path for every line of the reader's SCP"
+                )
+
+    def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
+        """Write values[node] (dim, T) of any float type to the path on the utterance's line of the node's list.
+
+        Every file appears whole or not at all.
+        Returns how many values of each node are infinite or no number, of those that have any: they are written as
+        they are.
+        Raises ShapeError for a matrix that does not fit.
+        """
+        for name, output in self.outputs.items():
+            matrix = values[name]
+            path = output.paths[utterance.line]
+            if matrix.ndim != 2 or matrix.shape[0] != output.dim:
+                raise ShapeError(f"{path}: node {name} gave shape {matrix.shape}; expected ({output.dim}, frames)")
+            write_htk(path, matrix, USER, utterance.period)
+        return count_odd({name: values[name] for name in self.outputs})
+
+    def _refuse_same_paths(self) -> None:
+        seen: dict[Path, str] = {}
+        for output in self.outputs.values():
+            for number, path in enumerate(output.paths, 1):
+                place = f"{output.list_file}, entry {number}"
+                key = Path(path).absolute()
+                if key in seen:
+                    raise FormatError(f"{place}: {path} is also {seen[key]}; expected a file for each output")
+                seen[key] = place
+
+
+def _open_output(name: str, block: Config) -> NodeOutput:
+    if block.has_own("type"):
+        block.choice("type", ["real"])
+    dim = block.int("dim")
+    if not 1 <= dim <= MAX_DIM:
+        raise ConfigError(f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1 to {MAX_DIM}")
+    key = "file" if block.has_own("file") and not block.has_own("scpFile") else "scpFile"
+    list_file = block.path(key)
+    with naming(block, key):
+        paths = [path.replace("\\", "/") for path in read_list(list_file)]
+    for number, path in enumerate(paths, 1):
+        if _FRAMES.search(path):
+            raise FormatError(
+                f"{list_file}, entry {number}: {path!r} names frames to read; expected the path of a file to write"
+            )
+    return NodeOutput(name, dim, paths, str(list_file))

@@ -1,0 +1,111 @@
+"""KaldiWriter: outputs of network nodes in Kaldi's archives, one for each node, under the keys of the utterances.
+
+    writer=[ writerType=KaldiWriter; ScaledLogLikelihood=[ arkFile=out.ark; scpFile=out.scp ] ]
+
+A block is named as the node.  arkFile: the archive; scpFile: a list of where each matrix stands in it, if one is
+wanted; format: binary (default) or text; dim: the rows of the node, only to be checked.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from readers.common.files import atomic_write, require_writable
+from readers.config.config import Config
+from readers.errors import ConfigError, FormatError, ShapeError
+from readers.kaldi.ark import write_matrix
+from readers.minibatches.base import Utterance
+from readers.writers.node_files import NodeFilesWriter, refuse_absent
+
+NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
+
+
+@dataclass(eq=False)
+class ArkOutput:
+    """Where the values of one node go.  dim_where: file:line of dim, which is None where it is not set."""
+
+    name: str
+    ark: Path
+    scp: Path | None
+    text: bool
+    dim: int | None
+    where: str
+    keys: dict[str, int] = field(default_factory=dict)  # key: offset of its matrix
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.ark] if self.scp is None else [self.ark, self.scp]
+
+
+class KaldiWriter(NodeFilesWriter):
+    """Reads the block of a writer.  Raises ConfigError and OSError."""
+
+    def __init__(self, config: Config):
+        super().__init__()
+        blocks = dict(config.blocks())
+        if not blocks:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no outputs; expected a block named as a node, with arkFile"
+            )
+        self.outputs = {name: _open_output(name, block) for name, block in blocks.items()}
+        self.warnings = [str(unknown) for unknown in config.unknown(["writerType", *blocks])]
+        for block in blocks.values():
+            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+        paths = [path.absolute() for one in self.outputs.values() for path in one.paths]
+        for path in paths:
+            require_writable(path)
+            if paths.count(path) > 1:
+                raise ConfigError(f"{config.where()}: {path} is written to twice; expected a file for each output")
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self.outputs)
+
+    def output_files(self) -> list[str]:
+        return [str(path) for output in self.outputs.values() for path in output.paths]
+
+    def check(self, dims: dict[str, int], num_utterances: int) -> None:
+        for output in self.outputs.values():
+            refuse_absent(output.name, dims, output.where)
+            if output.dim not in (None, dims[output.name]):
+                raise ShapeError(
+                    f"{output.where}: node {output.name} has {dims[output.name]} rows; expected its dim, {output.dim}"
+                )
+
+    def open_file(self, node: str) -> AbstractContextManager[IO]:
+        return _writing(self.outputs[node])
+
+    def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
+        """Raises FormatError for a key with blanks, or one used before."""
+        output = self.outputs[node]
+        if utterance.key in output.keys:
+            raise FormatError(f"{output.ark}: key {utterance.key!r} comes twice; expected each utterance once")
+        output.keys[utterance.key] = write_matrix(self.file(node), utterance.key, matrix.T, output.text)
+
+
+@contextlib.contextmanager
+def _writing(output: ArkOutput) -> Iterator[IO]:
+    """The archive while it is written, and behind it its list."""
+    with atomic_write(output.ark) as file:
+        yield file
+    if output.scp is not None:
+        with atomic_write(output.scp, "w") as file:
+            file.writelines(f"{key} {output.ark.as_posix()}:{offset}\n" for key, offset in output.keys.items())
+
+
+def _open_output(name: str, block: Config) -> ArkOutput:
+    if block.has_own("type"):
+        block.choice("type", ["real"])
+    return ArkOutput(
+        name,
+        block.path("arkFile"),
+        block.path("scpFile") if block.has_own("scpFile") else None,
+        block.choice("format", ["binary", "text"], "binary") == "text",
+        block.int("dim") if block.has_own("dim") else None,
+        block.where("dim" if block.has_own("dim") else "arkFile"),
+    )

@@ -1,0 +1,127 @@
+"""LMSequenceWriter, LUSequenceWriter: the most likely word or label of every frame, a sentence a line.
+
+    writer=[
+      writerType=LUSequenceWriter
+      outputs=[ file=out/labels.txt; token=output.txt ]
+    ]
+
+A block is named as the node that it writes.  `token` lists its rows: for LUSequenceWriter one a line, for
+LMSequenceWriter as the vocabulary that the reader's wordclass names.
+Source: CNTK book 7.4.2.
+"""
+
+import os
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from readers.common.files import atomic_write, require_writable
+from readers.config.config import Config
+from readers.errors import ConfigError, ShapeError
+from readers.language.vocabulary import read_vocabulary
+from readers.minibatches.base import Utterance
+from readers.sources.frames.streams import naming
+from readers.sources.sentences.lu_sequence_reader import read_tokens
+from readers.writers.node_files import NodeFilesWriter, refuse_absent
+
+WRITER_NAMES = ("writerType",)
+NODE_NAMES = ("file", "token", "nbest")
+
+
+@dataclass(frozen=True)
+class TokenOutput:
+    """Where a node goes, and the name of each of its rows."""
+
+    name: str
+    path: Path
+    tokens: list[str]
+    where: str
+
+
+class SequenceWriter(NodeFilesWriter):
+    """Reads the block of a writer.
+
+    outputs: a TokenOutput for each node, by name.  Raises ConfigError, FormatError and OSError.
+    """
+
+    def __init__(self, config: Config):
+        super().__init__()
+        blocks = dict(config.blocks())
+        if not blocks:
+            raise ConfigError(
+                f"{config.where()}: {config.full_name()} has no outputs; "
+                "expected a block named as a node, with file and token"
+            )
+        self.warnings = [str(unknown) for unknown in config.unknown([*WRITER_NAMES, *blocks])]
+        self.outputs: dict[str, TokenOutput] = {}
+        taken: dict[Path, str] = {}
+        for name, block in blocks.items():
+            self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
+            if block.int("nbest", 1) != 1:
+                where = f"{block.where('nbest')}: {block.full_name('nbest')}"
+                raise ConfigError(f"{where} is {block.int('nbest')}; expected 1; lists of alternatives are not built")
+            path = block.path("file")
+            require_writable(path)
+            if path.absolute() in taken:
+                raise ConfigError(
+                    f"{block.where('file')}: {path} is also that of {taken[path.absolute()]}; expected a file for each"
+                )
+            taken[path.absolute()] = name
+            tokens = block.path("token")
+            if os.path.realpath(tokens) == os.path.realpath(path):
+                raise ConfigError(
+                    f"{block.where('file')}: {path} is its token file, too, and would be written over; expected another"
+                )
+            with naming(block, "token"):
+                names = self.read_names(tokens)
+            self.outputs[name] = TokenOutput(name, path, names, block.where())
+
+    @staticmethod
+    @abstractmethod
+    def read_names(path: Path) -> list[str]:
+        """The names of the rows."""
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self.outputs)
+
+    def output_files(self) -> list[str]:
+        return [str(output.path) for output in self.outputs.values()]
+
+    def check(self, dims: dict[str, int], num_utterances: int) -> None:
+        """Raises ConfigError for a node that is not computed, ShapeError for one of other rows."""
+        for output in self.outputs.values():
+            refuse_absent(output.name, dims, output.where)
+            if dims[output.name] != len(output.tokens):
+                raise ShapeError(
+                    f"{output.where}: node {output.name} has {dims[output.name]} rows; expected {len(output.tokens)}, "
+                    "one for each token"
+                )
+
+    def open_file(self, node: str) -> AbstractContextManager[TextIO]:
+        return atomic_write(self.outputs[node].path, "w")
+
+    def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
+        """A line with the token of the largest value of each frame; the first of equal ones."""
+        tokens = self.outputs[node].tokens
+        self.file(node).write(" ".join(tokens[row] for row in matrix.argmax(axis=0).tolist()) + "\n")
+
+
+class LUSequenceWriter(SequenceWriter):
+    """token: a list, one a line."""
+
+    @staticmethod
+    def read_names(path: Path) -> list[str]:
+        return list(read_tokens(path))
+
+
+class LMSequenceWriter(SequenceWriter):
+    """token: a vocabulary with classes."""
+
+    @staticmethod
+    def read_names(path: Path) -> list[str]:
+        return [word.word for word in read_vocabulary(path)]

@@ -1,0 +1,100 @@
+"""`argon -alignmlf`: from a line of -infiles and its transcript to labels with times."""
+
+import argparse
+from pathlib import Path
+
+from readers.errors import ConfigError
+from recipes.cli.argon.command import Decoded, timed
+from recipes.cli.argon.scores import naming, open_source
+
+
+class AlignmentPipeline:
+    """Used by all threads at once."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        from decoder.alignment.aligner import Aligner, check_outputs
+        from readers.htk.mlf import read_mlf
+
+        for name in ("lm", "lm_collection", "lattice_prefix", "partial"):
+            if getattr(arguments, name):
+                flag = name.replace("_", "-")
+                raise ConfigError(f"command line: -{flag} with -alignmlf; expected it for decoding only")
+        if arguments.detailed_alignment and arguments.level not in (None, "state"):
+            raise ConfigError(
+                f"command line: -detailed-alignment and --level {arguments.level}; expected one of them, or state"
+            )
+        self.level = arguments.level or ("state" if arguments.detailed_alignment else "word")
+        self.where = arguments.alignmlf
+        graphs = open_graphs(arguments)
+        self.aligner = Aligner(graphs, arguments.acweight, arguments.beam)
+        self.transcripts = read_mlf(arguments.alignmlf)
+        self.source, self.words = open_source(arguments), arguments.words
+        if self.source.num_outputs is not None:
+            check_outputs(graphs, self.source.num_outputs, self.source.name)
+
+    def __call__(self, numbered) -> Decoded:
+        from decoder.outputs import alignment_labels
+
+        _, entry = numbered
+        labels = self.transcripts.lookup(entry.key)
+        if labels is None:
+            raise ConfigError(f"{self.where}: no transcript; {self.transcripts.expected_entry(entry.key)}")
+        with naming(entry):
+            scores, period = self.source.scores(entry)
+            alignment = self.aligner.align([label.name for label in labels], scores)
+        words = timed(alignment_labels(alignment, "word", period)) if self.words else None
+        return Decoded(scores.shape[1], period, "", alignment_labels(alignment, self.level, period), 0.0, words)
+
+
+def open_graphs(arguments: argparse.Namespace):
+    """The makers of graphs, by the tables of -graph's directory or those named."""
+    from decoder.graph import GraphOptions, PhoneModels
+    from decoder.graph.transcript import TranscriptGraphs
+    from readers.errors import GraphError
+    from readers.htk.dictionary import read_dictionary
+    from readers.tables.hmm_tables import read_cntkmap, read_state_map, read_transitions
+
+    directory = Path(arguments.graph).parent
+    if arguments.state_map:
+        models = PhoneModels(read_state_map(arguments.state_map))
+    elif not (directory / "state_map").exists():
+        raise ConfigError(
+            f"{directory / 'state_map'}: not there; expected the tables that argonaut graph writes beside -graph, or "
+            "--state-map"
+        )
+    else:
+        models = PhoneModels.load(directory)
+    if arguments.transition_file:
+        models = models.with_transitions(read_transitions(arguments.transition_file))
+    silence = (arguments.silence or "").split(",")
+    if len(silence) > 1:
+        raise ConfigError(f"command line: --silence {arguments.silence}; expected one model with -alignmlf")
+    model, topology = graph_silence(directory)
+    model = model if model in models.states else None  # of other models than --state-map's
+    options = GraphOptions(
+        silence=silence[0] or model,
+        optional_silence=arguments.optional_silence,
+        silence_probability=arguments.sil_prob,
+        silence_topology=arguments.sil_topology or topology,
+        pronunciation_scale=arguments.pron_scale,
+    )
+    dictionary = read_dictionary(arguments.dict) if arguments.dict else None
+    try:
+        return TranscriptGraphs(models, dictionary, read_cntkmap(arguments.cntkmap), options, arguments.sil_cost)
+    except GraphError as fault:
+        raise GraphError(f"{arguments.cntkmap} + {arguments.state_map or directory}: {fault}") from fault
+
+
+def graph_silence(directory: Path) -> tuple[str | None, str]:
+    """(silence model, its topology) of the graph in a directory, as far as it is recorded there."""
+    from decoder.graph.lexicon import SILENCE_TOPOLOGIES
+    from readers.errors import FormatError
+    from readers.tables.hmm_tables import read_silence
+
+    path = directory / "silence"
+    if not path.exists():
+        return None, SILENCE_TOPOLOGIES[0]
+    model, topology = read_silence(path)
+    if topology not in SILENCE_TOPOLOGIES:
+        raise FormatError(f"{path}: topology {topology!r}; expected {' or '.join(SILENCE_TOPOLOGIES)}")
+    return model, topology

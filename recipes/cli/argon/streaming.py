@@ -1,0 +1,201 @@
+"""`argon --stream`: words while the audio is still coming in, from a pipe, a microphone's program or a long file.
+
+Text: a line `start end words` for each utterance when it is over; on a terminal what is found so far stands below.
+JSON: an object a line, {"type": "partial", ...} whenever something is new and {"type": "final", ...} at each end.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from readers.common.report import RunReport
+from readers.errors import ArgonautError, ConfigError
+from recipes.cli.argon.scores import open_features, open_scorer
+from recipes.cli.console import one_line, show_losses
+
+TICKS_PER_SECOND = 10_000_000
+SAMPLES = 1600  # read at a time
+NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
+
+
+def stream(arguments: argparse.Namespace) -> int:
+    from readers.common.files import require_writable
+    from readers.results.timed_words import check_form
+    from recipes.cli.argon.command import INPUT_FILES
+
+    for name in NOT_FOR_STREAMS:
+        if getattr(arguments, name):
+            raise ConfigError(f"command line: -{name.replace('_', '-')} with --stream; expected it for files alone")
+    for name in ("am", "cntkmap", "features"):
+        if not getattr(arguments, name):
+            flag = "--features" if name == "features" else f"-{name}"
+            raise ConfigError(f"command line: no {flag}; expected it for a stream; argon -help shows the options")
+    if arguments.words:
+        check_form(arguments.words)
+    read = [getattr(arguments, name, None) for name in (*INPUT_FILES, "features", "stream")]
+    for path in (arguments.words, arguments.outmlf):
+        if path:
+            require_writable(path, read)
+    return Streaming(arguments).run()
+
+
+class Streaming:
+    """One stream from audio to words: what is shown, what is kept, and what was lost."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        from acoustic.scoring.score_stream import ScoreStream
+        from decoder.live_recognition import Recognition
+        from features.streaming import FeatureStream
+        from readers.audio.audio_stream import STANDARD_INPUT, open_audio
+        from recipes.cli.argon.command import open_decoder
+
+        self.arguments = arguments
+        end, mean = endpoint(arguments), running_mean(arguments)
+        decoder, scorer = open_decoder(arguments), open_scorer(arguments)
+        decoder.check_outputs(scorer.num_outputs, arguments.am)
+        config = open_features(arguments.features, scorer.dim)
+        scores = ScoreStream(scorer, arguments.block)
+        piped = arguments.stream == STANDARD_INPUT
+        self.name, self.source = (
+            ("stdin", "standard input") if piped else (Path(arguments.stream).stem, arguments.stream)
+        )
+        self.audio = open_audio(arguments.stream, SAMPLES, arguments.rate)
+        with self.naming(f"{arguments.features} and {self.source}"):
+            features = FeatureStream(config, self.audio.rate, mean)
+        self.period = features.period
+        self.recognition = Recognition(decoder, [features, scores], self.period, end, arguments.block)
+        self.show = _Json() if arguments.json else _Text()
+        self.report = RunReport("utterances")
+        self.words: list = []
+
+    @contextlib.contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """What goes wrong in the body names its files."""
+        try:
+            yield
+        except ArgonautError as fault:
+            if str(fault).startswith(f"{name}: "):
+                raise
+            raise type(fault)(f"{name}: {fault}") from fault
+
+    def run(self) -> int:
+        started = time.monotonic()
+        try:
+            with self.naming(self.source):
+                for event in self.events():
+                    self.take(event)
+        except ArgonautError as fault:  # what was found before is not lost
+            if not self.recognition.num_frames:
+                raise
+            self.report.fail(self.name, one_line(fault))
+        self.write()
+        frames = self.recognition.num_frames
+        show_losses(self.report, None, self.arguments.verbose, self.arguments.stream)
+        self.show.close(self.report, frames, (time.monotonic() - started) * TICKS_PER_SECOND / (frames * self.period))
+        return self.report.exit_status
+
+    def events(self) -> Iterator:
+        try:
+            for samples in self.audio.blocks:
+                yield from self.recognition.push(samples)
+        except KeyboardInterrupt:  # the end of what comes from a microphone
+            pass
+        except ArgonautError:
+            yield from self.recognition.finish()
+            raise
+        yield from self.recognition.finish()
+
+    def take(self, event) -> None:
+        self.show(event)
+        if not event.is_final:
+            return
+        if event.reason:
+            text = f"{event.reason}; the words are those of the best unfinished path"
+            self.report.fail(f"{self.name} {event.start:.2f}-{event.end:.2f} s", text)
+        else:
+            self.report.done()
+        if self.arguments.words or self.arguments.outmlf:
+            self.words += event.words
+
+    def write(self) -> None:
+        from readers.htk.mlf import Label, write_mlf
+        from readers.results.timed_words import write_words
+
+        if self.arguments.words:
+            write_words(self.arguments.words, {self.name: self.words})
+        if self.arguments.outmlf:
+            labels = [Label(_ticks(word.start), _ticks(word.end), word.word) for word in self.words]
+            write_mlf(self.arguments.outmlf, [(f"*/{self.name}.rec", labels)])
+
+
+def _ticks(seconds: float) -> int:
+    return round(seconds * TICKS_PER_SECOND)
+
+
+def endpoint(arguments: argparse.Namespace):
+    from decoder.live_recognition import Endpoint
+
+    return None if arguments.whole else Endpoint(arguments.pause, arguments.longest, arguments.no_speech)
+
+
+def running_mean(arguments: argparse.Namespace):
+    from features.streaming import RunningMean
+    from readers.common.text import is_count
+
+    text = arguments.running_mean
+    if text == "whole":
+        return RunningMean(None)
+    start, _, memory = text.partition(":")
+    if not is_count(start) or not is_count(memory or start):
+        raise ConfigError(
+            f"command line: --running-mean {text}; expected frames at the start and of memory, 100:600, or whole"
+        )
+    return RunningMean(int(start), int(memory or start))
+
+
+class _Text:
+    """Lines for people."""
+
+    def __init__(self):
+        self.live = sys.stderr.isatty()
+
+    def __call__(self, event) -> None:
+        self.below("" if event.is_final else event.text)
+        if event.is_final and event.words:
+            print(f"{event.words[0].start:.2f} {event.words[-1].end:.2f} {event.text}", flush=True)
+
+    def below(self, text: str) -> None:
+        """The end of a text in the place of the one before, on a terminal."""
+        if self.live:
+            width = max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 20)
+            print(f"\r\033[K{text[-width:]}", end="", file=sys.stderr, flush=True)
+
+    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
+        self.below("")
+        print(f"{report.summary()}; frames {num_frames}; real-time factor {factor:.3f}")
+
+
+class _Json:
+    """Lines for programs."""
+
+    def __call__(self, event) -> None:
+        times = {"start": round(event.start, 3), "end": round(event.end, 3)}
+        if not event.is_final:
+            self.line({"type": "partial", **times, "stable": event.stable, "unstable": event.unstable})
+            return
+        words = [{"word": w.word, "start": round(w.start, 3), "end": round(w.end, 3)} for w in event.words]
+        reason = {"reason": event.reason} if event.reason else {}
+        self.line({"type": "final", **times, "text": event.text, "words": words, **reason})
+
+    def close(self, report: RunReport, num_frames: int, factor: float) -> None:
+        counts = {"done": report.num_done, "skipped": report.num_skipped, "failed": report.num_failed}
+        self.line({"type": "end", "utterances": counts, "frames": num_frames, "real_time_factor": round(factor, 4)})
+
+    @staticmethod
+    def line(content: dict) -> None:
+        print(json.dumps(content, ensure_ascii=False), flush=True)

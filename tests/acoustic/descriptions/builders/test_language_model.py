@@ -1,0 +1,163 @@
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM, LBLM and CRF: the tool's names, gradients, options and faults."""
+
+import numpy as np
+import pytest
+
+from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
+from acoustic.engine.engine import Engine
+from acoustic.engine.gradient_check import check_gradients
+from readers.config.config import Config
+from readers.errors import ConfigError
+from readers.minibatches.indicators import Indicators
+from readers.minibatches.sequence_layout import SequenceLayout
+from tests.acoustic.nodes.examples.words import class_labels
+from tests.acoustic.recurrence.recurrent_networks import randomise
+
+CLASS_LM = "rnnType=CLASSLM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"
+CLASS_LSTM = "rnnType=CLASSLSTM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nvocabSize=9\nnbrClass=3"
+CLASS_LSTM_OF_WORDS = "rnnType=CLASSLSTM\nlayerSizes=9:5:9\nrecurrentLayer=1\nvocabSize=9\nnbrClass=3"  # book 7.3
+FIELD = "rnnType=CRF\nlayerSizes=9:4:5:9\nlookupTableOrder=1"
+LOG_BILINEAR = "rnnType=LBLM\nlayerSizes=9:4:5:9\nlookupTableOrder=1\nmaOrder=2\nrecurrentLayer=2"
+
+
+def build(text, precision="double"):
+    options = simple_network_options(Config.from_text(f"B=[\n{text}\n]", "net.cntk").block("B"))
+    return build_simple_network(options, precision)
+
+
+def shapes(network):
+    return {node.name: node.value.shape for node in network.parameters()}
+
+
+def minibatch(classes, lengths=(4, 2)):
+    layout = SequenceLayout.of_lengths(list(lengths))
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, 9, (2, layout.num_columns)).astype(np.int32)
+    labels = class_labels(2, 3, 4)(rng, (4, layout.num_columns)) if classes else Indicators(words[1:], 9)
+    return {"features": Indicators(words[:1], 9), "labels": labels}, layout
+
+
+def test_class_lm_has_the_tools_names():
+    network = build(CLASS_LM)
+    assert shapes(network) == {"U0": (5, 9), "W0": (5, 5), "W1": (5, 9), "WeightForClassPostProb": (3, 5)}
+    assert network.special() == {
+        "features": ["features"],
+        "labels": ["labels"],
+        "criteria": ["TrainNodeClassBasedCrossEntropy"],
+        "evaluations": ["TrainNodeClassBasedCrossEntropy"],
+        "outputs": ["outputs"],
+    }
+    criterion = network["TrainNodeClassBasedCrossEntropy"]
+    assert [operand.name for operand in criterion.operands] == ["labels", "H1", "W1", "ClassPostProb"]
+    assert network["PosteriorProb"].operands[0].name == "outputs"
+    assert network["outputs"].type_name == "TransposeTimes"
+
+
+def test_class_lstm_has_the_tools_names():
+    found = shapes(build(CLASS_LSTM))
+    expected = {"E0": (4, 9), "WXO0": (5, 4), "WHC0": (5, 5), "WCI0": (5, 1), "W2": (5, 9)}
+    assert expected.items() <= found.items()
+    assert found["WeightForClassPostProb"] == (3, 5)
+    assert next(iter(found)) == "E0"
+    assert list(found)[-2:] == ["W2", "WeightForClassPostProb"]
+    without_table = shapes(build("rnnType=CLASSLSTM\nrecurrentLayer=1\nlayerSizes=9:5:9\nnbrClass=3"))  # book 7.3
+    assert without_table["WXI0"] == without_table["W1"] == (5, 9)
+
+
+def test_log_bilinear_has_the_tools_names():
+    network = build(LOG_BILINEAR)
+    assert shapes(network) == {
+        **{"E0": (4, 9), "DD1": (4, 4), "DD2": (4, 4), "U1": (5, 4), "R2": (5, 5), "bi1": (5, 1)},
+        "W2": (9, 5),
+    }
+    assert network["Lookuptatble"].type_name == "LookupTable"
+    assert network["pastValue2"].settings["timeStep"] == 2
+    assert network.criteria == network.evaluations == ["CrossEntropyWithSoftmax"]
+    assert network.outputs == ["outputs"]
+
+
+def test_conditional_random_field():
+    network = build(f"{FIELD}\nevalCriterion=classificationError")
+    assert {"E0", "WXO0", "WHC0", "TimesBeforeSoftMax2", "TransProb2"} <= set(shapes(network))
+    assert (network["TransProb2"].value == 1 / 9).all()
+    assert (network.criteria, network.outputs) == (["CRFTrainCriterion"], ["outputs"])
+    assert network.evaluations == ["EvalClassificationError"]
+    assert [operand.name for operand in network["EvalClassificationError"].operands] == ["labels", "outputs"]
+    assert build(FIELD).evaluations == ["CRFTrainCriterion"]
+
+
+def test_log_bilinear_is_its_formula():
+    network = randomise(build(LOG_BILINEAR))
+    p = {name: network[name].value for name in shapes(network)}
+    matrices, _ = minibatch(False, [5])
+    words = matrices["features"].numbers[0]
+    before = np.full((4, 1), 0.1)
+    vectors = [before, before, *(p["E0"][:, word : word + 1] for word in words)]
+    y, loss = np.full((5, 1), 0.1), 0.0
+    for t, target in enumerate(matrices["labels"].numbers[0]):
+        x = vectors[t + 2] + p["DD1"] @ vectors[t + 1] + p["DD2"] @ vectors[t]
+        y = p["U1"] @ x + p["R2"] @ y
+        z = p["W2"] @ (y + p["bi1"])
+        loss += np.log(np.exp(z).sum()) - z[target, 0]
+    engine = Engine(network, ["CrossEntropyWithSoftmax"])
+    engine.forward(matrices, layout=SequenceLayout.of_lengths([5]))
+    assert engine.value("CrossEntropyWithSoftmax").item() == pytest.approx(loss, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CLASS_LM, CLASS_LSTM, CLASS_LSTM_OF_WORDS, LOG_BILINEAR, CLASS_LM.replace("recurrentLayer=1", "nodeType=Tanh")],
+    ids=["CLASSLM", "CLASSLSTM", "CLASSLSTM-words", "LBLM", "feed-forward"],
+)
+def test_gradients(text):
+    network = randomise(build(text))
+    matrices, layout = minibatch("CLASS" in text)
+    comparisons = check_gradients(network, network.criteria[0], matrices, layout=layout)
+    assert len(comparisons) == len(shapes(network))
+    for comparison in comparisons:
+        assert comparison.error < 1e-6, comparison
+
+
+def test_node_type_is_the_nonlinearity_as_in_the_book():
+    assert build(f"{CLASS_LM}\nnodeType=Tanh")["H1"].type_name == "Tanh"
+    assert build(f"{CLASS_LM}\nnodeType=Tanh\nlayerTypes=Sigmoid")["H1"].type_name == "Sigmoid"
+
+
+def test_a_name_of_the_tools_examples_that_nothing_reads():
+    assert shapes(build(f"{CLASS_LM}\naddPrior=false")) == shapes(build(CLASS_LM))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CLASS_LM.replace("vocabSize=9", "vocabSize=8"), r"B\.vocabSize: 8; expected 9, the last of layerSizes"),
+        (CLASS_LM.replace("nbrClass=3", ""), r"B\.nbrClass: -1; expected 1 to 9, the number of words"),
+        (CLASS_LM.replace("nbrClass=3", "nbrClass=10"), r"B\.nbrClass: 10; expected 1 to 9"),
+        (f"{CLASS_LM}\nneedPrior=true", r"B\.needPrior: true; expected false: labels of class-based models"),
+        (
+            f"{CLASS_LM}\ntrainingCriterion=SquareError",
+            "SquareError is for another rnnType; expected one of ClassBased",
+        ),
+        (f"{CLASS_LM}\ntrainingCriterion=Squares", "Squares is unknown; expected one of ClassBasedCross"),
+        (
+            f"{CLASS_LM}\nevalCriterion=ErrorPrediction",
+            r"B\.evalCriterion: ErrorPrediction is for labels with a row for",
+        ),
+        (CLASS_LM.replace("9:5:9", "9:9").replace("recurrentLayer=1", ""), "9:9; expected a hidden layer at least"),
+        (f"{LOG_BILINEAR}\nnbrClass=3", r"B\.nbrClass has no meaning for rnnType LBLM; expected rnnType CLASSLM"),
+        (LOG_BILINEAR.replace("maOrder=2", "maOrder=-1"), r"B\.maOrder: -1; expected 0 or more"),
+        (f"{CLASS_LM}\naddPrior=true", r"net\.cntk:7: addPrior=true has no effect; expected needPrior=true"),
+        (f"{FIELD}\nneedPrior=true", r"B\.needPrior: true; expected false: a conditional random field has no prior"),
+        (f"{FIELD}\ntrainingCriterion=ErrorPrediction", "ErrorPrediction has no gradient; expected one of CRF"),
+        ("rnnType=NPLM\nlayerSizes=9:5:9", "neural probabilistic language models, not built"),
+        ("rnnType=NCELSTM\nlayerSizes=9:5:9", "noise-contrastive estimation, not built"),
+        ("rnnType=CLSTM\nlayerSizes=9:5:9", "LSTMs with a second input, not built"),
+        ("rnnType=LSTMENCODER\nlayerSizes=9:5:9", "2015; action trainEncoderDecoder makes one of any two, not built"),
+        ("rnnType=AlignmentSimilarityGenerator\nlayerSizes=9:5:9", "networks of 2015, not built"),
+        ("rnnType=BIDIRECTIONALLSTMWITHPASTPREDICTION\nlayerSizes=9:5:9", "BLSTM of NDL is one, not built"),
+        ("rnnType=GRU\nlayerSizes=9:5:9", "rnnType GRU: unknown; expected one of SIMPLENET"),
+    ],
+)
+def test_faults_of_the_block(text, message):
+    with pytest.raises(ConfigError, match=message):
+        build(text)

@@ -1,0 +1,148 @@
+"""What follows from sums over frames, weighted criteria for one, while the frames are shared out among threads."""
+
+import numpy as np
+import pytest
+
+from acoustic.engine.engine import Engine
+from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
+from acoustic.network.network import Network
+
+VARIANTS = [
+    {"threads": threads, "share_buffers": share, "fusion": share} for threads in (1, 2, 3) for share in (False, True)
+]
+
+
+def two_tasks(precision="double"):
+    """Two criteria over shared layers, weighted by parameters that the layers use as well, and penalties."""
+    network = Network(precision, seed=3, threads=3)
+    network.add("Input", "x", rows=5)
+    for name in ("states", "regions"):
+        network.add("Input", name, rows=4)
+        network.add("Parameter", f"W{name}", rows=4, cols=6, init="gaussian", initValueScale=4)
+    network.add("Parameter", "W", rows=6, cols=5, init="gaussian", initValueScale=4)
+    network.add("Parameter", "b", rows=6, init="gaussian")
+    network.add("Parameter", "s", rows=1, init="fixedValue", value=0.7)
+    network.add("Plus", "p", network.add("Times", "t", "W", "x"), "b")
+    network.add("Scale", "h", "s", network.add("Sigmoid", "a", "p"))
+    for name in ("states", "regions"):
+        network.add("CrossEntropyWithSoftmax", f"ce.{name}", name, network.add("Times", f"z.{name}", f"W{name}", "h"))
+    network.add("Scale", "first", "s", "ce.states")
+    network.add("Constant", "half", value=0.5)
+    network.add("Scale", "second", "half", "ce.regions")
+    network.add("Plus", "both", "first", "second")
+    network.add("ElementTimes", "product", "both", "both")
+    network.add("Plus", "J", "product", "both")
+    network.add("L2Reg", "norm", "W")
+    network.add("L1Reg", "size", "h")  # a sum over frames of what learns
+    network.add("Plus", "penalties", "norm", "size")
+    network.add("Plus", "total", "J", "penalties")
+    return network
+
+
+def data(num_frames):
+    rng = np.random.default_rng(num_frames)
+    matrices = {"x": np.asfortranarray(rng.standard_normal((5, num_frames)))}
+    for name in ("states", "regions"):
+        matrices[name] = np.zeros((4, num_frames), order="F")
+        matrices[name][rng.integers(0, 4, num_frames), np.arange(num_frames)] = 1
+    return matrices
+
+
+@pytest.mark.parametrize("criterion", ["J", "total", "both"])
+@pytest.mark.parametrize("num_frames", [1, 96, 101])
+def test_gradients_do_not_depend_on_threads_or_memory(criterion, num_frames):
+    network, matrices = two_tasks(), data(num_frames)
+    results = []
+    for variant in VARIANTS:
+        engine = Engine(network, [criterion, "ce.states"], **variant)
+        assert engine.max_workers == variant["threads"]
+        for _ in range(2):
+            engine.forward(matrices, training=True, criterion=criterion)
+            values = [engine.value(name).copy() for name in engine.roots]
+            engine.backward()
+        learn = [node.name for node in engine.graph.order if node.needs_gradient]
+        results.append(values + [engine.gradient(name).copy() for name in sorted(learn)])
+    for result in results[1:]:
+        for first, other in zip(results[0], result, strict=True):
+            np.testing.assert_allclose(first, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_gradients_are_right(threads):
+    network, matrices = two_tasks(), data(96)
+    engine = Engine(network, ["total"], threads=threads)
+    comparisons = [*check_gradients(network, "total", matrices, engine=engine)]
+    comparisons += compare_with_forward_mode(network, "total", matrices)
+    assert {comparison.parameter for comparison in comparisons} == {"W", "Wstates", "Wregions", "b", "s"}
+    for comparison in comparisons:
+        assert comparison.error < 1e-6, comparison
+
+
+def test_a_parameter_is_finished_once_and_after_its_last_use():
+    network, matrices = two_tasks(), data(96)
+    expected = {}
+    for threads in (1, 3):
+        engine = Engine(network, ["total"], threads=threads)
+        engine.forward(matrices, training=True)
+        finished = {}
+
+        def take(node, gradient, finished=finished):
+            assert node.name not in finished
+            finished[node.name] = gradient.copy()
+
+        engine.backward(on_gradient=take)
+        for name, gradient in (expected or finished).items():
+            np.testing.assert_allclose(finished[name], gradient, rtol=1e-11, atol=1e-12)
+        expected = finished
+    assert set(expected) == {"W", "Wstates", "Wregions", "b", "s"}
+
+
+def test_only_what_is_new_is_computed_again(monkeypatch):
+    """Other labels for one task: the layers and the other task's criterion stay."""
+    network, matrices = two_tasks(), data(96)
+    engine = Engine(network, ["both", "ce.states", "ce.regions", "z.states", "z.regions"], share_buffers=False)
+    engine.forward(matrices)
+    before = engine.value("both")[0, 0]
+    computed = set()
+    for node in network.nodes.values():
+        if not node.is_leaf:
+            right = node.forward
+
+            def forward(*arguments, name=node.name, right=right, **buffers):
+                computed.add(name)
+                right(*arguments, **buffers)
+
+            monkeypatch.setattr(node, "forward", forward)
+    engine.forward({"regions": np.asfortranarray(matrices["regions"][::-1])})
+    assert computed == {"ce.regions", "second", "both"}
+    first, second = engine.value("ce.states")[0, 0], engine.value("ce.regions")[0, 0]
+    assert engine.value("both")[0, 0] == pytest.approx(0.7 * first + 0.5 * second)
+    assert engine.value("both")[0, 0] != before
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_parameter_that_is_multiplied_and_added(shared):
+    """Its gradient is one product over all frames and a sum of the workers' parts; the parts alone can wait."""
+    rng = np.random.default_rng(4)
+    network = Network("double", seed=1, threads=3)
+    network.add("Input", "x", rows=1)
+    network.add("Input", "y", rows=4)
+    for name in "wb":
+        network.add("Parameter", name, rows=4, cols=1, initValueScale=10)
+    network.add("Plus", "z", network.add("Times", "wx", "w", "x"), "w" if shared else "b")
+    network.add("SquareError", "J", "z", "y")
+    matrices = {name: np.asfortranarray(rng.standard_normal((rows, 120))) for name, rows in (("x", 1), ("y", 4))}
+    gradients = []
+    for threads in (1, 3):
+        engine = Engine(network, ["J"], threads=threads)
+        assert engine.max_workers == threads
+        engine.forward(matrices, training=True)
+        assert threads == 1 or engine._program.partials_wait != shared
+        engine.backward()
+        gradients.append([engine.gradient(name).copy() for name in ("w" if shared else "wb")])
+    (x, y), w = matrices.values(), network["w"].value
+    error = w @ x + (w if shared else network["b"].value) - y
+    products, sums = error @ x.T, error.sum(axis=1, keepdims=True)
+    for found in gradients:
+        for gradient, expected in zip(found, [products + sums] if shared else [products, sums]):
+            np.testing.assert_allclose(gradient, expected, rtol=1e-10)

@@ -1,0 +1,85 @@
+"""What single node types do that no table of examples says: constants, randomness, statistics, counting."""
+
+import numpy as np
+import pytest
+
+from acoustic.engine.engine import Engine
+from acoustic.network.network import Network
+from acoustic.nodes.base import Shape
+from readers.errors import ModelError
+
+
+def test_log_has_a_floor():
+    network = Network("double", threads=1)
+    network.add("Parameter", "x", rows=3)
+    network.set_value("x", np.array([[1e-38], [0.0], [1e-30]]))
+    network.add("Log", "y", "x")
+    network.add("SumElements", "J", "y")
+    engine = Engine(network, ["y", "J"])
+    engine.forward(training=True)
+    np.testing.assert_allclose(engine.value("y")[:, 0], [-85.1, -85.1, np.log(1e-30)])
+    engine.backward("J")
+    np.testing.assert_allclose(engine.gradient("x")[:, 0], [0, 0, 1e30])
+
+
+def test_error_prediction_counts_columns_and_has_no_gradient():
+    network = Network("double", threads=1)
+    for name in ("labels", "z"):
+        network.add("Parameter", name, rows=3, cols=4)
+    network.set_value("labels", np.array([[1, 0, 0, 1.0], [0, 1, 0, 0], [0, 0, 1, 0]]))
+    network.set_value("z", np.array([[9, 5, 0, 7.0], [1, 5, 1, 7], [2, 2, 3, 7]]))  # equal ones: the first counts
+    network.add("ErrorPrediction", "errors", "labels", "z")
+    engine = Engine(network, ["errors"])
+    engine.forward()
+    assert engine.value("errors")[0, 0] == 1
+    with pytest.raises(ModelError, match="no gradient with respect to 'labels'; expected a differentiable node"):
+        engine.forward(training=True, criterion="errors")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dropout_drops_at_the_rate_and_keeps_the_mean(seed):
+    network = Network("double", threads=1)
+    network.add("Parameter", "x", rows=200, cols=500, init="fixedValue", value=1)
+    network.add("Dropout", "y", "x")
+    network.add("SumElements", "J", "y")
+    engine = Engine(network, ["y", "J"])
+    engine.forward(training=True, dropout_rate=0.3, seed=seed)
+    value = engine.value("y")
+    assert set(np.unique(value)) == {0.0, 1 / 0.7}
+    assert abs((value == 0).mean() - 0.3) < 0.006  # four standard deviations
+    assert abs(np.corrcoef(value[:, :-1].ravel(), value[:, 1:].ravel())[0, 1]) < 0.013
+    assert abs(np.corrcoef(value[:-1].ravel(), value[1:].ravel())[0, 1]) < 0.013
+
+
+def test_dropout_masks_follow_seed_and_node():
+    network = Network("double", threads=1)
+    network.add("Parameter", "x", rows=20, cols=20, init="fixedValue", value=1)
+    network.add("Dropout", "y", "x")
+    network.add("Dropout", "z", "x")
+    network.add("SumElements", "J", "y")
+    engine = Engine(network, ["y", "z", "J"])
+
+    def mask(seed, rate=0.5, training=True):
+        engine.forward(training=training, dropout_rate=rate, seed=seed)
+        return engine.value("y").copy(), engine.value("z").copy()
+
+    first = mask((1, 0, 0))
+    assert (first[0] != first[1]).any()
+    assert (mask((1, 0, 1))[0] != first[0]).any()
+    assert (mask((1, 0, 0))[0] == first[0]).all()
+    assert (mask((1, 0, 0), training=False)[0] == 1).all()
+    assert (mask((1, 0, 0), rate=0.0)[0] == 1).all()
+
+
+@pytest.mark.parametrize(("type_name", "expected"), [("Mean", [2.5, 4.0]), ("InvStdDev", [1 / np.sqrt(1.25), 1e5])])
+def test_statistics_by_hand(type_name, expected):
+    """Rows 1 2 3 4 and 4 4 4 4 in two parts; the second row's variance is 0, so its floor counts."""
+    from acoustic.training.procedures.precompute import precompute
+
+    network = Network("double", threads=1)
+    network.add("Input", "x", rows=2)
+    network.add(type_name, "s", "x")
+    assert network.shapes["s"] == Shape(2, 1)
+    parts = [np.array([[1.0, 2, 3], [4, 4, 4]]), np.array([[4.0], [4]])]
+    assert precompute(network, lambda: ({"x": np.asfortranarray(part)} for part in parts)) == ["s"]
+    np.testing.assert_allclose(network["s"].value[:, 0], expected)

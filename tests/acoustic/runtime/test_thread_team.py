@@ -1,0 +1,399 @@
+"""Threads that share work: every worker once, errors, nesting, and the number of BLAS threads while they work."""
+
+import ctypes
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
+from acoustic.kernels.backend import matmul_into
+from acoustic.runtime import blas, recorder
+from acoustic.runtime.recorder import Recording, in_turn, is_compiled
+from acoustic.runtime.thread_team import Team, default_threads
+
+compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_every_worker_works_once_in_a_thread_of_its_own(size):
+    team, seen = Team(size), []
+    for _ in range(50):
+        team.run(lambda worker: seen.append((worker, threading.get_ident())))
+    assert sorted(worker for worker, _ in seen) == sorted(list(range(size)) * 50)
+    assert len(set(seen)) == size
+    assert (0, threading.get_ident()) in seen
+
+
+def test_only_as_many_as_asked():
+    team, seen = Team(4), []
+    for count in (4, 2, 1, 3, 4):
+        team.run(seen.append, count)
+    assert sorted(seen) == sorted([0, 1, 2, 3, 0, 1, 0, 0, 1, 2, 0, 1, 2, 3])
+
+
+def test_workers_that_have_gone_to_sleep_wake():
+    team, seen = Team(3), []
+    for _ in range(3):
+        team.run(seen.append)
+        time.sleep(0.02)  # longer than they look out for work
+    assert sorted(seen) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_an_error_reaches_the_caller_and_does_no_harm():
+    team, seen = Team(3), []
+
+    def work(worker):
+        seen.append(worker)
+        if worker == 2:
+            raise KeyError("worker 2")
+
+    with pytest.raises(KeyError, match="worker 2"):
+        team.run(work)
+    team.run(seen.append)
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+
+
+class Interrupted:
+    """A lock, the first call of one of whose methods by this thread ends in an interrupt; called: when that begins;
+    after: whether the method does what it does before.
+    """
+
+    def __init__(self, lock, method, after):
+        self._lock, self._method, self._after, self._thread = lock, method, after, threading.get_ident()
+        self.called = threading.Event()
+        self.locked = lock.locked
+
+    def acquire(self):
+        self._do("acquire")
+
+    def release(self):
+        self._do("release")
+
+    def _do(self, method):
+        is_hit = method == self._method and threading.get_ident() == self._thread and not self.called.is_set()
+        if is_hit:
+            self.called.set()
+        if not is_hit or self._after:
+            getattr(self._lock, method)()
+        if is_hit:
+            raise KeyboardInterrupt
+
+
+def fall_asleep(team):
+    """Wait until all threads sleep that have no work."""
+    from acoustic.runtime import thread_sync
+
+    while not all(team.flags[thread_sync.slot(worker) + thread_sync.ASLEEP] for worker in range(1, team.size)):
+        time.sleep(0.001)
+
+
+def assert_waits(team):
+    """`run` returns when all are done: worker 1 is so last."""
+    for _ in range(3):
+        first, seen = threading.Event(), []
+
+        def work(worker, first=first, seen=seen):
+            if worker == 1:
+                first.wait()
+                time.sleep(0.01)
+            seen.append(worker)
+            if worker == 0:
+                first.set()
+
+        team.run(work)
+        assert sorted(seen) == list(range(team.size))
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_interrupt_waits_until_all_are_done(size, after):
+    team, seen = Team(size), []
+    team.run(lambda worker: None)
+    lock = team._done[1] = Interrupted(team._done[1], "acquire", after)
+
+    def work(worker):
+        if worker == 1:
+            lock.called.wait()
+            time.sleep(0.01)
+        seen.append(worker)
+
+    with pytest.raises(KeyboardInterrupt):
+        team.run(work)
+    assert sorted(seen) == list(range(size))
+    assert_waits(team)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("size", [2, 3])
+def test_an_interrupt_leaves_nobody_asleep(size, after):
+    team, seen = Team(size), []
+    team.run(lambda worker: None)
+    fall_asleep(team)
+    team._given[1] = Interrupted(team._given[1], "release", after)
+    with pytest.raises(KeyboardInterrupt):
+        team.run(seen.append)
+    assert 1 in seen
+    assert_waits(team)
+
+
+@compiled
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_leaves_no_calls_unmade(after):
+    team, rows = Team(3), np.zeros((2, 3, 10), np.float32)
+    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[0, worker], rows[1, worker]))
+    rows[0] = 1
+    fall_asleep(team)
+    team._given[1] = Interrupted(team._given[1], "release", after)
+    with pytest.raises(KeyboardInterrupt):
+        team.play(tables)
+    np.testing.assert_array_equal(rows[1], 1)
+    rows[0] = 2
+    team.play(tables)
+    np.testing.assert_array_equal(rows[1], 2)
+    assert_waits(team)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_phase_begins_before_all_have_ended_the_one_before(size):
+    team, seen = Team(size), []
+
+    def phase(number):
+        def work(worker):
+            if worker == number % size:
+                time.sleep(0.002)  # longer than the others look out for it
+            seen.append(number)
+
+        return work
+
+    for _ in range(5):
+        team.run_phases([phase(number) for number in range(4)])
+    assert seen == sorted([0, 1, 2, 3] * size) * 5
+    team.run_phases([lambda worker: seen.append("one")], 1)
+    team.run(lambda worker: team.run_phases([phase(0), phase(1)]) if worker == 0 else None)  # in turn
+    assert seen[-2 * size - 1 :] == ["one", *[0] * size, *[1] * size]
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_an_error_in_a_phase_ends_those_that_wait(failing):
+    team, seen = Team(3), []
+
+    def first(worker):
+        if worker == failing:
+            raise KeyError("first phase")
+
+    with pytest.raises(KeyError, match="first phase"):
+        team.run_phases([first, seen.append])
+    assert not seen
+    team.run_phases([seen.append, seen.append])
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2]
+
+
+def test_work_within_work_runs_in_turn():
+    team, seen = Team(2), []
+    team.run(lambda outer: team.run(lambda inner: seen.append((outer, inner))))
+    assert sorted(seen) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_shares_cover_everything_once():
+    team = Team(3)
+    for count in (0, 1, 2, 3, 100):
+        pieces = [team.share(worker, count) for worker in range(3)]
+        assert [i for piece in pieces for i in range(count)[piece]] == list(range(count))
+
+
+def test_default_number_of_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert default_threads() == 7
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    assert default_threads() >= 1
+
+
+@pytest.fixture
+def threads_of_blas():
+    """How many threads numpy's BLAS uses; two at first."""
+    if not blas.controllable():
+        pytest.skip("numpy's BLAS is one whose threads cannot be set")
+    get, put = blas._thread_calls()
+    before = get()
+    put(2)
+    yield get
+    put(before)
+
+
+def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
+    with blas.one_thread:
+        assert threads_of_blas() == 1
+        with blas.one_thread:
+            assert threads_of_blas() == 1
+        assert threads_of_blas() == 1
+    assert threads_of_blas() == 2
+
+
+def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
+    with blas.products_by(Team(2)):
+        assert threads_of_blas() == 1
+    with blas.products_by(None):
+        assert threads_of_blas() == 2
+    assert threads_of_blas() == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (70, 33, 65)])
+def test_products_of_any_layout(shape, dtype):
+    """Operands in either order and cut out of larger ones; the result in Fortran order, whole or a run of columns."""
+    m, k, n = shape
+    rng = np.random.default_rng(shape)
+
+    def layouts(rows, cols):
+        x = rng.standard_normal((rows, cols)).astype(dtype)
+        padded = np.pad(x, ((2, 3), (1, 2)))
+        return [x, np.asfortranarray(x), padded[2:-3, 1:-2], np.asfortranarray(padded)[2:-3, 1:-2]]
+
+    for a in layouts(m, k):
+        for b in layouts(k, n):
+            whole = np.full((m, n + 2), 7, dtype, order="F")
+            matmul_into(np, a, b, whole[:, 1:-1])
+            np.testing.assert_allclose(whole[:, 1:-1], a @ b, rtol=1e-4, atol=1e-4)
+            assert (whole[:, 0] == 7).all()
+            assert (whole[:, -1] == 7).all()
+
+
+class TestSharing:
+    """Placing lifetimes in memory."""
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_no_two_living_matrices_share_memory(self, seed):
+        rng = np.random.default_rng(seed)
+        lifetimes = []
+        for k in range(25):
+            start = int(rng.integers(0, 20))
+            end = FOREVER if rng.random() < 0.1 else start + int(rng.integers(0, 6))
+            in_place = tuple(one.key for one in lifetimes if one.end == start)
+            lifetimes.append(Lifetime(k, int(rng.integers(1, 4)) * 10, start, end, in_place, int(rng.integers(0, 2))))
+        plan = share(lifetimes)
+        assert plan.total <= separate(lifetimes).total
+        for one in lifetimes:
+            assert plan.sizes[plan.slab[one.key]] >= one.size
+            for other in lifetimes:
+                if one.key < other.key and plan.slab[one.key] == plan.slab[other.key]:
+                    first, second = sorted((one, other), key=lambda lifetime: lifetime.start)
+                    taken_over = first.end == second.start and first.key in second.in_place
+                    assert first.end < second.start or taken_over
+                    assert one.group == other.group
+
+    def test_by_hand(self):
+        """a dies as c begins, so c cannot have its memory unless it may overwrite it; d can."""
+        a, b = Lifetime("a", 10, 0, 2), Lifetime("b", 10, 1, 3)
+        c, d = Lifetime("c", 10, 2, 3), Lifetime("d", 20, 3, 4)
+        assert share([a, b, c, d]).slab == {"a": 0, "b": 1, "c": 2, "d": 0}
+        assert share([a, b, c, d]).sizes == (20, 10, 10)
+        in_place = Lifetime("c", 10, 2, 3, in_place=("a",))
+        assert share([a, b, in_place]).slab == {"a": 0, "b": 1, "c": 0}
+        larger = Lifetime("c", 11, 2, 3, in_place=("a",))
+        assert share([a, b, larger]).slab["c"] == 2
+
+
+def recorded(team, count, work):
+    """Of each of `count` threads the table of the calls that work(recording, worker, meet) makes."""
+    recordings = {}
+
+    def record(worker):
+        place = np.array([worker, count])
+        with Recording({}) as recordings[worker]:
+            work(recordings[worker], worker, lambda: recordings[worker].call("meet", team.flags, place))
+
+    team.run(record, count)
+    return [recordings[worker].table({}) for worker in range(count)]
+
+
+@compiled
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_calls_of_several_threads_meet(size):
+    """In turn each worker copies what the one before it has."""
+    team, rows = Team(size), np.zeros((size + 1, 1000), np.float32)
+    with team.hold() as count:
+        assert count == size
+
+        def work(recording, worker, meet):
+            for turn in range(size):
+                if turn == worker:
+                    recording.call("copy", rows[worker], rows[worker + 1])
+                if size > 1:
+                    meet()
+
+        tables = recorded(team, size, work)
+        for number in range(30):
+            rows[0], rows[1:] = number, -1
+            team.play(tables)
+            np.testing.assert_array_equal(rows, np.full_like(rows, number))
+            time.sleep(0.002 * (number % 3 == 0))  # at times longer than they look out for calls
+
+
+@compiled
+def test_calls_and_work_in_python_take_turns():
+    team, row, seen = Team(2), np.ones((2, 10), np.float32), []
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    row[...] = 1
+    for number in range(20):
+        team.play(tables) if number % 3 else team.run(seen.append)
+        time.sleep(0.001 * (number % 4 == 0))
+    np.testing.assert_array_equal(row, 2.0**13)
+    assert sorted(seen) == [0] * 7 + [1] * 7
+
+
+@compiled
+def test_calls_are_made_in_turn_while_others_have_the_threads():
+    team, row = Team(2), np.ones((2, 10), np.float32)
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    row[...] = 1
+
+    def other():
+        with team.hold() as count:
+            counts.append(count)
+        team.play(tables)
+
+    counts = []
+    with team.hold() as mine:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert (mine, counts) == (2, [1])
+    np.testing.assert_array_equal(row, 2)
+
+
+@compiled
+def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
+    """Of 70 threads, of which there are only the locks that they would sleep at."""
+    from acoustic.runtime import thread_sync
+
+    team, asleep = Team(70), {40, 63, 64, 69}
+    team.flags, team._process = np.zeros(thread_sync.FLAGS + thread_sync.SLOT * team.size, np.int64), os.getpid()
+    for worker in asleep:
+        team.flags[thread_sync.slot(worker) + thread_sync.ASLEEP] = 1
+    for lock in team._given:
+        lock.acquire()
+    monkeypatch.setattr(thread_sync, "finish", lambda flags, tables: None)
+    team.play([np.zeros((0, 40), np.int64)] * team.size)
+    assert {worker for worker, lock in enumerate(team._given) if not lock.locked()} == asleep
+
+
+@compiled
+def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
+    """What a call of worker 0 reads stays there while those of the others are made."""
+    monkeypatch.setattr(recorder, "CALLS_KEPT", 1)
+    team, rows = Team(3), np.zeros((4, 1000), np.float32)
+    team.run(lambda worker: None)
+    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[worker], rows[worker + 1]))
+    turns = [in_turn(team, worker, 3, table, table) for worker, table in enumerate(tables)]
+    others = [np.full(2, -1) for _ in range(100)]  # take memory that has been given back
+    assert len(team.known_calls) == 1
+    for worker, turn in enumerate(turns):
+        address, size = int(turn[1, 3]), int(turn[1, 4])
+        assert list((ctypes.c_int64 * size).from_address(address)) == [worker, 3]
+    rows[0] = 1
+    team.play(turns)
+    assert rows[:2].all()
+    assert others

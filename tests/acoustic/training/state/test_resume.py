@@ -1,0 +1,133 @@
+"""A training that was interrupted, is repeated, or finds models of another: what it takes up and what it leaves."""
+
+import numpy as np
+import pytest
+
+from acoustic.network.model_file import save_model
+from acoustic.training.reporting.log import read_history
+from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, RmsProp
+from acoustic.training.sgd import train
+from acoustic.training.state import checkpoint
+from acoustic.training.state.checkpoint import TrainingFiles
+from readers.errors import ModelError, ShapeError
+from tests.acoustic.training.ring import Killed, dying, dying_at_once, ring_network, ring_options
+
+
+@pytest.mark.parametrize(("epoch", "minibatch"), [(0, 5), (1, 0), (1, 7), (2, 12)])
+def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, epoch, minibatch):
+    def run(name, reader):
+        network = ring_network(3, dropout=True)
+        return train(network, reader, ring_options(), ring_reader(50, 1), model_path=tmp_path / name, seed=3)
+
+    whole = run("whole", ring_reader())
+    with pytest.raises(Killed):
+        run("broken", dying(ring_reader(), epoch, minibatch))
+    assert not (tmp_path / "broken").exists()
+    resumed = run("broken", ring_reader())
+    assert resumed.start_epoch == epoch
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
+    for row in (*whole.history, *resumed.history):
+        row.pop("seconds")
+    assert resumed.history == whole.history
+    assert [row["epoch"] for row in read_history(tmp_path / "broken.history.jsonl")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "rule", [AdaGrad(), RmsProp(normalise=False), FsAdaGrad(), AdamW()], ids=lambda rule: rule.names[0]
+)
+def test_a_resumed_run_has_what_its_rule_remembers_and_the_same_noise(ring_reader, tmp_path, rule):
+    options = ring_options(3, rule=rule, noise_deviation=0.001, learning_rates_per_minibatch=0.01)
+
+    def run(name, reader):
+        train(ring_network(3), reader, options, model_path=tmp_path / name, seed=3)
+
+    run("whole", ring_reader())
+    with pytest.raises(Killed):
+        run("broken", dying(ring_reader(), 1, 5))
+    run("broken", ring_reader())
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "broken.ckp").read_bytes() == (tmp_path / "whole.ckp").read_bytes()
+
+
+def test_a_checkpoint_of_another_rule_is_refused(ring_reader, tmp_path):
+    with pytest.raises(Killed):
+        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
+    with pytest.raises(ModelError, match=r"m\.1\.ckp: smoothed .* and gradUpdateType AdaGrad; expected those"):
+        train(ring_network(), ring_reader(), ring_options(rule=AdaGrad()), model_path=tmp_path / "m")
+
+
+def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):
+    def run(name):
+        return train(ring_network(3, dropout=True), ring_reader(), ring_options(), model_path=tmp_path / name, seed=3)
+
+    def save_or_die(network, path):
+        if path.name == "broken.2":
+            raise Killed
+        save_model(network, path)
+
+    run("whole")
+    monkeypatch.setattr(checkpoint, "save_model", save_or_die)
+    with pytest.raises(Killed):
+        run("broken")
+    monkeypatch.undo()
+    assert (tmp_path / "broken.2.ckp").exists()
+    assert run("broken").start_epoch == 1
+    assert (tmp_path / "broken").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_missing_checkpoint_is_said_and_training_goes_on(ring_reader, tmp_path):
+    with pytest.raises(Killed):
+        train(ring_network(), dying(ring_reader(), 1, 2), ring_options(), model_path=tmp_path / "m")
+    (tmp_path / "m.1.ckp").unlink()
+    lines = []
+    train(ring_network(), ring_reader(), ring_options(), model_path=tmp_path / "m", log=lines.append)
+    assert any(line.startswith("warning: ") and "m.1.ckp is missing" in line for line in lines)
+
+
+def test_make_mode(ring_reader, tmp_path):
+    path = tmp_path / "m"
+    train(ring_network(), ring_reader(), ring_options(), model_path=path)
+    before = path.read_bytes()
+    lines = []
+    result = train(ring_network(), ring_reader(), ring_options(), model_path=path, log=lines.append)
+    assert lines[-1] == "No further training is necessary."
+    assert result.start_epoch == 3
+    assert len(result.history) == 3
+    # From scratch: the old models go, also those of later epochs.
+    lines.clear()
+    options = ring_options(2, learning_rates_per_minibatch=0.1)
+    train(ring_network(), ring_reader(), options, model_path=path, make_mode=False, log=lines.append)
+    assert lines.count("makeMode=false: removed 5 model and checkpoint files of an earlier training") == 1
+    assert path.read_bytes() != before
+    assert not (tmp_path / "m.2").exists()
+    assert len(read_history(tmp_path / "m.history.jsonl")) == 2
+
+
+def test_model_0_is_the_start_of_a_training(ring_reader, tmp_path):
+    """A model placed as modelPath.0, say by a model editing script, is what training starts from."""
+    files = TrainingFiles(tmp_path / "m", 1)
+    start = ring_network(9)
+    files.save_initial(start)
+    result = train(
+        ring_network(1), ring_reader(60), ring_options(1, learning_rates_per_minibatch=0.0), model_path=files.model_path
+    )
+    np.testing.assert_array_equal(result.network["W0"].value, start["W0"].value)
+    assert files.load(0)["Prior"].value is not None
+
+
+def test_what_stops_a_training_before_it_begins_leaves_the_earlier_one_alone(ring_reader, tmp_path):
+    path = tmp_path / "m"
+    train(ring_network(), ring_reader(), ring_options(2), model_path=path, description="first")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert before["m.config"] == b"first"
+    other = ring_reader()
+    other.dims = lambda: {"features": 3, "labels": 2}
+    with pytest.raises(ShapeError, match="reader: features has dimension 3; expected 2, as the network's input"):
+        train(ring_network(), other, ring_options(2), model_path=path, make_mode=False, description="second")
+    with pytest.raises(Killed):  # among the statistics
+        train(
+            ring_network(), dying_at_once(ring_reader()), ring_options(2), model_path=path, make_mode=False,
+            description="second",
+        )  # fmt: skip
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

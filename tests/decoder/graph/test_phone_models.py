@@ -1,0 +1,165 @@
+"""Distilling HTK donors: the tables, sp tied to the middle of sil, triphones made by trees."""
+
+import math
+
+import numpy as np
+import pytest
+
+from decoder.graph.phone_models import PhoneModels, distil
+from readers.errors import ArgonautError, FormatError, GraphError
+from readers.htk.hmm_set import Hmm, HmmSet, Transitions, left_to_right, single_gaussian_state
+from readers.htk.trees import DecisionTrees, Question, Tree
+
+
+def make_donor():
+    """aa by trees in two clusters for state 2, sil with jumps, sp tied to its middle."""
+    donor = HmmSet()
+    for name in ("aa_s2_1", "aa_s2_2", "aa_s3_1", "aa_s4_1", "sil_s2", "sil_s3", "sil_s4"):
+        donor.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
+    donor.macros["t"]["T_aa"] = left_to_right([0.5, 0.6, 0.7], "T_aa")
+
+    def hmm(name, states, transitions):
+        parts = tuple(donor.macros["s"][state] for state in states)
+        donor.macros["h"][name] = Hmm(name, parts, transitions, f"donor:{len(donor.hmms)}")
+
+    silence = np.array(
+        [[0, 1, 0, 0, 0], [0, 0.5, 0.3, 0.2, 0], [0, 0, 0.5, 0.5, 0], [0, 0.1, 0, 0.6, 0.3], [0, 0, 0, 0, 0]]
+    )
+    hmm("sil", ("sil_s2", "sil_s3", "sil_s4"), Transitions(silence))
+    hmm("sp", ("sil_s3",), left_to_right([0.9], skip=0.7))
+    hmm("sil-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), donor.macros["t"]["T_aa"])
+    return donor, hmm
+
+
+QUESTION = Question("L_sil", ("sil-*",))
+TREES = DecisionTrees(
+    {"L_sil": QUESTION},
+    {
+        ("aa", 2): Tree((("L_sil", "aa_s2_2", "aa_s2_1"),)),
+        ("aa", 3): Tree((), "aa_s3_1"),
+        ("aa", 4): Tree((), "aa_s4_1"),
+    },
+)
+NAMES = {"sil": "sil", "sp": "sp", "sil-aa+aa": "sil-aa+aa", "sil-aa+sil": "sil-aa+aa"}
+
+
+def test_donor_is_reduced_to_states_transitions_and_silence_topology():
+    models = distil(make_donor()[0], NAMES)
+    assert models.states == {
+        "sil": ("sil_s2", "sil_s3", "sil_s4"),
+        "sp": ("sp_s2",),  # scored as the middle of sil, left with a probability of its own
+        "sil-aa+aa": ("aa_s2_1", "aa_s3_1", "aa_s4_1"),
+        "sil-aa+sil": ("aa_s2_1", "aa_s3_1", "aa_s4_1"),
+    }
+    assert models.tied == {"sp_s2": "sil_s3"}
+    stays = {state: math.exp(pair[0]) for state, pair in models.transitions.items()}
+    assert stays == pytest.approx(
+        {"sil_s2": 0.5, "sil_s3": 0.5, "sil_s4": 0.6, "sp_s2": 0.9, "aa_s2_1": 0.5, "aa_s3_1": 0.6, "aa_s4_1": 0.7}
+    )
+    assert all(math.exp(a) + math.exp(b) == pytest.approx(1) for a, b in models.transitions.values())
+    probabilities = {model: {(a, b): math.exp(ln) for a, b, ln in ways} for model, ways in models.topology.items()}
+    assert probabilities["sp"] == pytest.approx({(0, 1): 0.3, (0, 2): 0.7, (1, 2): 1.0})
+    assert probabilities["sil"] == pytest.approx(
+        {(0, 1): 1, (1, 2): 0.6, (1, 3): 0.4, (2, 3): 1, (3, 1): 0.25, (3, 4): 0.75}
+    )
+    assert models.senones["sp_s2"] == "sil_s3"
+
+
+def test_sp_with_the_transitions_of_its_senone_needs_no_name_of_its_own():
+    donor, hmm = make_donor()
+    del donor.hmms["sp"]
+    hmm("sp", ("sil_s3",), left_to_right([0.5], skip=0.7))
+    models = distil(donor, NAMES)
+    assert models.states["sp"] == ("sil_s3",)
+    assert models.tied == {}
+
+
+def test_order_of_sil_and_sp_does_not_matter():
+    backwards = dict(reversed(NAMES.items()))
+    assert distil(make_donor()[0], backwards) == distil(make_donor()[0], NAMES)
+
+
+def test_trees_make_every_triphone_of_the_phones():
+    models = distil(make_donor()[0], NAMES, TREES, ["aa", "sil"])
+    assert models.states["aa-aa+sil"] == ("aa_s2_2", "aa_s3_1", "aa_s4_1")
+    assert models.states["sil-aa+sil"] == ("aa_s2_1", "aa_s3_1", "aa_s4_1")
+    assert {m for m in models.states if "-" in m} == {f"{a}-aa+{b}" for a in ("aa", "sil") for b in ("aa", "sil")}
+    assert math.exp(models.transitions["aa_s2_2"][0]) == pytest.approx(0.5)  # from the other models of aa
+
+
+def test_physical_model_that_is_nowhere_is_named():
+    with pytest.raises(GraphError, match="model 'p-q' of 'x-q' is not in the donor; expected its definition"):
+        distil(make_donor()[0], {"x-q": "p-q"})
+    with pytest.raises(GraphError, match="none for 'q', which model 'x-q' needs"):
+        distil(make_donor()[0], {"x-q": "p-q"}, TREES)
+
+
+def test_leaf_that_the_donor_lacks_is_named():
+    donor = make_donor()[0]
+    del donor.macros["s"]["aa_s2_2"]
+    with pytest.raises(GraphError, match="leaf 'aa_s2_2' is no tied state of the donor"):
+        distil(donor, NAMES, TREES, ["aa"])
+
+
+def test_triphone_with_a_skip_is_named_with_its_line():
+    donor, hmm = make_donor()
+    matrix = left_to_right([0.5, 0.5, 0.5]).matrix.copy()
+    matrix[1, 2:4] = 0.25
+    hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), Transitions(matrix))
+    with pytest.raises(GraphError, match="donor:3: model 'aa-aa\\+aa' can be walked otherwise than left to right"):
+        distil(donor)
+
+
+def test_state_that_is_never_left_is_named():
+    donor, hmm = make_donor()
+    hmm("aa-aa+aa", ("aa_s2_1",), left_to_right([1.0]))
+    with pytest.raises(GraphError, match="state 2 of 'aa-aa\\+aa' is never left"):
+        distil(donor)
+
+
+def test_transitions_that_differ_between_models_are_averaged_and_told():
+    donor, hmm = make_donor()
+    hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), left_to_right([0.7, 0.6, 0.7]))
+    lines = []
+    models = distil(donor, log=lines.append)
+    assert math.exp(models.transitions["aa_s2_1"][0]) == pytest.approx(0.6)
+    assert lines == ["transitions of 1 tied states differ between models, the first aa_s2_1: their mean stands"]
+
+
+def test_tables_read_back(tmp_path):
+    models = distil(make_donor()[0], NAMES, TREES, ["aa", "sil"])
+    models.save(tmp_path / "hmms")
+    again = PhoneModels.load(tmp_path / "hmms")
+    assert again.states == models.states
+    assert again.tied == models.tied
+    for name in models.topology:
+        assert np.array(again.topology[name]) == pytest.approx(np.array(models.topology[name]), rel=1e-8)
+    assert {s: pytest.approx(p, rel=1e-8) for s, p in models.transitions.items()} == again.transitions
+
+
+def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
+    distil(make_donor()[0], NAMES).save(tmp_path)
+    PhoneModels({"a": ("a_s2",)}).save(tmp_path)
+    assert PhoneModels.load(tmp_path) == PhoneModels({"a": ("a_s2",)})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("topology", "sp 0 1\n", "topology:1: 'sp 0 1'; expected model from to ln_probability"),
+        ("topology", "sp 0 1 0\nsp 0 1 0\n", "topology:2: 'sp' from 0 to 1; expected each way once"),
+        ("topology", "sp 1 1 0\n", "from 1 to 1; expected each way once, none to the same place"),
+        ("topology", "sp 0 1 -1\n", "ways of 'sp' from 0 sum to 0.3679; expected 1"),
+        ("topology", "sp 0 3 0\n", "topology: a place of 'sp' above its exit; expected 0 to 2"),
+        ("topology", "zz 0 1 0\n", "topology: model 'zz' has no states"),
+        ("tied", "[a] b\n", r"tied:1: '\[a\] b'; expected \[state\] \[senone\]"),
+        ("tied", "[a] [b]\n[a] [c]\n", "tied:2: 'a' is there a second time"),
+        ("transitions", "[sil_s2] -0.6931472 -0.6931472\n", "transitions: none for sil_s3 of sil, sil_s4 of sil"),
+    ],
+)
+def test_damaged_tables_are_named(tmp_path, name, text, message):
+    distil(make_donor()[0], NAMES).save(tmp_path)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ArgonautError, match=message) as fault:
+        PhoneModels.load(tmp_path)
+    assert isinstance(fault.value, (FormatError, GraphError))

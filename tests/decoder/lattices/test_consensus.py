@@ -1,0 +1,89 @@
+"""Consensus networks: the recursion's plain twin, exact cases, and fewer expected errors than the best path has."""
+
+import numpy as np
+import pytest
+
+from decoder.lattices import consensus_kernels as kernels
+from decoder.lattices.consensus import consensus
+from decoder.lattices.links import weigh
+from decoder.lattices.posteriors import best_path
+from tests.decoder.lattices.small_lattices import edit_distance, lattice_of, paths, random_lattice, spoken
+
+SEEDS = range(25)
+
+
+def expected_errors(lattice, words):
+    """Exactly, over all paths."""
+    every = paths(lattice)
+    weight = np.exp([score for _, score in every] - np.logaddexp.reduce([score for _, score in every]))
+    return float(sum(w * edit_distance(spoken(lattice, path), words) for w, (path, _) in zip(weight, every)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_probabilities_of_a_slot_sum_to_one(seed):
+    for slot in consensus(random_lattice(seed)).slots:
+        assert sum(p for _, p in slot.alternatives) == pytest.approx(1.0, abs=3e-4)
+        assert [p for _, p in slot.alternatives] == sorted((p for _, p in slot.alternatives), reverse=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_expected_errors_are_a_bound_that_the_words_keep(seed):
+    lattice = random_lattice(seed)
+    found = consensus(lattice)
+    words = [word.word for word in found.words]
+    assert expected_errors(lattice, words) <= found.expected_errors + 1e-3
+    best = [lattice.word[link] for link in best_path(weigh(lattice)) if lattice.word[link] != "!NULL"]
+    assert found.expected_errors <= consensus(lattice, words=best).expected_errors + 1e-9
+
+
+def test_a_lattice_of_places_is_its_own_consensus():
+    """Links side by side between the same nodes: the recursion is exact, and slots are what stands there."""
+    links = [(0, 1, "a", np.log(0.6), 0), (0, 1, "b", np.log(0.4), 0)]
+    links += [(1, 2, "c", np.log(0.9), 0), (1, 2, "d", np.log(0.1), 0)]
+    lattice = lattice_of(links, [0.0, 0.5, 1.5], header={})
+    found = consensus(lattice)
+    assert [word.word for word in found.words] == ["a", "c"]
+    first, second = found.slots
+    assert first.alternatives == (("a", pytest.approx(0.6)), ("b", pytest.approx(0.4)))
+    assert second.alternatives == (("c", pytest.approx(0.9)), ("d", pytest.approx(0.1)))
+    assert (second.start, second.end) == pytest.approx((0.5, 1.5))
+    assert (
+        found.expected_errors
+        == pytest.approx(0.5, abs=1e-4)
+        == pytest.approx(expected_errors(lattice, ["a", "c"]), abs=1e-4)
+    )
+
+
+def test_many_likely_sentences_outvote_the_best_one():
+    """The best path says x; but three others, more likely together, agree on what stands there."""
+    links = [(0, 3, "x", np.log(0.3), 0)]
+    links += [(0, 1, "y", np.log(0.7), 0), *((1, 3, word, np.log(1 / 3), 0) for word in "pqr")]
+    lattice = lattice_of([(s, min(e, 2), w, a, l) for s, e, w, a, l in links], [0.0, 0.5, 1.0], header={})
+    assert next(word.word for word in consensus(lattice).words) == "y"
+
+
+def test_a_given_sequence_stays():
+    lattice = random_lattice(3)
+    for words in (["a"], ["z", "a", "z"], []):
+        found = consensus(lattice, words=words)
+        assert found.expected_errors >= expected_errors(lattice, words) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compiled_loops_equal_their_plain_twins(seed):
+    rng = np.random.default_rng(seed)
+    end = np.sort(rng.integers(1, 5, 9))
+    end[-1] = 4
+    start = np.array([rng.integers(0, k) for k in end])
+    word, slots, time = rng.integers(0, 4, 9), np.array([0, 2, 0, 1, 0]), np.arange(5.0)
+    share, begin = rng.random(9), start + rng.random(9)
+    cost = kernels.distances(5, start, end, word, share, slots)
+    plain_choice, kernels.choice = kernels.choice, kernels.choice.py_func
+    try:
+        np.testing.assert_allclose(kernels.distances.py_func(5, start, end, word, share, slots), cost, rtol=1e-12)
+        rest = 5, start, end, word, share, slots, cost, begin, time, 4
+        plain = kernels.alignment.py_func(*rest)
+    finally:
+        kernels.choice = plain_choice
+    for a, b in zip(kernels.alignment(*rest), plain):
+        np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -1,0 +1,119 @@
+"""Language models as memory-mapped images beside their ARPA files."""
+
+import os
+
+import numpy as np
+import pytest
+
+from decoder.lm.language_model import LanguageModel, LMArrays
+from decoder.lm.mapped_model import (
+    LAYOUT,
+    _source_of,
+    image_path,
+    load_language_model,
+    open_language_model,
+    save_language_model,
+)
+from readers.errors import FormatError
+from readers.language.arpa import write_arpa
+from tests.decoder.graphs import make_arpa, random_orders
+
+
+@pytest.fixture
+def arpa(tmp_path):
+    return put(tmp_path / "lm.arpa", 1)
+
+
+def put(path, seed):
+    write_arpa(path, make_arpa(*random_orders(np.random.default_rng(seed), ["x", "y", "zwölf"], 3)))
+    return path
+
+
+def facts(model):
+    return [array.tolist() for array in model.arrays], model.vocabulary, model.order, model.start_state, model.end_id
+
+
+def test_image_is_written_once_and_gives_the_same_model(arpa):
+    model = open_language_model(arpa, least_size=0)
+    written = image_path(arpa).stat().st_mtime_ns
+    again = open_language_model(arpa, least_size=0)
+    assert facts(again) == facts(model)
+    assert image_path(arpa).stat().st_mtime_ns == written
+    arpa.write_text("no model any more", encoding="utf-8")
+    os.utime(arpa, ns=(0, 0))
+    with pytest.raises(FormatError):  # the image is of another text
+        open_language_model(arpa, least_size=0)
+
+
+def test_mapped_arrays_suit_the_kernels_that_others_were_compiled_for(arpa):
+    model, mapped = open_language_model(arpa, least_size=0), open_language_model(arpa, least_size=0)
+    for one, two in zip(model.arrays, mapped.arrays):
+        assert (one.dtype, one.flags.writeable, one.flags.aligned) == (two.dtype, two.flags.writeable, True)
+    assert mapped.step(mapped.start_state, 2) == model.step(model.start_state, 2)
+
+
+def test_image_is_made_again_when_the_text_changes(arpa):
+    open_language_model(arpa, least_size=0)
+    put(arpa, 2)
+    assert facts(open_language_model(arpa, least_size=0)) == facts(
+        open_language_model(put(arpa.with_name("other"), 2), least_size=0)
+    )
+
+
+def test_a_model_without_a_start_is_refused_with_and_without_image(tmp_path):
+    vocabulary, (unigrams,) = random_orders(np.random.default_rng(1), ["x"], 1)
+    arpa = make_arpa(vocabulary[1:], [{words: value for words, value in unigrams.items() if words != ("<s>",)}])
+    write_arpa(tmp_path / "lm", arpa)
+    save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.image", _source_of(tmp_path / "lm"))
+    for least_size in (0, 1 << 20):
+        with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected it, the start of sentences"):
+            open_language_model(tmp_path / "lm", least_size=least_size)
+
+
+def test_small_models_have_no_image(arpa):
+    open_language_model(arpa)
+    assert not image_path(arpa).exists()
+
+
+def test_damaged_image_is_made_again_with_a_line(arpa):
+    model, lines = open_language_model(arpa, least_size=0), []
+    whole = image_path(arpa).read_bytes()
+    for damaged in (whole[:40], whole[:-7], b"not one" + whole[7:], whole[:8] + b"\x09" + whole[9:]):
+        image_path(arpa).write_bytes(damaged)
+        assert facts(open_language_model(arpa, lines.append, least_size=0)) == facts(model)
+        assert image_path(arpa).read_bytes()[:8] == whole[:8]
+    assert len(lines) == 4
+    assert all(line.startswith(str(image_path(arpa))) and line.endswith("; making it again") for line in lines)
+
+
+def test_place_that_cannot_be_written_is_told(arpa):
+    image_path(arpa).mkdir()
+    lines = []
+    assert open_language_model(arpa, lines.append, least_size=0).order == 3
+    assert "not written" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("first_arc", -1), ("first_arc", 10**9), ("word", -1), ("word", 99), ("next_state", -1), ("next_state", 99)),
+        *(("cost", np.nan), ("backoff_cost", np.nan), ("backoff_state", 99), ("backoff_state", -2)),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arpa, name, value):
+    model = open_language_model(arpa, least_size=0)
+    array = getattr(model.arrays, name).copy()
+    array[len(array) // 2] = value
+    wrong = LanguageModel(model.arrays._replace(**{name: array}), model.vocabulary, model.order, model.start_state)
+    save_language_model(wrong, arpa.with_name("wrong"))
+    with pytest.raises(FormatError, match="wrong: a number out of range; expected a whole language model image"):
+        load_language_model(arpa.with_name("wrong"))
+
+
+def test_arrays_of_different_lengths_are_refused(arpa):
+    model = open_language_model(arpa, least_size=0)
+    sections = LAYOUT.read(image_path(arpa))[1]
+    LAYOUT.write(arpa.with_name("wrong"), 3, {**sections, "cost": model.arrays.cost[:-1]})
+    with pytest.raises(FormatError, match="entries in cost; expected"):
+        load_language_model(arpa.with_name("wrong"))
+    assert set(LMArrays._fields[:6]) < set(sections)

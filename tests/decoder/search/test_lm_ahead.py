@@ -1,0 +1,264 @@
+"""Look-ahead by n-grams against its definition: sets of next words and least costs worked out state by state."""
+
+import math
+
+import numpy as np
+import pytest
+
+from decoder.graph.compiled_graph import precompile
+from decoder.lm.collection import interpolated
+from decoder.lm.language_model import LanguageModel
+from decoder.search.decoder import Decoder, SearchOptions
+from decoder.search.kernels.lookahead import FAR, cost_ahead, least_between, next_words, plain_cost_ahead, with_minima
+from decoder.search.lm_ahead import look_ahead, minima_levels
+from readers.errors import GraphError
+from tests.decoder import graphs, reference
+from tests.decoder.search.test_decoder import UNPRUNED, random_case
+
+TOLERANCE = 1e-5
+
+
+def next_arcs(graph, state):
+    """[(word, cost from `state` through the word arc)], "" = the end: the cheapest way to each word arc."""
+    cost, waiting = {state: 0.0}, [state]
+    while waiting:
+        here = waiting.pop()
+        for source, target, label, price in graph.arcs:
+            if source == here and label[0] == "[" and cost[here] + price < cost.get(target, math.inf):
+                cost[target] = cost[here] + price
+                waiting.append(target)
+    ends = [("", cost[state] + price) for state, price in graph.finals.items() if state in cost]
+    return ends + [(w, cost[s] + price) for s, _, w, price in graph.arcs if s in cost and w[0] != "["]
+
+
+def least_by_definition(orders, before, words):
+    """Least -ln P over the words, each by the best of what any history down to the empty one gives it."""
+    best = math.inf
+    for word in words:
+        history, backed_off = tuple(before)[-(len(orders) - 1) :] if len(orders) > 1 else (), 0.0
+        while True:
+            listed = orders[len(history)].get((*history, word))
+            if listed is not None:
+                best = min(best, -(backed_off + listed[0]) * reference.LN_10)
+            if not history:
+                break
+            backed_off += orders[len(history) - 1].get(history, (None, 0.0))[1]
+            history = history[1:]
+    return best
+
+
+def histories(words, order):
+    yield ("<s>",)
+    for first in words:
+        yield ("<s>", first)
+        for second in words:
+            yield ("<s>", first, second)
+
+
+def state_after(model, words):
+    state = model.start_state
+    for word in words[1:]:
+        _, state = model.step(state, model.word_id(word))
+    return state
+
+
+def ahead_at(decoder, state, history):
+    tables, lm = decoder._look_ahead, decoder.lm.arrays
+    key, scale = np.int64(history) << 32 | np.int64(tables.of_state[state]), decoder.options.lm_scale
+    found = cost_ahead(tables, lm, scale, key)
+    if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
+        arrays = (tables.sets, tables.histories, tables.place, tables.cost, tables.level)
+        assert plain_cost_ahead(*arrays, scale, key) == found
+    return found
+
+
+def single_case(seed):
+    """A random graph, and a model of one to three words of history with its tables."""
+    rng = np.random.default_rng(seed)
+    graph = graphs.random_graph(rng, reference, marks=False)
+    words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
+    vocabulary, orders = graphs.random_orders(rng, words, int(rng.integers(1, 4)))
+    lm = LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders))
+    scale = float(rng.uniform(0.5, 2))
+    return (
+        graph,
+        words,
+        lm,
+        orders,
+        Decoder(graphs.compiled(graph), lm, SearchOptions(**UNPRUNED | {"lm_scale": scale})),
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cost_ahead_is_that_of_the_definition(seed):
+    graph, words, lm, orders, decoder = single_case(seed)
+    for state in range(decoder.graph.num_states):
+        arcs = next_arcs(graph, state)
+        for before in histories(words, len(orders)):
+            found = ahead_at(decoder, state, state_after(lm, before))
+            if not arcs:
+                assert found == 0
+                continue
+            charged = min(cost - graph.lookahead[word] if word else cost for word, cost in arcs)
+            least = least_by_definition(orders, before, {word or "</s>" for word, _ in arcs})
+            assert found == pytest.approx(decoder.options.lm_scale * least + charged, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_path_undercuts_what_is_seen_ahead(seed):
+    """What is paid and what is seen ahead grow along every arc; at a word arc that is no more than the word's cost."""
+    _, words, lm, orders, decoder = single_case(seed)
+    arrays, options = decoder.graph.arrays, decoder.options
+    for before in histories(words, len(orders)):
+        history = state_after(lm, before)
+        ahead = [ahead_at(decoder, state, history) for state in range(decoder.graph.num_states)]
+        for source in range(decoder.graph.num_states):
+            for arc in range(arrays.first_emitting[source], arrays.first_emitting[source + 1]):
+                target = arrays.position_exit[arrays.emitting_target[arc]]
+                if ahead[target] < FAR and decoder._look_ahead.of_state[target]:
+                    assert arrays.emitting_cost[arc] + ahead[target] >= ahead[source] - TOLERANCE
+            for arc in range(arrays.first_word[source], arrays.first_word[source + 1]):
+                word = decoder.graph.words[arrays.word_label[arc]]
+                cost = options.lm_scale * lm.step(history, lm.word_id(word))[0]
+                cost += arrays.word_cost[arc] - decoder.graph.lookahead[arrays.word_label[arc]]
+                assert ahead[source] <= cost + TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_of_a_mixture_and_of_unknown_words_it_is_never_too_much(seed):
+    rng = np.random.default_rng(seed)
+    graph = graphs.random_graph(rng, reference, marks=False)
+    words = sorted(word for word in graph.lookahead if word not in ("<s>", "</s>"))
+    models = []
+    for _ in range(1 + seed % 3):
+        known = [word for word in words if rng.random() < 0.6]
+        vocabulary, orders = graphs.random_orders(rng, [*known, "<unk>"], int(rng.integers(1, 4)))
+        models.append(LanguageModel.from_arpa(graphs.make_arpa(vocabulary, orders)))
+    lm = interpolated(models, rng.dirichlet(np.ones(len(models))).tolist()) if seed % 3 else models[0]
+    decoder = Decoder(graphs.compiled(graph), lm, SearchOptions(**UNPRUNED))
+    some = 0
+    for state in range(decoder.graph.num_states):
+        arcs = next_arcs(graph, state)
+        for before in histories(words, 3):
+            history = state_after(lm, before)
+            costs = [
+                lm.step(history, lm.word_id(word or "</s>"))[0] + cost - (graph.lookahead[word] if word else 0)
+                for word, cost in arcs
+            ]
+            found = ahead_at(decoder, state, history)
+            assert not arcs or found <= min(costs) + TOLERANCE
+            some += bool(arcs) and found > min(costs) - 0.5
+    assert some > 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_next_words_are_all_there_and_seldom_others(seed):
+    rng = np.random.default_rng(seed)
+    graph = graphs.random_graph(rng, reference)
+    compiled = graphs.compiled(graph)
+    for second in (0, 100):
+        low, high, place_word, order = next_words(compiled.arrays, len(graph.arcs) + len(graph.finals), second)
+        assert sorted(order) == list(range(compiled.num_states))
+        for state in range(compiled.num_states):
+            found = {compiled.words[w] if w >= 0 else "" for w in place_word[low[state] : high[state]]}
+            assert found >= {word for word, _ in next_arcs(graph, state)}
+
+
+def test_words_of_a_tree_stand_side_by_side_and_shared_ends_get_second_places():
+    """Nine words by three first letters; the last state of w0 and of w4 is one and the same."""
+    arcs, state = [], 10
+    for i in range(3):
+        arcs.append((0, 1 + i, f"[a{i}]", 0.0))
+        for j in range(3):
+            state += 1
+            arcs.append((1 + i, 20 if (i, j) == (1, 1) else state, f"[b{j}]", 0.0))
+            arcs.append((state, 30, f"w{3 * i + j}", 0.0))
+    arcs = [arc for arc in arcs if arc[2] != "w4"]
+    arcs += [(20, 21, "[d]", 0.0), (11, 21, "[d]", 0.0), (21, 30, "w4", 0.0), (30, 31, "[e]", 0.0)]
+    graph = precompile(graphs.make_acceptor(arcs, {31: 0.0}))
+    low, high, place_word, _ = next_words(graph.arrays, 40, 40)
+
+    def after(*names):
+        state = graph.start
+        for name in names:
+            (state,) = (
+                graph.arrays.position_exit[p]
+                for p in graph.arrays.emitting_target[
+                    graph.arrays.first_emitting[state] : graph.arrays.first_emitting[state + 1]
+                ]
+                if graph.states[graph.arrays.position_state[p]] == name
+            )
+        return sorted(graph.words[w] if w >= 0 else "" for w in place_word[low[state] : high[state]])
+
+    assert after("a0") == ["w0", "w1", "w2", "w4"]
+    assert after("a1") == ["w3", "w4", "w5"]
+    assert after("a2") == ["w6", "w7", "w8"]
+    assert after("a1", "b1", "d") == ["w4"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_unpruned_results_do_not_depend_on_looking_ahead(seed):
+    case = random_case(seed, integers=seed % 3 == 0)
+    with_it, without = (case.decoder.with_options(lm_lookahead=on).decode(case.scores) for on in (True, False))
+    assert (with_it.cost, with_it.reason, with_it.text) == (without.cost, without.reason, without.text)
+    np.testing.assert_array_equal(with_it.path.label, without.path.label)
+    lattice, other = (
+        case.decoder.with_options(lm_lookahead=on, lattice_beam=2.0).decode(case.scores).lattice for on in (True, False)
+    )
+    assert (lattice is None) == (other is None)
+    if lattice is not None:
+        np.testing.assert_array_equal(lattice.cost, other.cost)
+
+
+def test_a_word_that_is_dear_after_its_history_falls_out_of_the_beam_at_once():
+    """x and y sound alike for three states; y costs nothing after any other word, so that the graph charges nothing."""
+    orders = [
+        {("<s>",): (-99, 0), ("</s>",): (-1, 0), ("x",): (-1, 0), ("y",): (-1, 0)},
+        {("<s>", "x"): (-0.1, 0), ("<s>", "y"): (-6, 0), ("x", "y"): (-0.01, 0)},
+    ]
+    lm = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "x", "y"], orders))
+    arcs = [(0, 1, "[a]", 0.0)]
+    for word, first in (("x", 10), ("y", 20)):
+        arcs += [(1, first, f"[{word}1]", 0.0), (first, first + 1, f"[{word}2]", 0.0), (first + 1, 2, word, 0.0)]
+    arcs += [(2, 3, "[e]", 0.0)]
+    graph = precompile(graphs.make_acceptor(arcs, {3: 0.0}), None, {"x": 0.1, "y": 0.01})
+    decoder = Decoder(graph, lm, SearchOptions(**{**UNPRUNED, "beam": 5.0}))
+    scores = np.zeros((len(graph.states), 5), np.float32, order="F")
+    tokens = {on: decoder.with_options(lm_lookahead=on).decode(scores) for on in (True, False)}
+    assert tokens[True].cost == tokens[False].cost
+    assert tokens[True].tokens_per_frame < tokens[False].tokens_per_frame
+
+
+@pytest.mark.parametrize("length", [3, 250])
+def test_a_long_circle_of_states_is_none_of_negative_cost(length):
+    arcs = [(0, 1, "[s]", 0.0), *((i, i + 1, f"[r{i}]", 0.1) for i in range(1, length))]
+    arcs += [(length, 1, "[back]", 0.1), (length, length + 1, "W", 0.0)]
+    words = {("<s>",): (-99, 0), ("</s>",): (-1, 0), ("W",): (-1, 0)}
+    model = LanguageModel.from_arpa(graphs.make_arpa(["<s>", "</s>", "W"], [words]))
+    decoder = Decoder(precompile(graphs.make_acceptor(arcs, {length + 1: 0.0})), model)
+    assert decoder.decode(np.zeros((length + 1, length), np.float32)).text == ["W"]
+
+
+def test_circle_of_negative_cost_is_refused():
+    arcs = [(0, 1, "[a]", 0.0), (1, 0, "[b]", -1.0), (1, 2, "x", 0.0), (2, 3, "[c]", 0.0)]
+    lm = LanguageModel.from_arpa(
+        graphs.make_arpa(["<s>", "</s>", "x"], [{("<s>",): (-99, 0), ("</s>",): (-1, 0), ("x",): (-1, 0)}])
+    )
+    graph = precompile(graphs.make_acceptor(arcs, {3: 0.0}))
+    with pytest.raises(GraphError, match="graph: arcs in a circle have a negative cost"):
+        Decoder(graph, lm)
+    Decoder(graph, lm, SearchOptions(lm_lookahead=False))
+    look_ahead(
+        precompile(graphs.make_acceptor([*arcs[:1], (1, 0, "[b]", 1.0), *arcs[2:]], {3: 0.0})), lm, np.array([2])
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_least_of_a_stretch_by_its_minima(seed):
+    rng = np.random.default_rng(seed)
+    cost = rng.random(int(rng.integers(1, 6000))).astype(np.float32)
+    level = minima_levels(len(cost))
+    table = with_minima(cost, level)
+    for _ in range(200):
+        begin, end = sorted(rng.integers(0, len(cost) + 1, size=2).tolist())
+        assert least_between(table, level, begin, end) == min(cost[begin:end], default=math.inf)

@@ -1,0 +1,192 @@
+"""Audio in blocks against the whole, from files and pipes, and what is wrong with it."""
+
+import io
+import os
+import struct
+import sys
+import threading
+
+import numpy as np
+import pytest
+import soundfile
+
+from readers.audio import audio_stream
+from readers.audio.audio_file import read_audio, write_sphere, write_wav
+from readers.audio.audio_stream import open_audio
+from readers.errors import ConfigError, FormatError
+from readers.htk.parameter_file import WAVEFORM, write_htk
+
+RATE = 16000
+
+
+def samples_of(count, seed=0):
+    return np.random.default_rng(seed).integers(-20000, 20000, count).astype(np.int16)
+
+
+def wav(samples, length=None, tag=1, channels=1, bits=16, extra=b""):
+    data = samples.astype("<i2").tobytes()
+    size = channels * bits // 8
+    form = struct.pack("<HHIIHH", tag, channels, RATE, RATE * size, size, bits)
+    chunks = b"fmt " + struct.pack("<I", len(form)) + form + extra
+    chunks += b"data" + struct.pack("<I", len(data) if length is None else length) + data
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
+
+
+class Trickle(io.BytesIO):
+    """A pipe that gives a few bytes at a time, an odd number now and then."""
+
+    def read1(self, size=-1):
+        return super().read1(min(size, 7))
+
+    def read(self, size=-1):
+        return super().read(min(size, 3))
+
+
+@pytest.fixture
+def feed(monkeypatch):
+    """Let standard input give bytes."""
+
+    def give(content):
+        monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Trickle(content)}))
+
+    return give
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "sphere", "htk", "wav-float"])
+@pytest.mark.parametrize("block", [1, 1000, 100000])
+def test_blocks_of_a_file_are_the_file(tmp_path, kind, block):
+    samples, path = samples_of(1 if block == 1 else 2500), tmp_path / "audio"
+    if kind == "wav":
+        write_wav(path, samples, RATE)
+    elif kind == "sphere":
+        write_sphere(path, samples, RATE)
+    elif kind == "htk":
+        write_htk(path, samples[None].astype(np.float32), WAVEFORM, 625)
+    else:
+        form = {"flac": ("FLAC", "PCM_16"), "wav-float": ("WAV", "FLOAT")}[kind]
+        soundfile.write(path, samples / 32768.0, RATE, format=form[0], subtype=form[1])
+    stream = open_audio(path, block)
+    blocks = list(stream.blocks)
+    assert stream.rate == RATE
+    assert all(len(part) == block for part in blocks[:-1])
+    assert all(part.dtype == np.float32 for part in blocks)
+    np.testing.assert_array_equal(np.concatenate(blocks), read_audio(path)[0])
+
+
+@pytest.mark.parametrize("length", [None, 0, 0xFFFFFFFF, 0x7FFFFFFF])
+def test_wav_from_a_pipe(feed, length):
+    samples = samples_of(300)
+    feed(wav(samples, length, extra=b"LIST" + struct.pack("<I", 5) + b"abcde\0"))
+    stream = open_audio("-", 100)
+    assert stream.rate == RATE
+    blocks = list(stream.blocks)
+    assert max(map(len, blocks)) <= 100
+    np.testing.assert_array_equal(np.concatenate(blocks), samples)
+
+
+def test_bare_samples_from_a_pipe(feed):
+    samples = samples_of(300)
+    feed(samples.astype("<i2").tobytes())
+    stream = open_audio("-", 100, 8000)
+    assert stream.rate == 8000
+    np.testing.assert_array_equal(np.concatenate(list(stream.blocks)), samples)
+
+
+def test_what_follows_the_samples_of_a_wav_file_is_no_audio(feed):
+    samples = samples_of(10)
+    feed(wav(samples) + b"LIST....")
+    np.testing.assert_array_equal(np.concatenate(list(open_audio("-", 100).blocks)), samples)
+
+
+def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
+    path, samples = tmp_path / "pipe", samples_of(40)
+    os.mkfifo(path)
+    seen = threading.Event()
+
+    def write():
+        with path.open("wb", buffering=0) as file:
+            file.write(samples[:30].tobytes())
+            assert seen.wait(10)
+            file.write(samples[30:].tobytes())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    blocks = open_audio(path, 1000, RATE).blocks
+    first = [next(blocks)]
+    while sum(map(len, first)) < 30:
+        first.append(next(blocks))
+    seen.set()
+    np.testing.assert_array_equal(np.concatenate([*first, *blocks]), samples)
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (wav(samples_of(10), 100), "standard input: cut short, 80 bytes of samples are missing; expected 100"),
+        (wav(samples_of(10), 0) + b"x", "standard input: ends within a sample"),
+        (wav(samples_of(10), channels=2), "WAV of format 1, 2 channels, 16 bits, 16000 samples a second; expected PCM"),
+        (wav(samples_of(10), tag=3, bits=32), "WAV of format 3, 1 channels, 32 bits"),
+        (b"RIFF\0\0\0\0AVI ", "no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data"),
+        (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "no WAV header"),
+        (b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\x70abcd", "no WAV header"),
+        (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "format of 4 bytes in the WAV header"),
+        (b"fLaC....", "begins with b'fLaC'; expected WAV or bare 16-bit samples in a pipe"),
+    ],
+)
+def test_faults_of_a_pipe_are_named(feed, content, fault):
+    feed(content)
+    with pytest.raises(FormatError, match=fault):
+        list(open_audio("-", 100, RATE).blocks)
+
+
+def test_bare_samples_need_a_rate(feed):
+    feed(b"\0\0" * 10)
+    with pytest.raises(ConfigError, match="standard input: bare samples; expected a WAV header, or their rate"):
+        open_audio("-", 100)
+
+
+def test_a_terminal_gives_no_audio(monkeypatch):
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Terminal()}))
+    with pytest.raises(ConfigError, match="standard input: a terminal; expected audio through a pipe"):
+        open_audio("-", 100)
+
+
+def test_faults_of_a_file_are_named(tmp_path):
+    path = tmp_path / "audio.wav"
+    soundfile.write(path, np.zeros((10, 2)), RATE)
+    with pytest.raises(FormatError, match=r"audio.wav: 2 channels; expected one"):
+        open_audio(path, 100)
+    write_wav(path, samples_of(100), RATE)
+    with pytest.raises(ConfigError, match="16000 samples a second; expected 8000"):
+        open_audio(path, 100, 8000)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(FormatError, match="cut short"):
+        open_audio(path, 100)
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(FormatError, match="neither WAV, FLAC, NIST SPHERE nor an HTK waveform"):
+        open_audio(path, 100)
+
+
+def test_a_flac_file_that_is_cut_short_is_named_after_what_there_is(tmp_path):
+    path = tmp_path / "audio.flac"
+    soundfile.write(path, samples_of(50000) / 32768.0, RATE, subtype="PCM_16")
+    path.write_bytes(path.read_bytes()[:-20000])
+    blocks = open_audio(path, 1000).blocks
+    assert len(next(blocks)) == 1000
+    with pytest.raises(FormatError, match=r"audio\.flac: "):
+        list(blocks)
+
+
+def test_nothing_at_all_is_no_audio(feed, tmp_path):
+    feed(b"")
+    with pytest.raises(FormatError, match="standard input: empty; expected audio"):
+        open_audio("-", 10, RATE)
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(FormatError, match="empty"):
+        open_audio(tmp_path / "empty", 10)
+    assert audio_stream.STANDARD_INPUT == "-"

@@ -1,0 +1,180 @@
+"""Writing whole files or none, and the account of what a run lost."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from readers.common.files import atomic_write, held, require_writable
+from readers.common.report import RunReport
+
+
+def test_atomic_write_replaces_the_file_and_makes_directories(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    for text in ("first", "second"):
+        with atomic_write(path, "w") as file:
+            file.write(text)
+        assert path.read_text() == text
+    assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
+
+
+def test_atomic_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_write(path, "w") as file:
+        file.write("half of the new")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_place_is_held_by_one_at_a_time_and_left_as_it_was(tmp_path):
+    path = tmp_path / "new" / "lock"
+    with held(path) as first, held(path) as second:
+        assert (first, second) == (True, False)
+    assert list(tmp_path.iterdir()) == []
+    with held(path) as again:
+        assert again
+        (path.parent / "file").touch()
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+def test_a_place_is_held_no_longer_than_the_process_lives(tmp_path):
+    path = tmp_path / "lock"
+    holder = (
+        "import sys\nfrom readers.common.files import held\nwith held(sys.argv[1]):\n    print(flush=True)\n    input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        with held(path) as mine:
+            assert not mine
+        process.kill()
+        process.wait()
+    assert path.exists()
+    with held(path) as mine:
+        assert mine
+
+
+def raised_by_writing(path) -> str:
+    with pytest.raises(OSError) as caught, atomic_write(path, "w") as file:
+        file.write("new")
+    assert caught.value.filename == os.fspath(path)
+    return caught.value.strerror
+
+
+def test_faults_of_atomic_write_name_the_path_that_was_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "directory").mkdir()
+    assert raised_by_writing(tmp_path / "directory") == "is a directory; expected a file to write"
+    inside = tmp_path / "file" / "a" / "b"
+    assert raised_by_writing(inside) == f"cannot be written, {tmp_path / 'file'} is no directory; expected one there"
+    monkeypatch.setattr(os, "fsync", lambda number: raise_full())
+    assert raised_by_writing(tmp_path / "file") == "cannot be written (No space left on device)"
+    assert (tmp_path / "file").read_text() == "old"
+    assert names_in(tmp_path) == {"directory", "file"}
+
+
+def names_in(directory) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def raise_full():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_atomic_write_leaves_faults_of_other_files_as_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
+        Path(tmp_path / "other").read_bytes()
+    assert caught.value.filename == os.fspath(tmp_path / "other")
+
+
+def test_require_writable_refuses_the_place_of_what_is_read(tmp_path):
+    (tmp_path / "list").write_text("a\n")
+    (tmp_path / "link").symlink_to(tmp_path / "list")
+    for path in ("list", "link"):
+        with pytest.raises(OSError, match="is read, too, and would be written over; expected another place"):
+            require_writable(tmp_path / path, [None, "", tmp_path / "list"])
+    require_writable(tmp_path / "new", [tmp_path / "list"])
+    require_writable("/dev/null", ["/dev/null"])
+
+
+def test_require_writable_refuses_what_atomic_write_would_and_makes_nothing(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    for path in (tmp_path / "file", tmp_path / "new", tmp_path / "a" / "b" / "new"):
+        require_writable(path)
+    with pytest.raises(IsADirectoryError):
+        require_writable(tmp_path)
+    with pytest.raises(NotADirectoryError, match="is no directory"):
+        require_writable(tmp_path / "file" / "new")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
+    with pytest.raises(PermissionError, match="is write-protected; expected another place"):
+        require_writable(tmp_path / "a" / "new")
+    assert names_in(tmp_path) == {"file"}
+
+
+def test_a_pipe_is_written_and_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    require_writable(pipe)
+    with atomic_write(pipe, "w") as file:
+        file.write("words")
+    assert os.read(reader, 100) == b"words"
+    with pytest.raises(RuntimeError), atomic_write(pipe, "w"):
+        raise RuntimeError
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert names_in(tmp_path) == {"pipe"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+def test_a_full_device_is_named(tmp_path):
+    link = tmp_path / "link"  # not the device itself, that a test that fails does no harm
+    link.symlink_to("/dev/full")
+    assert raised_by_writing(link) == "cannot be written (No space left on device)"
+    assert link.is_char_device()
+
+
+def test_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "large").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "large" / "file")
+    for text in ("first", "second"):
+        require_writable(link)
+        with atomic_write(link, "w") as file:
+            file.write(text)
+        assert (tmp_path / "large" / "file").read_text() == text
+    assert link.is_symlink()
+    assert names_in(tmp_path / "large") == {"file"}
+
+
+def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
+    name = os.fsdecode(b"caf\xe9.wav")
+    report = RunReport("files")
+    report.fail(name, "empty")
+    report.write(tmp_path / "report")
+    assert b"\ncaf\xe9.wav\tfailed\tempty\n" in (tmp_path / "report").read_bytes()
+
+
+@pytest.mark.parametrize(("num_done", "lost", "status"), [(3, [], 0), (0, [], 0), (2, ["u1"], 1), (0, ["u1"], 2)])
+def test_report_exit_status(num_done, lost, status):
+    report = RunReport("files", num_done=num_done)
+    for name in lost:
+        report.fail(name, "broken")
+    assert report.exit_status == status
+
+
+def test_report_file_names_each_loss_with_its_reason(tmp_path):
+    report = RunReport("utterances")
+    report.done(2)
+    report.skip("u1", "no labels")
+    report.fail("u2", "truncated")
+    report.write(tmp_path / "report.txt")
+    assert (tmp_path / "report.txt").read_text() == (
+        "# utterances: 2 done, 1 skipped, 1 failed\nu1\tskipped\tno labels\nu2\tfailed\ttruncated\n"
+    )

@@ -1,0 +1,120 @@
+"""Lines, quoting and numbers of text files."""
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readers.common.names import cut_extension, key_of
+from readers.common.text import escape, is_count, is_number, quote_name, read_lines, split_fields, unescape
+from readers.errors import FormatError
+
+
+def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n\nfive\x0bstill five")
+    assert read_lines(tmp_path / "a") == ["one", "two", "three", "", "five\x0bstill five"]
+
+
+def test_read_lines_tells_gzip_by_content(tmp_path):
+    (tmp_path / "a").write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert read_lines(tmp_path / "a") == ["one", "two"]
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:-6], lambda raw: raw[:15] + b"\xff" * 5 + raw[20:]])
+def test_damaged_gzip_is_one_clear_fault(tmp_path, damage):
+    (tmp_path / "a.gz").write_bytes(damage(gzip.compress(bytes(range(256)) * 40)))
+    with pytest.raises(FormatError, match=r"a.gz: damaged gzip data \(.*\); expected a whole gzip file"):
+        read_lines(tmp_path / "a.gz")
+
+
+def test_text_that_is_not_utf8_is_named_by_line(tmp_path):
+    (tmp_path / "a").write_bytes(b"one\nM\xfcller\n")
+    with pytest.raises(FormatError, match=r"a:2: byte 0xfc is not UTF-8; expected UTF-8 text; convert the file"):
+        read_lines(tmp_path / "a")
+
+
+def test_zero_bytes_are_no_text(tmp_path):
+    (tmp_path / "a").write_bytes("one\ntwo\n".encode("utf-16-le"))
+    with pytest.raises(FormatError, match=r"a:1: byte 0x00 is no text; expected UTF-8 text; convert the file"):
+        read_lines(tmp_path / "a")
+
+
+@pytest.mark.parametrize("token", ["0", "-1", "+2.5", ".5", "1e-3", "-3239.01", "7.", "-inf"])
+def test_is_number(token):
+    assert is_number(token)
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [("0", True), ("9" * 18, True), ("9" * 19, False), ("-1", False), ("", False), ("1.0", False), ("٣", False)],
+)
+def test_is_count(token, expected):
+    assert is_count(token) is expected
+
+
+@pytest.mark.parametrize("token", ["", "nan", "inf", "-", ".", "1_000", "1a", "infinity", "e5", "0x10"])
+def test_is_number_of_words_is_false(token):
+    assert not is_number(token)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"caf\303\251", "café"),  # UTF-8 bytes
+        (r"caf\351", "café"),  # Latin-1, as old dictionaries have it
+        (r"\"quoted\"", '"quoted"'),
+        (r"back\\slash", "back\\slash"),
+        (r"\[x", "[x"),
+        (r"\777", "777"),  # no byte has this code
+    ],
+)
+def test_unescape(text, expected):
+    assert unescape(text) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(min_size=0, max_size=12))
+def test_quoted_names_come_back(name):
+    assert split_fields(quote_name(name), "x:1")[0][0] == name
+    assert unescape(escape(name)) == name
+
+
+def test_quote_name_leaves_plain_names_alone():
+    assert quote_name("sil[2]") == "sil[2]"
+    assert quote_name("a b") == '"a b"'
+    assert quote_name("") == '""'
+
+
+def test_split_fields_tells_which_were_quoted():
+    assert split_fields("""0 "a b" 'c"d' e\\"f""", "x:1") == [
+        ("0", False),
+        ("a b", True),
+        ('c"d', True),
+        ('e"f', False),
+    ]
+
+
+def test_split_fields_names_an_open_quote():
+    with pytest.raises(FormatError, match=r"x:1: quote \" in .* is not closed; expected another \""):
+        split_fields('0 "abc', "x:1")
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("a.mfc", "a"),
+        ("dir.x/a", "dir.x/a"),
+        ("dir.x/a.b.fea", "dir.x/a.b"),
+        (r"c:\data.d\utt.fb", r"c:\data.d\utt"),
+        ('"*/a.lab"', "a"),
+        ("*/dir/*/a.lab", "dir/*/a"),
+        ("a", "a"),
+    ],
+)
+def test_key_of(name, key):
+    assert key_of(name) == key
+
+
+def test_cut_extension_takes_only_the_last():
+    assert cut_extension("a.b.c") == "a.b"

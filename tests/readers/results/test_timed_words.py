@@ -1,0 +1,103 @@
+"""Words with times in CTM, STM, JSON, TextGrid, SRT and WebVTT."""
+
+import itertools
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from readers.errors import ConfigError, FormatError
+from readers.results.timed_words import TimedWord, cues, read_ctm, write_ctm, write_words
+
+WORDS = [TimedWord("ENTER", 0.5, 0.9, 0.75), TimedWord('SIX"ty', 1.0, 1.25), TimedWord("<&>", 3.0, 3.5, 1.0)]
+
+
+def written(tmp_path, name, words=WORDS):
+    (path,) = write_words(tmp_path / name, {"dir/u1": words})
+    return path.read_text()
+
+
+def test_ctm(tmp_path):
+    assert written(tmp_path, "w.ctm") == (
+        'dir/u1 1 0.500 0.400 ENTER 0.7500\ndir/u1 1 1.000 0.250 SIX"ty\ndir/u1 1 3.000 0.500 <&> 1.0000\n'
+    )
+
+
+def test_stm(tmp_path):
+    assert written(tmp_path, "w.stm") == 'dir/u1 1 unknown 0.500 3.500 ENTER SIX"ty <&>\n'
+
+
+def test_json(tmp_path):
+    content = json.loads(written(tmp_path, "w.json"))
+    assert content["dir/u1"]["text"] == 'ENTER SIX"ty <&>'
+    assert content["dir/u1"]["words"][:2] == [
+        {"word": "ENTER", "start": 0.5, "end": 0.9, "confidence": 0.75},
+        {"word": 'SIX"ty', "start": 1.0, "end": 1.25},
+    ]
+
+
+def test_textgrid_covers_the_time_without_holes(tmp_path):
+    text = written(tmp_path, "w.TextGrid")
+    assert text.startswith('File type = "ooTextFile"\nObject class = "TextGrid"\n')
+    spans = re.findall(r'intervals \[\d+\]:\n +xmin = ([\d.]+)\n +xmax = ([\d.]+)\n +text = "(.*)"\n', text)
+    assert [row[2] for row in spans] == ["", "ENTER", "", 'SIX""ty', "", "<&>"]
+    assert spans[0][0] == "0.000"
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(spans))
+    assert f"intervals: size = {len(spans)}" in text
+
+
+def test_subtitles_end_at_pauses(tmp_path):
+    assert written(tmp_path, "w.srt") == (
+        '1\n00:00:00,500 --> 00:00:01,250\nENTER SIX"ty\n\n2\n00:00:03,000 --> 00:00:03,500\n<&>\n\n'
+    )
+    assert written(tmp_path, "w.vtt").startswith("WEBVTT\n\n00:00:00.500 --> 00:00:01.250\n")
+    assert "&lt;&amp;&gt;" in written(tmp_path, "w.vtt")
+    assert (tmp_path / "w" / "u1.srt").is_file()
+
+
+def test_subtitles_are_not_too_long():
+    words = [TimedWord("word", k * 0.3, k * 0.3 + 0.3) for k in range(200)]
+    found = cues(words)
+    assert all(end - start <= 6.01 and len(text) <= 84 for start, end, text in found)
+    assert sum(len(text.split()) for *_, text in found) == 200
+
+
+@pytest.mark.parametrize("form", ["ctm", "stm", "json", "textgrid", "srt", "vtt"])
+def test_an_utterance_without_words(tmp_path, form):
+    written(tmp_path, f"w.{form}", [])
+
+
+def test_faults(tmp_path):
+    with pytest.raises(ConfigError, match=r"w.doc: no form of words; expected a name in .ctm, .stm"):
+        write_words(tmp_path / "w.doc", {})
+    with pytest.raises(ConfigError, match="two utterances are called u"):
+        write_words(tmp_path / "w.srt", {"a/u": [], "b/u": []})
+    with pytest.raises(ConfigError, match="cannot be a file's name"):
+        write_words(tmp_path / "w.srt", {"a/..": []})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("line", ["u 1 0.5", "u 1 x 0.5 w", "u 1 0.5 -1 w", "u 1 0 0.5 w 0.5 extra", "u 1 nan 1 w"])
+def test_faults_of_a_ctm_file_name_the_line(tmp_path, line):
+    (tmp_path / "w.ctm").write_text(f"u 1 0.0 0.5 fine\n{line}\n")
+    with pytest.raises(FormatError, match=r"w.ctm:2: .*expected utterance channel start duration word"):
+        read_ctm(tmp_path / "w.ctm")
+
+
+thousandths = st.integers(0, 10**6).map(lambda number: number / 1000)
+texts = st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1, max_size=6).filter(
+    lambda text: ";;" not in text and not text.isspace()
+)
+
+
+@given(st.lists(st.tuples(texts, thousandths, thousandths, st.none() | st.integers(0, 100).map(lambda n: n / 100))))
+def test_ctm_files_come_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("ctm") / "w.ctm"
+    words = sorted((TimedWord(w, s, s + d, c) for w, s, d, c in rows), key=lambda word: word.start)
+    write_ctm(path, {"u": words})
+    back = read_ctm(path).get("u", [])
+    assert [(one.word, one.confidence) for one in back] == [(one.word, one.confidence) for one in words]
+    for one, other in zip(back, words):
+        assert (one.start, one.end) == pytest.approx((other.start, other.end), abs=2e-3)

@@ -1,0 +1,135 @@
+"""`argon -alignmlf` and `argonaut score --boundaries` on the small system, whose states are tones of known times."""
+
+import pytest
+
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.results.timed_words import read_ctm
+from tests.recipes.small_system import GRAPH
+
+ALIGN = (
+    *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "-dnn_window_size", "3"),
+    *("--threads", "1", "-infiles", "test.scp", "-outmlf", "aligned.mlf"),
+)
+
+
+def align(user, *arguments):
+    return user.run("argon", *ALIGN, *arguments)
+
+
+def test_words_phones_and_states(user):
+    truth = {key: [label.name for label in labels] for key, labels in read_mlf("words.mlf").items()}
+    outcome = align(user, "-alignmlf", "words.mlf", "--dict", "dict")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 0 failed; frames ")
+    words = read_mlf("aligned.mlf")
+    assert {key.split("/")[-1]: [label.name for label in labels] for key, labels in words.items()} == truth
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "-detailed-alignment").status == 0
+    states = read_mlf("aligned.mlf")
+    for key, labels in states.items():
+        beside = [(label.start, label.aux[1][0]) for label in labels if len(label.aux) == 2]
+        assert beside == [(label.start, label.name) for label in words[key]]
+        assert labels[0].name == "sil_s2"
+        assert labels[-1].name == "sil_s3"
+        assert [label.start for label in labels[1:]] == [label.end for label in labels[:-1]]
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "--level", "phone").status == 0
+    phones = read_mlf("aligned.mlf")
+    spelt = {key: "".join(label.name for label in labels if label.name != "sil") for key, labels in phones.items()}
+    assert spelt == {key: "".join(label.name.lower() for label in labels) for key, labels in words.items()}
+
+
+def test_words_with_times_whatever_the_level(user):
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict").status == 0
+    expected = [
+        [(label.name, label.start, label.end) for label in labels] for labels in read_mlf("aligned.mlf").values()
+    ]
+    assert align(user, "-alignmlf", "words.mlf", "--dict", "dict", "--level", "state", "--words", "w.ctm").status == 0
+    found = read_ctm("w.ctm").values()
+    assert [[(w.word, round(w.start * 1e7), round(w.end * 1e7)) for w in words] for words in found] == expected
+
+
+def test_training_alignment_is_found_again(user):
+    """The phones that the audio was made of, aligned as phones, lie where they were put."""
+    spoken = {}
+    for key, labels in read_mlf("train.mlf").items():
+        phones = []
+        for first, second in zip(labels[::2], labels[1::2]):
+            phones.append(Label(first.start, second.end, first.name[:-3]))
+        spoken[f"*/{key.split('/')[-1]}.lab"] = phones
+    write_mlf("phones.mlf", spoken.items())
+    outcome = align(user, "-alignmlf", "phones.mlf", "-infiles", "train.scp", "--level", "phone")
+    assert outcome.status == 0, outcome.err
+    outcome = user.run("score", "phones.mlf", "aligned.mlf", "--boundaries", "-z", "sil")
+    assert outcome.status == 0
+    assert outcome.out[0] == "utterances: 24 done, 0 skipped, 0 failed"
+    within = outcome.out[-1].split()
+    assert within[:2] == ["boundaries", "within"]
+    assert float(within[7].rstrip("%,")) > 95, outcome.out  # 20 ms
+    outcome = user.run("score", "train.mlf", "aligned.mlf", "--boundaries", "--level", "2")
+    assert "no boundaries of level 2; expected labels to compare" in outcome.fault
+
+
+def test_silence_is_walked_as_in_the_graph(user):
+    """The graph's directory tells; --sil-topology says otherwise; one without the table is walked left to right."""
+    run = (*ALIGN, "-graph", "other/graph.dg", "-cntkmap", "other/cntkmap", "-alignmlf", "words.mlf", "--dict", "dict")
+    run += ("--level", "state")
+    assert (user.root / "graph/silence").read_text() == "sil left-to-right\n"
+    assert user.run("graph", *GRAPH, "--sil-topology", "any-order", "--out", "other").status == 0
+    assert (user.root / "other/silence").read_text() == "sil any-order\n"
+    # With its two tones exchanged silence fits better when its states can be visited the other way round.
+    mapped = user.root.joinpath("other/cntkmap").read_text()
+    user.write("other/cntkmap", mapped.replace("[sil_s2] 6", "[sil_s2] 7").replace("[sil_s3] 7", "[sil_s3] 6"))
+    assert user.run("argon", *run).status == 0
+    recorded = read_mlf("aligned.mlf")
+    assert user.run("argon", *run, "--sil-topology", "any-order").status == 0
+    told = read_mlf("aligned.mlf")
+    assert user.run("argon", *run, "--sil-topology", "left-to-right").status == 0
+    other = read_mlf("aligned.mlf")
+    (user.root / "other/silence").unlink()
+    assert user.run("argon", *run).status == 0
+    without = read_mlf("aligned.mlf")
+    assert dict(recorded) == dict(told) != dict(other) == dict(without)
+
+
+def test_a_table_of_silence_that_is_none(user):
+    for text, message in (("sil", "expected one line of the form"), ("sil up", "topology 'up'; expected left-to-")):
+        user.write("graph/silence", text)
+        fault = align(user, "-alignmlf", "words.mlf", "--dict", "dict").fault
+        assert fault.startswith("graph/silence: ")
+        assert message in fault
+
+
+def test_utterances_that_cannot_be_aligned_are_named(user):
+    entries = dict(read_mlf("words.mlf"))
+    names = list(entries)
+    entries[names[0]] = [Label(None, None, "AB"), Label(None, None, "NO")]
+    entries[names[1]] = [Label(None, None, "CAB")] * 500
+    del entries[names[2]]
+    write_mlf("some.mlf", [(f"*/{name.split('/')[-1]}.lab", labels) for name, labels in entries.items()])
+    outcome = align(user, "-alignmlf", "some.mlf", "--dict", "dict")
+    assert outcome.status == 1
+    report = (user.root / "aligned.mlf.report").read_text().splitlines()
+    assert report[0] == "# utterances: 3 done, 0 skipped, 3 failed"
+    assert "transcript: words not in the dictionary: NO; expected words of the dictionary" in report[1]
+    assert "expected at least 3000 for a transcript of 500 labels" in report[2]
+    assert "some.mlf: no transcript; expected an entry */" in report[3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-lm", "lm.arpa"), "-lm with -alignmlf; expected it for decoding only"),
+        (("-lattice-prefix", "x"), "-lattice-prefix with -alignmlf"),
+        (("-detailed-alignment", "--level", "word"), "-detailed-alignment and --level word; expected one of them"),
+        (("-graph", "elsewhere/graph.dg"), "elsewhere/state_map: not there; expected the tables that argonaut graph"),
+        (("--silence", "quiet"), "silence: no model 'quiet'"),
+        (("-acweight", "0"), "alignment: acweight 0.0; expected a number above 0"),
+        (("-beam", "-2"), "alignment: beam -2.0; expected a number above 0"),
+        (("-dnn_window_size", "2"), "window of 2 frames"),
+        (("-alignmlf", "none.mlf"), "none.mlf: No such file"),
+        (("-alignmlf", "dict"), "dict:1: first line"),
+        (("-outmlf", ""), "neither -outmlf nor"),
+    ],
+)
+def test_refused(user, arguments, message):
+    outcome = align(user, "-alignmlf", "words.mlf", "--dict", "dict", *arguments)
+    assert message in outcome.fault

@@ -1,0 +1,132 @@
+"""`argon` with scores from elsewhere: archives of log-likelihoods, ONNX models."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acoustic.network.model_file import load_model
+from acoustic.scoring.scorer import AcousticScorer
+from readers.htk.mlf import read_mlf
+from readers.htk.parameter_file import read_htk
+from readers.htk.scp import read_scp
+from readers.kaldi.ark import write_matrix
+
+BY_SCORES = (
+    *("-graph", "graph/graph.dg", "-lm", "lm.arpa", "-cntkmap", "graph/cntkmap", "-acweight", "0.5"),
+    *("--threads", "1", "-outmlf", "hyp.mlf"),
+)
+
+
+@pytest.fixture
+def archive(user):
+    """scores.ark, scores.txt.ark and scores.scp: what the network gives for the test files."""
+    scorer = AcousticScorer("model/net", window=3)
+    lines = []
+    with Path("scores.ark").open("wb") as binary, Path("scores.txt.ark").open("wb") as text:
+        for entry in read_scp("test.scp"):
+            scores = scorer.score(read_htk(entry.path).frames).T
+            key = entry.key.rsplit("/", 1)[-1]
+            lines.append(f"{key} scores.ark:{write_matrix(binary, key, scores)}\n")
+            write_matrix(text, key, scores, text=True)
+    user.write("scores.scp", "".join(lines))
+
+
+def words_of(path):
+    return {
+        key.rsplit("/", 1)[-1].split(".")[0]: [label.name for label in labels] for key, labels in read_mlf(path).items()
+    }
+
+
+def times_of(path):
+    return {
+        key.rsplit("/", 1)[-1].split(".")[0]: [(label.start, label.end) for label in labels]
+        for key, labels in read_mlf(path).items()
+    }
+
+
+@pytest.mark.parametrize("source", ["scores.ark", "ark:scores.ark", "scores.scp", "scp:scores.scp", "scores.txt.ark"])
+def test_an_archive_of_likelihoods_stands_in_the_place_of_the_network(user, archive, source):
+    assert user.decode().status == 0
+    expected, times = words_of("hyp.mlf"), times_of("hyp.mlf")
+    outcome = user.run("argon", *BY_SCORES, "--scores", source)
+    assert (outcome.status, outcome.err) == (0, [])
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 0 failed; frames ")
+    assert words_of("hyp.mlf") == expected == words_of("words.mlf")
+    assert times_of("hyp.mlf") == times
+    assert user.run("argon", *BY_SCORES, "--scores", source, "--frame-shift", "20").status == 0
+    assert times_of("hyp.mlf") == {key: [(2 * a, 2 * b) for a, b in rows] for key, rows in times.items()}
+
+
+def test_alignment_of_an_archive(user, archive):
+    aligned = ("-alignmlf", "words.mlf", "--dict", "dict", "-graph", "graph/graph.dg", "-cntkmap", "graph/cntkmap")
+    assert user.run("argon", *aligned, "--scores", "scores.scp", "-outmlf", "aligned.mlf").status == 0
+    assert words_of("aligned.mlf") == words_of("words.mlf")
+
+
+def test_faults_of_archives_are_named(user, archive):
+    def fault(*arguments):
+        return user.run("argon", *BY_SCORES, *arguments).fault
+
+    assert fault("--scores", "none.ark").startswith("none.ark: No such file")
+    assert "--frame-shift 0.0; expected milliseconds above 0" in fault("--scores", "scores.ark", "--frame-shift", "0")
+    assert fault("--scores", "scores.ark", "-am", "model/net") == (
+        "command line: -am with --scores; expected the scores alone"
+    )
+    user.write("empty.scp", "")
+    assert fault("--scores", "empty.scp") == "empty.scp: no files; expected at least one"
+    with Path("small.ark").open("wb") as file:
+        write_matrix(file, "u1", np.zeros((5, 3)))
+    assert "small.ark: 3 outputs, but state" in fault("--scores", "small.ark")
+
+
+def test_one_bad_matrix_is_one_lost_utterance(user, archive):
+    with Path("scores.ark").open("ab") as file:
+        write_matrix(file, "small", np.zeros((5, 3)))
+        write_matrix(file, "bad", np.full((5, 8), np.nan))
+    outcome = user.run("argon", *BY_SCORES, "--scores", "scores.ark")
+    assert outcome.status == 1
+    assert outcome.out[-1].startswith("utterances: 6 done, 0 skipped, 2 failed")
+    assert "small: scores.ark: scores: shape (3, 5); expected (8 or more network outputs, frames)" in outcome.err[0]
+    assert "bad: scores.ark: scores: NaN or +inf in frame 0; expected log-likelihoods" in outcome.err[1]
+
+
+@pytest.fixture
+def onnx(user):
+    """net.onnx of the model, post.onnx with ln posteriors, and its priors."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from acoustic.export.onnx_export import export_onnx
+
+    network = load_model("model/net")
+    export_onnx(network, ["ScaledLogLikelihood"], "net.onnx")
+    network.add("LogSoftmax", "LogPosterior", "HLast")
+    export_onnx(network, ["LogPosterior"], "post.onnx")
+    user.write("priors", " ".join(str(float(value)) for value in network["Prior"].value.ravel()))
+
+
+def test_an_onnx_model_stands_in_the_place_of_ours(user, onnx):
+    assert user.decode().status == 0
+    expected = read_mlf("hyp.mlf")
+    assert user.decode("-am", "net.onnx").status == 0
+    assert times_of("hyp.mlf") == {key.rsplit("/", 1)[-1].split(".")[0]: [(l.start, l.end) for l in labels]
+                                   for key, labels in expected.items()}  # fmt: skip
+    assert words_of("hyp.mlf") == words_of("words.mlf")
+    assert user.decode("-am", "post.onnx", "--priors", "priors", "--output-node", "LogPosterior").status == 0
+    assert words_of("hyp.mlf") == words_of("words.mlf")
+
+
+def test_faults_of_onnx_models_are_named(user, onnx):
+    assert user.decode("-am", "net.onnx", "--chunks", "5:2").fault == (
+        "command line: --chunks with -am net.onnx; expected them with a model of ours"
+    )
+    assert user.decode("--priors", "priors").fault == (
+        "command line: --priors with -am model/net; expected them with an ONNX model, ours have their own"
+    )
+    user.write("priors", "1 2 3")
+    assert (
+        "net.onnx: priors of shape (3,), sum 6; expected 8"
+        in user.decode("-am", "net.onnx", "--priors", "priors").fault
+    )
+    user.write("bad.onnx", b"nothing of the kind")
+    assert user.decode("-am", "bad.onnx").fault.startswith("bad.onnx: ")

@@ -1,0 +1,173 @@
+"""`argonaut graph` and `argonaut lm`: what they write, what they print, how they fail."""
+
+import math
+
+import numpy as np
+import pytest
+
+from decoder.graph.graph_file import load_graph
+from readers.language.arpa import read_arpa
+from readers.language.att import read_acceptor
+from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions
+from recipes.cli.main import main
+
+STATES = ["a_s2", "a_s3", "b_s2", "sil[2]", "sil[3]"]
+
+
+@pytest.fixture
+def task(tmp_path):
+    """A state list, an alignment, a dictionary and a text in a directory; returns it."""
+    (tmp_path / "states").write_text("".join(f"{state}\n" for state in STATES))
+    (tmp_path / "alignment.mlf").write_text(
+        '#!MLF!#\n"*/u1.lab"\n0 200000 sil[2]\n200000 500000 sil[3]\n500000 600000 a_s2\n600000 1000000 a_s3\n'
+        "1000000 1100000 sil[2]\n1100000 1200000 sil[3]\n.\n"
+    )
+    (tmp_path / "dict").write_text("<s> [] sil\n</s> [] sil\nX 1.0 a b\nY [why] a\nZ b\n")
+    (tmp_path / "text").write_text("X Y\nY\nX X Y\n")
+    return tmp_path
+
+
+def graph_arguments(task, *more):
+    return [
+        *("graph", "--state-list", str(task / "states"), "--alignment", str(task / "alignment.mlf")),
+        *("--dict", str(task / "dict"), "--lm", str(task / "lm.arpa"), "--out", str(task / "graph"), *more),
+    ]
+
+
+def estimate(task, *more):
+    return main(["lm", "estimate", "--text", str(task / "text"), "--order", "2", "-o", str(task / "lm.arpa"), *more])
+
+
+def test_lm_and_graph_from_files_to_files(task, capsys):
+    assert estimate(task, "--dict", str(task / "dict")) == 0
+    assert main(graph_arguments(task)) == 0
+    printed = capsys.readouterr().out
+    assert "minimised" in printed
+    assert printed.endswith("words: 3 done, 0 skipped, 0 failed\n")
+    out = task / "graph"
+    assert set(read_lookahead(out / "lookahead")) == {"<s>", "</s>", "X", "Y", "Z"}
+    assert read_cntkmap(out / "cntkmap") == {state: i for i, state in enumerate(STATES)}
+    assert read_state_map(out / "state_map")["sil"] == ("sil[2]", "sil[3]")
+    assert math.exp(read_transitions(out / "transitions")["a_s3"][1]) == pytest.approx(2 / 6)
+    assert (out / "outputs").read_text() == "<s> []\n</s> []\nY [why]\n"
+    acceptor, graph = read_acceptor(out / "graph.fsa.gz"), load_graph(out / "graph.dg")
+    assert {"[sil[2]]", "[a_s2]", "X", "<s>"} <= set(acceptor.symbols)
+    assert graph.num_states == acceptor.num_states
+    assert graph.outputs[graph.words.index("Y")] == "why"
+    report = (out / "report").read_text()
+    assert report.startswith("# words: 3 done")
+    assert f"# minimised: {acceptor.num_states} states, {acceptor.num_arcs} arcs\n" in report
+
+
+def test_words_left_out_are_reported_and_change_the_exit_status(task, capsys):
+    assert estimate(task) == 0
+    assert main(graph_arguments(task)) == 2
+    assert "1 words are not in the language model: Z;" in capsys.readouterr().err
+    assert not (task / "graph").exists()
+    assert main(graph_arguments(task, "--drop-missing")) == 1
+    assert "Z\tskipped\tnot in the language model\n" in (task / "graph" / "report").read_text()
+
+
+def test_phone_loop_needs_the_silence_by_name(task, capsys):
+    (task / "phones").write_text("a b a\nb\n")
+    main(["lm", "estimate", "--text", str(task / "phones"), "-o", str(task / "lm.arpa")])
+    arguments = [a for a in graph_arguments(task) if a not in ("--dict", str(task / "dict"))]
+    assert main(arguments) == 2
+    assert "the silence model is not named" in capsys.readouterr().err
+    assert main([*arguments, "--silence", "sil"]) == 0
+    assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("remove", "message"),
+    [
+        ("--alignment", "expected either --transitions or --alignment"),
+        ("--state-list", "neither --states nor --state-list"),
+    ],
+)
+def test_graph_says_which_file_is_needed(task, capsys, remove, message):
+    arguments = graph_arguments(task)
+    at = arguments.index(remove)
+    assert main(arguments[:at] + arguments[at + 2 :]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_lm_reads_transcriptions_and_mlf_alike(task, capsys):
+    (task / "words.trn").write_text("<s> X Y </s> (u1)\nY (u2)\nX X Y (u3)\n")
+    (task / "words.mlf").write_text('#!MLF!#\n"*/u1.lab"\nX\nY\n.\n"*/u2.lab"\nY\n.\n"*/u3.lab"\nX\nX\nY\n.\n')
+    assert estimate(task) == 0
+    expected = read_arpa(task / "lm.arpa")
+    for option, name in (("--transcription", "words.trn"), ("--mlf", "words.mlf")):
+        assert main(["lm", "estimate", option, str(task / name), "--order", "2", "-o", str(task / "other.arpa")]) == 0
+        other = read_arpa(task / "other.arpa")
+        assert other.vocabulary == expected.vocabulary
+        for ours, theirs in zip(other.orders, expected.orders):
+            assert np.array_equal(ours.logprob, theirs.logprob)
+
+
+def test_perplexity_of_a_uniform_model_is_its_size(task, capsys):
+    (task / "lm.arpa").write_text(
+        "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-0.4771213 </s>\n-0.4771213 X\n-0.4771213 Y\n\\end\\\n"
+    )
+    assert main(["lm", "perplexity", "--lm", str(task / "lm.arpa"), "--text", str(task / "text")]) == 0
+    assert capsys.readouterr().out == "perplexity 3.00 (3 sentences, 6 words, 0 unknown)\n"
+    (task / "text").write_text("X Q\n")
+    assert main(["lm", "perplexity", "--lm", str(task / "lm.arpa"), "--text", str(task / "text"), "-v"]) == 1
+    assert "left out, unknown to the model: Q\n" in capsys.readouterr().out
+
+
+def test_lm_without_a_text_says_so(task, capsys):
+    assert main(["lm", "estimate", "-o", str(task / "lm.arpa")]) == 2
+    assert "no text; expected --text, --transcription or --mlf" in capsys.readouterr().err
+    (task / "empty").write_text("\n")
+    assert main(["lm", "estimate", "--text", str(task / "empty"), "-o", str(task / "lm.arpa")]) == 2
+    assert "empty: no sentences; expected one a line" in capsys.readouterr().err
+    assert not (task / "lm.arpa").exists()
+
+
+def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys):
+    (task / "few").write_text("X\n")
+    assert estimate(task, "--vocabulary", str(task / "few")) == 2
+    message = f"{task / 'few'}: not there, but in the text: Y; expected every word of the text, or --unk WORD"
+    assert message in capsys.readouterr().err
+    assert estimate(task, "--vocabulary", str(task / "few"), "--unk", "<unk>") == 0
+    assert estimate(task, "--vocabulary", str(task / "dict")) == 2
+    assert "dict:1: '<s> [] sil'; expected one word a line" in capsys.readouterr().err
+    assert estimate(task, "--order", "0") == 2
+    assert "command line: --order 0; expected at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('#!MLF!#\n"*/u1.lab"\nX\n.\n', "text:1: a master label file; expected sentences, one a line, or --mlf"),
+        ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one a line"),
+    ],
+)
+def test_other_files_in_place_of_a_text(task, capsys, text, message):
+    (task / "text").write_text(text)
+    assert estimate(task) == 2
+    assert message in capsys.readouterr().err
+    assert not (task / "lm.arpa").exists()
+
+
+def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
+    names = [f"spk-utt{i}" for i in range(10)]
+    (task / "text").write_text("".join(f"{name} X Y\n" for name in names))
+    assert estimate(task) == 0
+    assert "text: every line begins with a word that is nowhere else, such as spk-utt0; if" in capsys.readouterr().err
+    (task / "text").write_text("".join(f"{name} X Y {names[3]}\n" for name in names))
+    assert estimate(task) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_classes_come_by_number_or_from_a_table(task, capsys):
+    assert estimate(task, "--classes", "1") == 0
+    by_number = read_arpa(task / "lm.arpa")
+    (task / "classes").write_text("X same\nY same\n")
+    assert estimate(task, "--classes", str(task / "classes"), "--class-weight", "0.5") == 0
+    for ours, theirs in zip(read_arpa(task / "lm.arpa").orders, by_number.orders):
+        assert ours.logprob == pytest.approx(theirs.logprob)
+    (task / "classes").write_text("X same\nX other\n")
+    assert estimate(task, "--classes", str(task / "classes")) == 2
+    assert "classes:2: 'X other'; expected `word class`" in capsys.readouterr().err

@@ -1,0 +1,403 @@
+"""`argonaut lattice`: what it writes, what it prints, how it fails."""
+
+import re
+
+import pytest
+
+from decoder.lattices.consensus import consensus
+from decoder.lattices.posteriors import confident_words, oracle
+from decoder.lm.mapped_model import open_language_model
+from readers.htk.mlf import Label, read_mlf, write_mlf
+from readers.htk.slf import read_slf, write_slf
+from readers.results.timed_words import read_ctm
+from recipes.cli.main import main
+from tests.decoder.lattices.small_lattices import paths, random_lattice, spoken
+
+NAMES = ["u1", "u2", "u3"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Three lattices, their index and a reference."""
+    for number, name in enumerate(NAMES, 1):
+        lattice = random_lattice(number)
+        lattice.utterance = name
+        write_slf(tmp_path / f"test{number}.lat", lattice, 17)
+    (tmp_path / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(NAMES, 1)))
+    write_mlf(tmp_path / "ref.mlf", ((f"*/{name}.lab", [Label(None, None, word) for word in "abca"]) for name in NAMES))
+    return tmp_path
+
+
+def run(place, capsys, action, *arguments):
+    code = main(["lattice", action, "--lattices", str(place / "test.index"), *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def lattices(place):
+    return {name: read_slf(place / f"test{k}.lat") for k, name in enumerate(NAMES, 1)}
+
+
+def test_words_with_confidences(place, capsys):
+    code, shown = run(place, capsys, "words", "-o", place / "w.ctm", "--mlf", place / "w.mlf")
+    assert code == 0
+    assert re.search(r"w.ctm and 1 more: \d+ words, mean confidence 0\.\d{3}; lattices: 3 done", shown.out)
+    found, labels = read_ctm(place / "w.ctm"), read_mlf(place / "w.mlf")
+    for name, lattice in lattices(place).items():
+        words = confident_words(lattice)
+        assert [one.word for one in found.get(name, [])] == [one.word for one in words]
+        assert [one.confidence for one in found.get(name, [])] == pytest.approx(
+            [one.confidence for one in words], abs=1e-4
+        )
+        assert [label.name for label in labels[name]] == [one.word for one in words]
+
+
+@pytest.mark.parametrize("by", ["best", "consensus"])
+def test_words_without_times(place, capsys, by):
+    path = place / "test2.lat"
+    path.write_text(re.sub(r" t=\S+", "", path.read_text()))
+    code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
+    assert code == 1
+    assert "test2.lat: nodes without times (t=); expected times, or --mlf alone" in shown.err
+    assert "u2" not in read_ctm(place / "w.ctm")
+    code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
+    assert code == 0
+    labels = read_mlf(place / "w.mlf")["u2"]
+    assert labels
+    assert all(label.start is label.end is None and 0 < label.score <= 1 for label in labels)
+
+
+def test_words_with_the_fewest_expected_errors(place, capsys):
+    code, _ = run(place, capsys, "words", "--by", "consensus", "--scale", 0.5, "-o", place / "w.ctm")
+    assert code == 0
+    found = read_ctm(place / "w.ctm")
+    for name, lattice in lattices(place).items():
+        assert [one.word for one in found.get(name, [])] == [one.word for one in consensus(lattice, 0.5).words]
+
+
+def test_a_file_for_each_utterance(place, capsys):
+    code, shown = run(place, capsys, "words", "-o", place / "sub.srt")
+    assert code == 0
+    assert "u1.srt and 2 more" in shown.out
+    assert sorted(path.name for path in (place / "sub").iterdir()) == ["u1.srt", "u2.srt", "u3.srt"]
+
+
+def test_consensus_as_kaldi_writes_it(place, capsys):
+    code, shown = run(place, capsys, "consensus", "-o", place / "slots")
+    assert code == 0
+    lines = (place / "slots").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(re.fullmatch(r"\S+( \[( \S+ [01]\.\d{4})+ \])+", line) for line in lines)
+    errors = sum(consensus(lattice).expected_errors for lattice in lattices(place).values())
+    assert f"{errors:.1f} errors expected" in shown.out
+
+
+def test_oracle(place, capsys):
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf", "--mlf", place / "o.mlf")
+    assert code == 0
+    best = {name: oracle(lattice, list("abca")) for name, lattice in lattices(place).items()}
+    errors = sum(count for count, _ in best.values())
+    assert f"oracle WER {100 * errors / 12:.1f}% (3 utterances, 12 words, {errors} errors)" in shown.out
+    assert [label.name for label in read_mlf(place / "o.mlf")["u2"]] == best["u2"][1]
+
+
+def test_oracle_of_names_with_dots(place, capsys):
+    spoken_words = {"sw.1": "abca", "sw.2": "b", "sw.3": "cc"}
+    (place / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(spoken_words, 1)))
+    labels = ((f"*/{name}.lab", [Label(None, None, w) for w in words]) for name, words in spoken_words.items())
+    write_mlf(place / "ref.mlf", labels)
+    _, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    errors = sum(oracle(one, list(words))[0] for one, words in zip(lattices(place).values(), spoken_words.values()))
+    assert f"(3 utterances, 7 words, {errors} errors)" in shown.out
+
+
+def test_without_any_reference_there_is_no_figure(place, capsys):
+    write_mlf(place / "ref.mlf", [("*/other.lab", [Label(None, None, "a")])])
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    assert code == 2
+    assert shown.out == "lattices: 0 done, 0 skipped, 3 failed\n"
+
+
+def test_lattices_with_every_word_sequence_once(place, capsys):
+    code, shown = run(place, capsys, "determinise", "--prefix", place / "det")
+    assert code == 0
+    before, after = lattices(place), [read_slf(place / f"det{k}.lat") for k in (1, 2, 3)]
+    links = sum(one.num_links for one in before.values()), sum(one.num_links for one in after)
+    assert f"det.index: {links[0]} links became {links[1]}" in shown.out
+    assert (place / "det.index").read_text() == (place / "test.index").read_text()
+    for lattice, (name, whole) in zip(after, before.items()):
+        assert lattice.utterance == name
+        expected = {tuple(spoken(whole, path)) for path, _ in paths(whole)}
+        assert sorted(tuple(spoken(lattice, path)) for path, _ in paths(lattice)) == sorted(expected)
+
+
+def test_lattices_of_htk_by_the_names_of_their_files(place, capsys):
+    (place / "htk").mkdir()
+    for number, name in enumerate(NAMES, 1):
+        (place / f"test{number}.lat").rename(place / "htk" / f"{name}.lat")
+    for which, names in (("htk/u2.lat", ["u2"]), ("htk", NAMES)):
+        code = main(["lattice", "words", "--lattices", str(place / which), "--mlf", str(place / "w.mlf")])
+        assert code == 0
+        assert [name for name in NAMES if name in read_mlf(place / "w.mlf")] == names
+    code = main(["lattice", "determinise", "--lattices", str(place / "htk"), "--prefix", str(place / "htk" / "u")])
+    assert code == 2
+    assert "is that of --lattices; expected another one" in capsys.readouterr().err
+    code = main(["lattice", "words", "--lattices", str(place), "-o", str(place / "w.ctm")])
+    assert code == 2
+    assert "test.index, which says whose its lattices are" in capsys.readouterr().err
+
+
+def test_lattices_are_not_written_over(place, capsys):
+    code, shown = run(place, capsys, "determinise", "--prefix", place / "test")
+    assert code == 2
+    assert "is that of --lattices; expected another one" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ("words", ["-o", "test2.lat"]),
+        ("words", ["--mlf", "test.index"]),
+        ("consensus", ["-o", "test.index"]),
+        ("oracle", ["--reference", "ref.mlf", "--mlf", "ref.mlf"]),
+        ("oracle", ["--reference", "ref.mlf", "--report", "test3.lat"]),
+        ("rescore", ["--lm", "ref.mlf", "--prefix", "new", "--mlf", "ref.mlf"]),
+        ("kaldi", ["--words", "words.txt", "-o", "test1.lat"]),
+    ],
+)
+def test_outputs_do_not_take_the_place_of_inputs(place, capsys, monkeypatch, action, arguments):
+    monkeypatch.chdir(place)
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    code, shown = run(place, capsys, action, *arguments)
+    assert code == 2
+    assert shown.err.count("\n") == 1
+    assert "is read, too, and would be written over" in shown.err
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments"),
+    [
+        ("kaldi", ["--words", "words.txt", "-o", "new"]),
+        ("openfst", ["--words", "words.txt", "--prefix", "new"]),
+        ("determinise", ["--prefix", "new"]),
+    ],
+)
+def test_without_a_good_lattice_nothing_is_written_nor_said_to_be(place, capsys, monkeypatch, action, arguments):
+    monkeypatch.chdir(place)
+    for path in place.glob("*.lat"):
+        path.write_text("no lattice")
+    before = set(place.iterdir())
+    code, shown = run(place, capsys, action, *arguments)
+    assert code == 2
+    assert shown.out.startswith("nothing")
+    assert set(place.iterdir()) == before
+
+
+def test_faults_of_kaldis_text_form(place, capsys):
+    tables = {
+        "a 1\nb 1\n": "words.txt:2: 'b 1'; expected `word number`, each word and number once",
+        "a 2147483648\n": "words.txt:1: number 2147483648; expected at most 2147483647",
+    }
+    for table, message in tables.items():
+        (place / "words.txt").write_text(table)
+        code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+        assert code == 2
+        assert message in shown.err
+    (place / "words.txt").unlink()
+    path = next(place.glob("*.lat*"))
+    path.write_text(re.sub(r" a=\S+", " a=nan", path.read_text(), count=1))
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 2
+    assert "has a score that is not finite; expected a number" in shown.err
+    assert not (place / "lats").exists()
+
+
+def test_kaldis_text_form(place, capsys):
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 0
+    assert "acoustic scale 0.25" in shown.out
+    numbers = dict(line.split() for line in (place / "words.txt").read_text().splitlines())
+    assert numbers == {"<eps>": "0", "a": "1", "b": "2", "c": "3"}
+    spelled = {number: word for word, number in numbers.items()}
+    texts = (place / "lats").read_text().split("\n\n")
+    for text, (name, lattice) in zip(texts, lattices(place).items()):
+        first, *rows = text.splitlines()
+        assert first == name
+        links = [row.split("\t") for row in rows if row.count("\t") == 3]
+        (final,) = [int(row.split("\t")[0]) for row in rows if row.count("\t") == 1]
+        found = []
+
+        def walk(node, cost, words, links=links, final=final, found=found):
+            if node == final:
+                found.append((words, cost))
+            for start, end, word, weight in links:
+                if int(start) == node:
+                    graph, acoustic, _ = weight.split(",")
+                    said = words if word == "0" else [*words, spelled[word]]
+                    walk(int(end), cost + float(graph) + 0.25 * float(acoustic), said)
+
+        walk(0, 0.0, [])
+        expected = sorted((spoken(lattice, path), -score) for path, score in paths(lattice))
+        assert [words for words, _ in sorted(found)] == [words for words, _ in expected]
+        assert [cost for _, cost in sorted(found)] == pytest.approx([cost for _, cost in expected], abs=1e-6)
+
+
+def test_a_word_that_the_table_lacks(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\n")
+    code, shown = run(place, capsys, "kaldi", "-o", place / "lats", "--words", place / "words.txt")
+    assert code == 2
+    assert "has no number; expected one in the table of words" in shown.err
+    assert not (place / "lats").exists()
+
+
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_acceptors_for_openfst(place, capsys, form):
+    import kaldifst
+
+    arguments = ("--prefix", place / "fst/test", "--words", place / "words.txt")
+    code, shown = run(place, capsys, "openfst", *arguments, *(["--binary"] if form == "binary" else []))
+    assert code == 0
+    arcs = sum(lattice.num_links for lattice in lattices(place).values())
+    assert f"fst/test.index: {arcs} arcs of 4 words; lattices: 3 done" in shown.out
+    assert (place / "fst/test.index").read_text() == (place / "test.index").read_text()
+    for number, lattice in enumerate(lattices(place).values(), 1):
+        if form == "text":
+            table = kaldifst.SymbolTable.read_text(str(place / "words.txt"))
+            text = (place / f"fst/test{number}.txt").read_text()
+            fst = kaldifst.compile(text, acceptor=True, isymbols=table)
+        else:
+            fst = kaldifst.StdVectorFst.read(str(place / f"fst/test{number}.fst"))
+        cost = kaldifst.get_linear_symbol_sequence(kaldifst.shortest_path(fst))[-1].value
+        assert cost == pytest.approx(-max(score for _, score in paths(lattice)), abs=1e-5)
+
+
+def test_acceptors_without_a_number_for_a_word(place, capsys):
+    (place / "words.txt").write_text("<eps> 0\na 1\nb 2\n")
+    code, shown = run(place, capsys, "openfst", "--prefix", place / "fst/test", "--words", place / "words.txt")
+    assert code == 2
+    assert "words.txt: lattice u1: c has no number; expected one in the table of words" in shown.err
+    assert not (place / "fst").exists()
+
+
+ARPA = """\\data\\
+ngram 1=5
+ngram 2=3
+
+\\1-grams:
+-99 <s> -0.5
+-1 </s>
+-0.5 a -0.25
+-0.75 b -1
+-2 c -0.5
+
+\\2-grams:
+-0.125 <s> c
+-0.25 a b
+-0.25 b </s>
+
+\\end\\
+"""
+
+
+def test_scores_of_another_language_model(place, capsys):
+    (place / "other.arpa").write_text(ARPA)
+    arguments = ("--lm", place / "other.arpa", "--lm-scale", 1.5, "--prefix", place / "new", "--mlf", place / "new.mlf")
+    code, shown = run(place, capsys, "rescore", *arguments)
+    assert code == 0
+    model = open_language_model(place / "other.arpa")
+    before, after = lattices(place), [read_slf(place / f"new{k}.lat") for k in (1, 2, 3)]
+    assert (place / "new.index").read_text() == (place / "test.index").read_text()
+    chosen, others = {}, 0
+    for lattice, (name, old) in zip(after, before.items()):
+        assert lattice.utterance == name
+        assert lattice.header == old.header | {"lmname": "other.arpa", "lmscale": "1.5"}
+        scores = []
+        for path, old_score in paths(old):
+            words = spoken(old, path)
+            lm = -float(model.sentence_costs([words])[0].sum())
+            scores.append((old_score - 2.0 * old.lm[list(path)].sum() + 1.5 * lm, old_score, words))
+        assert sorted(s for _, s in paths(lattice)) == pytest.approx(sorted(s for s, _, _ in scores), abs=1e-5)
+        chosen[name] = max(scores)[2]
+        others += chosen[name] != max(scores, key=lambda one: one[1])[2]
+    links = sum(one.num_links for one in before.values()), sum(one.num_links for one in after)
+    assert f"new.index: {links[0]} links became {links[1]}, {others} best paths have other words; lat" in shown.out
+    assert others  # or the test says little
+
+    # What other commands make of the result.
+    assert main(["lattice", "words", "--lattices", str(place / "new.index"), "--mlf", str(place / "words.mlf")]) == 0
+    for file in ("new.mlf", "words.mlf"):
+        found = read_mlf(place / file)
+        assert {name: [label.name for label in found[name]] for name in NAMES} == chosen
+    capsys.readouterr()
+    assert main(["score", str(place / "ref.mlf"), str(place / "new.mlf")]) == 0
+    assert "WER" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--lm", "none.arpa", "--prefix", "new"], 2, "none.arpa: No such file"),
+        (["--lm", "other.arpa", "--prefix", "test"], 2, "is that of --lattices; expected another one"),
+        (
+            ["--lm", "other.arpa", "--prefix", "new", "--lm-scale", "nan"],
+            2,
+            "--lm-scale nan; expected a number from 0 on",
+        ),
+        (["--lm", "few.arpa", "--prefix", "new"], 2, "words are not in the language model: "),
+        (["--lm", "bad.arpa", "--prefix", "new"], 2, "bad.arpa"),
+    ],
+)
+def test_faults_of_rescoring_are_one_line(place, capsys, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(place)
+    (place / "other.arpa").write_text(ARPA)
+    (place / "few.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-99 <s>\n-1 </s>\n\n\\end\\\n")
+    (place / "bad.arpa").write_text("what is this\n")
+    found, shown = run(place, capsys, "rescore", *arguments)
+    assert found == code
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert not list(place.glob("new*"))
+
+
+def test_a_scale_that_is_no_number(place, capsys):
+    (place / "other.arpa").write_text(ARPA)
+    text = (place / "test2.lat").read_text()
+    (place / "test2.lat").write_text(text.replace("acscale=0.25", "acscale=quiet"))
+    code, shown = run(place, capsys, "rescore", "--lm", place / "other.arpa", "--prefix", place / "new")
+    assert code == 1
+    assert "test2.lat: header: acscale=quiet; expected a number" in shown.err
+    assert "2 done, 0 skipped, 1 failed" in shown.out
+
+
+def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
+    (place / "test2.lat").write_text("VERSION=1.0\nN=1 L=1\nI=0\nJ=0 S=0 E=3\n")
+    code, shown = run(place, capsys, "words", "-o", place / "w.ctm", "--report", place / "lost")
+    assert code == 1
+    assert "2 done, 0 skipped, 1 failed" in shown.out
+    assert "test2.lat" in (place / "lost").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["words"], "neither -o nor --mlf; expected somewhere to write"),
+        (["words", "-o", "w.doc"], "w.doc: no form of words; expected a name in .ctm"),
+        (["words", "-o", "w.ctm", "--scale", "0"], "--scale 0; expected a number above 0"),
+        (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level -1; expected 0 or more"),
+    ],
+)
+def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(place)
+    code, shown = run(place, capsys, *arguments)
+    assert code == 2
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+    assert not list(place.glob("w.*"))
+
+
+def test_a_reference_that_lacks_an_utterance(place, capsys):
+    write_mlf(place / "ref.mlf", [("*/u1.lab", [Label(None, None, "a")])])
+    code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
+    assert code == 1
+    assert "ref.mlf: has no words of u2; expected them" in shown.err

@@ -1,0 +1,162 @@
+"""`argonaut lm` with networks: perplexity, n-best lists out of lattices, rescoring."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
+from acoustic.network.model_file import save_model
+from acoustic.scoring.word_scorer import WordScorer
+from decoder.lm.language_model import LanguageModel
+from readers.config.config import Config
+from readers.htk.mlf import read_mlf
+from readers.htk.slf import Lattice, write_slf
+from readers.language.arpa import read_arpa
+from readers.language.vocabulary import VocabularyWord, read_vocabulary, write_vocabulary
+from readers.results.nbest import Hypothesis, read_nbest, write_nbest
+from recipes.cli.main import main
+
+WORDS = ["</s>", "a", "b", "<unk>", "c", "d"]
+NETWORK = "rnnType=CLASSLM\nlayerSizes=6:3:6\nrecurrentLayer=1\nvocabSize=6\nnbrClass=3\ninitValueScale=40"
+TEXT = [["a", "b", "c"], ["d", "zebra"], ["a"]]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A network, its vocabulary, a text and an n-gram in a directory; returns it."""
+    options = simple_network_options(Config.from_text(f"B=[\n{NETWORK}\n]", "net.cntk").block("B"))
+    save_model(build_simple_network(options, "float"), tmp_path / "model")
+    write_vocabulary(tmp_path / "words", [VocabularyWord(word, 1, k // 2) for k, word in enumerate(WORDS)])
+    (tmp_path / "text").write_text("".join(" ".join(sentence) + "\n" for sentence in TEXT))
+    (tmp_path / "list").write_text("a\nb\nc\nd\n")
+    arguments = ["--text", str(tmp_path / "text"), "--vocabulary", str(tmp_path / "list"), "--unk", "<unk>"]
+    assert main(["lm", "estimate", *arguments, "--order", "2", "-o", str(tmp_path / "arpa")]) == 0
+    return tmp_path
+
+
+def network(place):
+    return ["--model", str(place / "model"), "--words", str(place / "words")]
+
+
+def logs_of(place, sentences):
+    return WordScorer(place / "model", read_vocabulary(place / "words")).score(sentences)
+
+
+def ngram_logs(place, sentences):
+    return [-costs for costs in LanguageModel.from_arpa(read_arpa(place / "arpa")).sentence_costs(sentences)]
+
+
+def run(capsys, *arguments):
+    capsys.readouterr()
+    code = main(["lm", *map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def test_perplexity_of_a_network(place, capsys):
+    code, shown = run(capsys, "perplexity", "--text", place / "text", *network(place))
+    assert code == 0
+    expected = math.exp(-np.concatenate(logs_of(place, TEXT)).mean())
+    assert shown.out.splitlines()[-1] == f"perplexity {expected:.2f} (3 sentences, 6 words, 1 unknown)"
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+def test_perplexity_of_a_network_and_an_ngram_word_by_word(place, capsys, weight):
+    arguments = ["--lm", place / "arpa", "--weight", weight]
+    code, shown = run(capsys, "perplexity", "--text", place / "text", *network(place), *arguments)
+    assert code == 0
+    new, old = (np.exp(np.concatenate(logs)) for logs in (logs_of(place, TEXT), ngram_logs(place, TEXT)))
+    expected = math.exp(-np.log(weight * new + (1 - weight) * old).mean())
+    assert shown.out.startswith(f"perplexity {expected:.2f} (")
+
+
+def test_nbest_and_rescore_from_lattices_to_words(place, capsys):
+    for number, words in ((1, "ab"), (3, "cd")):
+        acoustic = np.array([-10.0, -20.0, -5.0])
+        lattice = Lattice(
+            np.arange(3) / 10, np.array([0, 0, 1]), np.array([1, 1, 2]), [*words, "d"], acoustic, np.full(3, -2.0),
+            utterance=f"u{number}", header={"acscale": "0.1", "lmscale": "4", "wdpenalty": "-1"},
+        )  # fmt: skip
+        write_slf(place / f"lat{number}.lat", lattice)
+    (place / "lat.index").write_text("1\tdir/u1\n3\tu3\n")
+    code, shown = run(capsys, "nbest", "--lattices", place / "lat.index", "-n", 5, "-o", place / "nbest")
+    assert code == 0
+    assert shown.out.endswith("4 hypotheses; lattices: 2 done, 0 skipped, 0 failed; rescore with --lm-scale 4\n")
+    lists = read_nbest(place / "nbest")
+    assert lists["u1"] == [Hypothesis(("a", "d"), -3.5, -4.0), Hypothesis(("b", "d"), -4.5, -4.0)]
+
+    where = ["-o", place / "out", "--mlf", place / "mlf", "--lm-scale", 4, "--weight", 0.75]
+    code, shown = run(capsys, "rescore", "--nbest", place / "nbest", *network(place), *where)
+    assert code == 0
+    assert "2 lists, 4 sentences, " in shown.out
+    found = read_nbest(place / "out")
+    for name, hypotheses in lists.items():
+        expected = {
+            one.words: 0.75 * logs.sum() + 0.25 * one.lm
+            for one, logs in zip(hypotheses, logs_of(place, [one.words for one in hypotheses]))
+        }
+        assert {one.words: one.lm for one in found[name]} == pytest.approx(expected)
+        totals = [one.acoustic + 4 * one.lm for one in found[name]]
+        assert totals == sorted(totals, reverse=True)
+    best = {key: tuple(label.name for label in labels) for key, labels in read_mlf(place / "mlf").items()}
+    assert best == {name: hypotheses[0].words for name, hypotheses in found.items()}
+
+
+def test_rescore_with_an_ngram_mixes_word_by_word(place, capsys):
+    lists = {"u": [Hypothesis(("a", "b"), -1.0, -99.0), Hypothesis(("zebra",), -2.0, -99.0)]}
+    write_nbest(place / "nbest", lists)
+    arguments = ["--lm", place / "arpa", "-o", place / "out"]
+    code, _ = run(capsys, "rescore", "--nbest", place / "nbest", *network(place), *arguments)
+    assert code == 0
+    sentences = [one.words for one in lists["u"]]
+    found = {one.words: one.lm for one in read_nbest(place / "out")["u"]}
+    for words, new, old in zip(sentences, logs_of(place, sentences), ngram_logs(place, sentences)):
+        assert found[words] == pytest.approx(np.log((np.exp(new) + np.exp(old)) / 2).sum())
+
+
+def test_rescore_without_a_network(place, capsys):
+    """With an n-gram alone, or with other weights of the lists' own scores."""
+    lists = {"u": [Hypothesis(("a", "b"), -1.0, -9.0), Hypothesis(("zebra",), -2.0, -8.5)]}
+    write_nbest(place / "nbest", lists)
+    arguments = ["rescore", "--nbest", place / "nbest", "-o", place / "out"]
+    assert run(capsys, *arguments, "--lm", place / "arpa")[0] == 0
+    sentences = [one.words for one in lists["u"]]
+    found = {one.words: one.lm for one in read_nbest(place / "out")["u"]}
+    for words, logs in zip(sentences, ngram_logs(place, sentences)):
+        assert found[words] == pytest.approx(logs.sum())
+    assert run(capsys, *arguments, "--lm-scale", 3)[0] == 0
+    assert read_nbest(place / "out")["u"] == lists["u"][::-1]
+
+
+def test_a_lattice_that_is_lost_is_named(place, capsys):
+    (place / "lat.index").write_text("1\tu1\n")
+    code, shown = run(capsys, "nbest", "--lattices", place / "lat.index", "-o", place / "nbest")
+    assert code == 2
+    assert "lat1.lat" in shown.err
+    assert "0 done, 0 skipped, 1 failed" in shown.out
+    assert not (place / "nbest").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["perplexity", "--text", "text"], "neither --lm nor --model; expected an n-gram, a network, or both"),
+        (["perplexity", "--text", "text", "--model", "model"], "--model or --words is missing; expected the network"),
+        (["perplexity", "--text", "text", "--model", "model", "--words", "arpa"], "arpa:2: .*; expected `number count"),
+        (["perplexity", "--text", "text", "--model", "model", "--words", "words", "--weight", "2"], "expected 0 to 1"),
+        (["rescore", "--nbest", "text", "--model", "model", "--words", "words"], "neither -o nor --mlf; expected some"),
+        (
+            ["rescore", "--nbest", "text", "--model", "model", "--words", "words", "-o", "x"],
+            "text:1: 'a b c'; expected",
+        ),
+        (["nbest", "--lattices", "text", "-o", "x"], "text:1: 'a b c'; expected `number<TAB>utterance`"),
+        (["nbest", "--lattices", "text", "-n", "0", "-o", "x"], "-n 0; expected at least 1"),
+    ],
+)
+def test_faults_are_one_line(place, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(place)
+    code, shown = run(capsys, *arguments)
+    assert code == 2
+    assert len(shown.err.splitlines()) == 1
+    assert re.search(message, shown.err), shown.err

@@ -1,0 +1,104 @@
+"""`argonaut score` as a user runs it: the table, what is missing, levels, outputs that cannot be written."""
+
+import pytest
+
+from readers.htk.mlf import Label, write_mlf
+from recipes.cli.main import main
+
+
+@pytest.fixture
+def mlf(tmp_path, monkeypatch):
+    """Writes an MLF of the utterances' words into the current directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, **utterances: str) -> str:
+        entries = [
+            (f"*/{key}.lab", [Label(None, None, word) for word in words.split()]) for key, words in utterances.items()
+        ]
+        write_mlf(name, entries)
+        return name
+
+    return write
+
+
+def test_utterances_without_a_partner_are_named_and_change_the_exit_status(mlf, capsys):
+    reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X Y", c="Z")
+    assert main(["score", reference, hypothesis]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-2:] == ["utterances: 1 done, 1 skipped, 1 failed", "WER 33.3% (2 utterances, 3 words)"]
+    assert err.splitlines() == [
+        "failed: b: no hypothesis; its words count as deletions",
+        "skipped: c: no reference; its words do not count",
+    ]
+
+
+def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
+    reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X X")
+    assert main(["score", "--present", reference, hypothesis]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "left out: 1 utterances that hyp lacks"
+    assert out[-1] == "WER 50.0% (1 utterances, 2 words)"
+    assert main(["score", "--present", reference, mlf("other", c="X")]) == 2
+    assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected some\n"
+
+
+def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
+    assert main(["score", mlf("ref", a="X", b="X"), mlf("hyp", c="X")]) == 2
+    assert capsys.readouterr().err == (
+        "error: hyp: none of 3 utterances could be done; the first: a: no hypothesis; its words count as deletions\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--level", "-1"], "command line: --level -1; expected 0 or more"),
+        (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
+        (["--fold", "none.map"], "none.map: No such file or directory"),
+        (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
+        (["--picture", "ref/x.png"], "ref/x.png: cannot be written, ref is no directory; expected one there"),
+        (["--confusions", "."], ".: is a directory; expected a file to write"),
+        (["--report", "."], ".: is a directory; expected a file to write"),
+    ],
+)  # fmt: skip
+def test_faults_are_one_line_and_nothing_is_written(mlf, tmp_path, capsys, options, message):
+    reference, hypothesis = mlf("ref", a="X Y"), mlf("hyp", a="X Y")
+    assert main(["score", reference, hypothesis, *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {message}")
+    assert err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"ref", "hyp"}
+
+
+FORMS = {
+    "trn": "X Y (a)\n\nZ <s> X (b)\n",
+    "ctm": ";; of channel 1\nb 1 0.5 0.2 Z 0.9\nb 1 0.9 0.3 X\na 1 0.1 0.2 X\na 1 0.4 0.2 Y 1.0\n",
+    "text": "a X Y\nb Z X\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_words_come_in_the_forms_of_other_programs_too(mlf, tmp_path, capsys, form, swapped):
+    (tmp_path / "other").write_text(FORMS[form])
+    files = [mlf("words", a="X Y", b="Z Q"), "other"]
+    options = ["--text"] if form == "text" else []
+    assert main(["score", *(reversed(files) if swapped else files), *options]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "WER 25.0% (2 utterances, 4 words)"
+
+
+def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
+    (tmp_path / "other").write_text(FORMS["text"])
+    assert main(["score", mlf("words", a="X Y"), "other"]) == 2
+    assert capsys.readouterr().err == (
+        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; score --text takes lines "
+        "`utterance words`\n"
+    )
+    (tmp_path / "other").write_text("a X Y\na X\n")
+    assert main(["score", "words", "other", "--text"]) == 2
+    assert capsys.readouterr().err.startswith("error: other:2: utterance 'a' is there a second time; expected each")
+    (tmp_path / "other").write_text("\n")
+    assert main(["score", "words", "other", "--text"]) == 2
+    assert capsys.readouterr().err.startswith("error: other: no transcripts; expected lines `utterance word")
+    assert main(["score", "words", "other", "--text", "--level", "1"]) == 2  # only an MLF has levels
+    assert capsys.readouterr().err.startswith("error: words: no label has a level 1")

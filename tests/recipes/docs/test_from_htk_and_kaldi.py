@@ -1,0 +1,88 @@
+"""docs/from_htk_and_kaldi.md: its commands run on a data directory of Kaldi's form, its options are there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import kaldiio
+import numpy as np
+import pytest
+
+from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
+from acoustic.network.model_file import save_model
+from readers.errors import FormatError
+from readers.htk.dictionary import read_dictionary
+from readers.htk.slf import write_slf
+from readers.kaldi.ark import read_ark_scp, read_matrix_header
+from readers.results.nbest import read_nbest
+from recipes.cli import cntk
+from recipes.cli.argon.options import canonical, make_parser
+from recipes.cli.main import COMMANDS, main
+from tests.decoder.lattices.small_lattices import random_lattice
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "from_htk_and_kaldi.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")
+def test_the_commands_run(user):
+    (code,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    user.write("data/wav.scp", "".join(f"u{i} audio/utt2{i}.wav\n" for i in (4, 5)))
+    user.write("data/text", "u4 one two\nu5 two\n")
+    user.write("hypotheses.text", "u5 two\nu4 one\n")
+    user.write("fbank.config", (user.root / "hcopy.config").read_text())
+    root = Path(__file__).resolve().parents[3]
+    program = f'argonaut() {{ PYTHONPATH="{root}" "{sys.executable}" -m recipes.cli.main "$@"; }}\nset -e\n'
+    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, cwd=user.root, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "WER 33.3% (2 utterances, 3 words)"
+    assert "files: 2 done, 0 skipped, 0 failed" in done.stdout
+    listed = (user.root / "feats.scp").read_text().splitlines()
+    assert [line.split("=")[0] for line in listed] == ["u4.fbank", "u5.fbank"]
+
+
+def test_kaldis_lexicons_are_dictionaries(tmp_path):
+    lexicon = tmp_path / "lexiconp.txt"
+    lexicon.write_text("!SIL 1.0 SIL\nA 0.5 AH\nA 1.0 EY\n\\'BOUT 1.0 B AW T\n<s> [] SIL\n</s> [] SIL\n")
+    assert [(entry.word, entry.phones) for entry in read_dictionary(lexicon)][:4] == [
+        ("!SIL", ("SIL",)), ("A", ("AH",)), ("A", ("EY",)), ("'BOUT", ("B", "AW", "T")),
+    ]  # fmt: skip
+    lexicon.write_text("'BOUT 1.0 B AW T\n")
+    with pytest.raises(FormatError, match=r"expected another ', or \\' where a name begins with it"):
+        read_dictionary(lexicon)
+
+
+def test_the_options_and_commands_are_there():
+    parser = make_parser("")
+    for flag in ("-acweight", "-beam", "-max-tokens", "--lm-scale", "--word-penalty", "--lattice-beam", "-alignmlf"):
+        assert f"`{flag}" in PAGE or f" {flag}" in PAGE
+        assert canonical([flag], parser)[0] in parser._option_string_actions
+    assert set(re.findall(r"`argonaut ([a-z]+)", PAGE)) <= set(COMMANDS)
+
+
+def test_lattices_of_htk_are_read_as_they_stand(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    Path("htk").mkdir()
+    for number, name in enumerate(("u4", "u5")):
+        write_slf(f"htk/{name}.lat", random_lattice(number))
+    for line in code.splitlines():
+        assert main(line.split()[1:]) == 0
+        assert "lattices: 2 done, 0 skipped, 0 failed" in capsys.readouterr().out
+    assert set(read_nbest("lists.nbest")) == {"u4", "u5"}
+
+
+def test_scores_of_archives_are_written_to_archives(tmp_path, monkeypatch):
+    (block,) = re.findall(r"^```\n(Scores=.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    kaldiio.save_ark("feats.ark", {"u1": np.ones((3, 440), np.float32)}, scp="feats.scp")
+    network = build_simple_network(SimpleNetworkOptions((440, 4, 2), with_prior=True))
+    for node in network.nodes.values():
+        if node.type_name == "Mean":
+            node.value = np.full((2, 1), 0.5, np.float32)
+    save_model(network, "exp_net")
+    Path("s.cntk").write_text("command=Scores\ndeviceId=-1\n" + block.replace("exp/net", "exp_net"))
+    assert cntk.main(["configFile=s.cntk"]) == 0
+    (entry,) = read_ark_scp("scores.scp")
+    header = read_matrix_header(entry.path, entry.offset)
+    assert (entry.key, header.num_frames, header.dim) == ("u1", 3, 2)

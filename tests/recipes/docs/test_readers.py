@@ -1,0 +1,160 @@
+"""What docs/readers.md shows works: its reader and writer in one file each, by module and entry point; its blocks."""
+
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readers.config.config import Config
+from readers.errors import ConfigError
+from readers.htk.parameter_file import parse_kind, write_htk
+from readers.minibatches.base import READERS, WRITERS, Reader, Writer, open_reader, reader_class, writer_class
+from readers.sources.frames import htk_mlf_options, streams
+from readers.writers.text_writer import TextFormat
+from recipes.cli import cntk
+from tests.readers.tables.dbn_files import dbn_bytes
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "readers.md").read_text(encoding="utf-8")
+FENCED = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PYTHON = {code.split("\n", 1)[0][2:]: code for language, code in FENCED if language == "python"}
+BLOCKS = [text for language, text in FENCED if not language]
+
+
+def block(start: str) -> str:
+    (found,) = [text for text in BLOCKS if start in text]
+    return found
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """The files of the page, on the path."""
+    for name, code in PYTHON.items():
+        (tmp_path / name).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name in PYTHON:
+        sys.modules.pop(name.removesuffix(".py"), None)
+
+
+def make_data(directory: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(120, 2))
+    np.savez(directory / "data.npz", x=x, y=(x[:, 0] > 0).astype(np.int64))
+
+
+def test_reader_and_writer_of_ones_own_train_and_write(modules, capsys):
+    make_data(modules)
+    reader = block("readerType=npz_reader:NpzReader")
+    (modules / "own.cntk").write_text(
+        "command=Train:Write\ndeviceId=-1\nmodelPath=model/net\noutputNodeNames=HLast\n"
+        "Train=[\naction=train\nSimpleNetworkBuilder=[layerSizes=2:4:2;evalCriterion=ErrorPrediction;initValueScale=8]\n"
+        f"SGD=[maxEpochs=5;minibatchSize=10;learningRatesPerMB=0.5]\n{reader}]\n"
+        f"Write=[\naction=write\n{reader}writer=[\nwriterType=npy_writer:NpyWriter\ndirectory=out\n]\n]\n"
+    )
+    assert cntk.main(["configFile=own.cntk"]) == 0
+    assert "records: 120 done, 0 skipped, 0 failed" in capsys.readouterr().err
+    written = np.load(modules / "out" / "data.HLast.npy")
+    assert (written.argmax(axis=1) == np.load("data.npz")["y"]).mean() > 0.9
+    assert (
+        cntk.main(["configFile=own.cntk", "command=Train", "makeMode=false", "Train=[reader=[features=[array=z]]]"])
+        == 2
+    )
+    assert "data.npz has no z; expected one of x, y" in capsys.readouterr().err
+
+
+def test_reader_and_writer_of_another_package(modules):
+    make_data(modules)
+    (toml,) = [text for language, text in FENCED if language == "toml"]
+    points = re.sub(r'\[project.entry-points."(.*?)"\]', r"[\1]", toml).replace("my_package.", "").replace('"', "")
+    info = modules / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points + "Broken = nowhere:Nothing\n")
+    text = block("npz_reader:NpzReader").replace("npz_reader:NpzReader", "npzreader")
+    config = Config.from_text(text, "e.cntk").block("reader")
+    assert reader_class(config).__name__ == "NpzReader"
+    assert open_reader(config).dims() == {"features": 2, "labels": 2}
+    writer = Config.from_text("writer=[\nwriterType=NpyWriter\n]", "e.cntk").block("writer")
+    assert writer_class(writer).__name__ == "NpyWriter"
+    for name, message in (
+        ("Broken", r"e.cntk:2: writerType Broken: nowhere:Nothing of another package: ModuleNotFoundError"),
+        ("NpxWriter", r"e.cntk:2: writerType NpxWriter is unknown; .*NpyWriter.*did you mean NpyWriter"),
+        ("nowhere:X", r"e.cntk:2: writerType nowhere:X; PYTHONPATH .*: ModuleNotFoundError: .*; expected module:Class"),
+        ("npy_writer:X", r"writerType npy_writer:X; .*AttributeError"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            writer_class(Config.from_text(f"writer=[\nwriterType={name}\n]", "e.cntk").block("writer"))
+    assert importlib.metadata.entry_points(group="argonaut.readers")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_keeps_the_interface(name):
+    assert issubclass(reader_class(Config.from_text(f"readerType={name.lower()}", "r")), Reader)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_writer_keeps_the_interface(name):
+    assert issubclass(writer_class(Config.from_text(f"writerType={name.lower()}", "w")), Writer)
+
+
+def test_every_reader_and_writer_is_in_a_table():
+    for name in (*READERS, *WRITERS):
+        assert f"| `{name}`" in PAGE
+
+
+def test_blocks_of_the_page_read(modules):
+    (modules / "train.txt").write_text("0.5 1 yes\n1 2 no\n")
+    reader = open_reader(Config.from_text(block("readerType=UCIFastReader"), "p").block("reader"))
+    assert reader.dims() == {"features": 2, "labels": 2}
+    assert reader.warnings == []
+    text_format = TextFormat.from_config(Config.from_text(block("outputPath=out"), "p").block("Write").block("format"))
+    assert text_format.sequence("N", np.array([[1, 0.0], [0, 2]]), "utt", 1, 0) == "utt yes no\n"
+
+
+def test_frames_and_lists_of_the_page_belong_together(modules):
+    samples = {language: text for language, text in FENCED if language in ("scp", "mlf", "states")}
+    paths = {"scp": "lists/train.scp", "mlf": "labels/train.mlf", "states": "labels/states.list"}
+    for language, path in paths.items():
+        (modules / path).parent.mkdir(exist_ok=True)
+        (modules / path).write_text(samples[language])
+    (modules / "feat").mkdir()
+    for name, frames in (("day1", 21), ("u3", 10)):
+        write_htk(modules / "feat" / f"{name}.fbank", np.ones((72, frames)), parse_kind("FBANK_D_A"))
+    reader = open_reader(Config.from_text(block("readerType=HTKMLFReader"), "p").block("reader"))
+    assert (reader.skipped, reader.warnings, reader.num_frames) == ([], [], 12 + 9 + 10)
+    assert reader.dims() == {"features": 792, "labels": 3}
+    reader.close()
+
+
+def test_every_name_of_the_default_reader_is_in_its_section():
+    section = PAGE[PAGE.index("## Frames with their states") : PAGE.index("## Utterances in order")]
+    names = {*htk_mlf_options.READER_NAMES, *streams.FEATURE_NAMES, *streams.LABEL_NAMES}
+    assert {name for name in names - set(htk_mlf_options.WITHOUT_EFFECT) if f"`{name}" not in section} == {"readerType"}
+
+
+def test_data_actions_of_the_page_run(modules):
+    (modules / "corpus.txt").write_text("a b a c\nb a\n" * 3)
+    (modules / "old.dbn").write_bytes(dbn_bytes([0], [1], [("perceptron", np.ones((2, 3)), np.ones(2))], [0.5, 0.5]))
+    (modules / "page.cntk").write_text(block("action=writeWordAndClass") + block("action=convertDBN"))
+    assert cntk.main(["configFile=page.cntk", "command=Words:Convert", "deviceId=-1", "Words=[nbrClass=2]"]) == 0
+    assert (modules / "vocabulary").read_text() == (
+        "     0\t     9\ta\t0\n     1\t     6\t</s>\t1\n     2\t     6\tb\t1\n     3\t     3\t<unk>\t1\n"
+    )
+    assert (modules / "exp" / "converted").exists()
+
+
+def test_kaldi_block_of_the_page_reads(modules):
+    import kaldiio
+
+    lengths = {"a": 4, "b": 5}
+    kaldiio.save_ark("feats.ark", {key: np.ones((n, 40), np.float32) for key, n in lengths.items()}, scp="feats.scp")
+    kaldiio.save_ark("ivectors.ark", {key: np.ones((1, 100), np.float32) for key in ("b", "a")})
+    for key, n in lengths.items():
+        number = {"a": 1, "b": 2}[key]
+        Path(f"pdf.{number}.gz").write_text(f"{key} {'7 ' * n}\n")
+    reader = open_reader(Config.from_text(block("readerType=KaldiReader"), "p").block("reader"))
+    assert reader.dims() == {"fbank": 440, "ivector": 100, "labels": 2016}
+    assert (reader.num_frames, reader.skipped, reader.warnings) == (9, [], [])

@@ -1,0 +1,109 @@
+"""docs/reference.md is what the code's tables make, and nothing that the book lists is absent from it."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import readers
+from acoustic.actions import ACTIONS
+from readers.config.syntax import strip_comment
+from recipes.reference.document import reference
+from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS, places
+from recipes.reference.source_names import names_read
+
+ROOT = Path(__file__).resolve().parents[3]
+BOOK = Path(__file__).with_name("book_names.txt")
+
+
+def book_names():
+    """(section, what, name) of every name that the book lists."""
+    lines = [line.split() for line in map(strip_comment, BOOK.read_text().splitlines()) if line]
+    return [(section, what, name) for section, what, *names in lines for name in names]
+
+
+def rows_of(title):
+    """Names in the first columns of a part of the reference."""
+    part = reference().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    cells = [line.split(" | ")[0:2] for line in part.splitlines() if line.startswith("| `")]
+    return {name.lower() for row in cells for cell in row for name in re.findall(r"(\w+)(?=`|\()", cell)}
+
+
+def test_the_document_is_what_the_code_says():
+    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    assert text == reference(), "docs/reference.md is stale: python -m recipes.reference writes it anew"
+
+
+@pytest.mark.parametrize(
+    ("what", "title"),
+    [
+        ("function", "Functions of the network description language"),
+        ("command", "Commands of the model editing language"),
+    ],
+)
+def test_every_function_and_command_of_the_book_is_there(what, title):
+    rows = rows_of(title)
+    assert [name for _, kind, name in book_names() if kind == what and name.lower() not in rows] == []
+
+
+def test_every_parameter_of_the_book_is_there():
+    """By its section; one that is refused as a whole need not name its parameters."""
+    known = {place.section: place for place in places()}
+    names = {section: {row.name.lower() for row in place.parameters} for section, place in known.items()}
+    names["3.5.1"] |= names["3.3.1"]  # what SGD does not find in its block it finds in the command's
+    absent = []
+    for section, what, name in book_names():
+        if what == "parameter" and not known[section].refused and name.lower() not in names[section]:
+            absent.append(f"{section} {known[section].title}: {name}")
+    assert absent == []
+
+
+def test_every_honoured_parameter_is_told_of_on_another_page():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md") if page.name != "reference.md"]
+    told = set(re.findall(r"\w+", " ".join(pages).lower()))
+    names = {row.name for place in places() for row in place.parameters if row.state == HONOURED}
+    assert {name for name in names if name.lower() not in told} == set()
+
+
+def test_defaults_are_those_of_the_first_kind_and_no_name_is_forgotten():
+    known = {place.title: {row.name: row.default for row in place.parameters} for place in places()}
+    assert known["SimpleNetworkBuilder"]["trainingCriterion"] == "CrossEntropyWithSoftmax"  # CRF's is CRF
+    assert known["SimpleNetworkBuilder"]["layerTypes"] == "Sigmoid"
+    assert {"outputPath", "outputFile", "format"} <= known["action export"].keys()
+
+
+def test_what_is_not_honoured_has_a_reason():
+    for place in places():
+        for row in place.parameters:
+            assert (row.state == HONOURED) != bool(row.reason), (place.title, row)
+        names = [row.name.lower() for row in place.parameters]
+        assert len(set(names)) == len(names), place.title
+
+
+def test_every_action_has_a_place():
+    listed = {name.lower() for name in (*ACTION_SECTIONS.values(), *OUR_ACTIONS)}
+    targets = {target for name, target in ACTIONS.items() if name not in listed}
+    assert targets <= {ACTIONS.get(name) for name in listed}
+
+
+def test_what_readers_honour_stands_in_their_code():
+    """Outside of the tables of names; a name that only a table has belongs into its WITHOUT_EFFECT."""
+    texts = set()
+    for path in Path(readers.__file__).parent.glob("*.py"):
+        tree = ast.parse(path.read_text())
+        bodies = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        roles = [node for node in tree.body if isinstance(node, ast.Assign) and "ROLE" in ast.unparse(node.targets[0])]
+        nodes = (node for body in (*bodies, *roles) for node in ast.walk(body))
+        texts |= {
+            node.value.lower() for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+    for place in places():
+        if place.section.startswith("3.4"):
+            idle = [row.name for row in place.parameters if row.state == HONOURED and row.name.lower() not in texts]
+            assert idle == [], place.title
+
+
+def test_names_and_defaults_are_told_from_source():
+    assert names_read("acoustic.actions.evaluate")["epochSize"] == "0"
+    assert names_read("readers.sources.frames.htk_mlf_options")["readAhead"] == "true"
