@@ -23,8 +23,9 @@ from acoustic.engine.planning.pass_plan import Key, lay_out
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Run, Shape
-from acoustic.runtime.blas import one_thread, products_by
-from acoustic.runtime.recorder import in_turn
+from acoustic.runtime.blas import one_thread
+from acoustic.runtime.products import products_by
+from acoustic.runtime.replay import joined_by_meeting
 from readers.errors import ModelError
 from readers.minibatches.indicators import Indicators
 
@@ -168,7 +169,7 @@ class Engine:
             return False
         tables = []
         for worker in program.workers:
-            table = worker.forward_pass.calls(worker.inputs)
+            table = worker.forward_pass.table(worker.inputs)
             if table is None:
                 return False
             tables.append(table)
@@ -296,11 +297,11 @@ class Engine:
             if count < len(program.workers):
                 return False
             for worker in program.workers:
-                before = worker.backward_pass.calls(worker.inputs, layers_key)
-                after = None if before is None else worker.late_pass.calls(self._feed.inputs, key)
+                before = worker.backward_pass.table(worker.inputs, layers_key)
+                after = None if before is None else worker.late_pass.table(self._feed.inputs, key)
                 if after is None:
                     return False
-                tables.append(in_turn(team, worker.index, len(program.workers), before, after))
+                tables.append(joined_by_meeting(team, worker.index, len(program.workers), before, after))
             with one_thread:
                 team.play(tables)
         return True

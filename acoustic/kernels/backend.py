@@ -4,7 +4,6 @@ Matrices are (rows, columns) in Fortran order, a column per frame.  numpy does n
 (`a @ b` and `a.copy()` come back row by row), so every result goes into a buffer made here.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,32 +11,13 @@ from typing import Any
 import numpy as np
 
 from acoustic.runtime import blas
+from acoustic.runtime.memory import aligned_empty
+from acoustic.runtime.products import multiply
 from acoustic.runtime.thread_team import Team, default_threads
 from readers.errors import ConfigError
 from readers.minibatches.indicators import Indicators
 
 DTYPES = {"float": np.float32, "double": np.float64}
-LINE = 64  # bytes in a line of the cache
-
-
-def aligned_empty(size: int, dtype: Any) -> np.ndarray:
-    """So many uninitialised numbers, which begin where a line of the cache does.
-
-    Where they do not, every vector of 64 bytes lies in two lines, and MKL's products may differ in the last bit.
-    """
-    return _aligned(np.empty, size, dtype)
-
-
-def aligned_zeros(size: int, dtype: Any) -> np.ndarray:
-    """The same of zeros."""
-    return _aligned(np.zeros, size, dtype)
-
-
-def _aligned(make: Callable[..., np.ndarray], size: int, dtype: Any) -> np.ndarray:
-    num_bytes = size * np.dtype(dtype).itemsize
-    memory = make(num_bytes + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + num_bytes].view(dtype)
 
 
 def array_module(device: str) -> Any:
@@ -61,7 +41,7 @@ def array_module(device: str) -> Any:
 def matmul_into(xp: Any, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
     """out = scale a b + keep out, out (m, n) in Fortran order; `a @ b` would make a matrix in C order, and a copy."""
     if xp is np:
-        blas.multiply(a, b, out, scale, keep)
+        multiply(a, b, out, scale, keep)
     elif scale == 1 and keep == 0:
         xp.dot(b.T, a.T, out=out.T)
     else:
@@ -97,9 +77,8 @@ class Backend:
     def kernels(self) -> Any:
         """Elementwise operations: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
         if self.xp is np and self.dtype is np.float32:
-            from acoustic.kernels.compiled.elementwise import (
-                CompiledKernels,  # numba: only a job that computes loads it
-            )
+            # numba: only a job that computes loads it
+            from acoustic.kernels.compiled.elementwise import CompiledKernels
 
             return CompiledKernels(self.team)
         from acoustic.kernels.arrays.elementwise import ArrayKernels

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acoustic.nodes.base import Shape
+from acoustic.kernels.shape import Shape
 
 
 class Image(NamedTuple):

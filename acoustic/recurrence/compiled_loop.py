@@ -17,18 +17,20 @@ from acoustic.nodes.gradient_targets import Into
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
 from acoustic.recurrence.loop_tables import Delay
-from acoustic.recurrence.weight_layout import AS_IT_IS, best_layout
-from acoustic.recurrence.work_split import Due, Sharing, laid_out
+from acoustic.recurrence.weight_layout import LAID_OUT_FROM
+from acoustic.recurrence.work_split import Due, WorkSplit, laid_out
 from acoustic.runtime.blas import general_function
+from acoustic.runtime.products import sharing_team
+from acoustic.runtime.recorder import is_compiled
+from acoustic.runtime.replay import replay_together
 from acoustic.runtime.thread_team import share_of
-from acoustic.runtime.together import Together, working_together
 
 PADDING = 64
-SHARINGS_KEPT = 8  # numbers of slots that parameters are laid out for
+SPLITS_KEPT = 8  # numbers of slots that parameters are laid out for
 Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
 
 
-class FusedLoop:
+class CompiledLoop:
     """How the nodes of a loop are computed.  values, gradients: of all nodes and steps, once `forward` has run."""
 
     def __init__(self, plan: Plan, nodes: Sequence[Node], shapes: Sequence[Shape], operands: Sequence[Sequence[Place]],
@@ -46,7 +48,7 @@ class FusedLoop:
         defaults = [nodes[position].settings["defaultHiddenActivity"] for position in delays]
         self._defaults = np.array(defaults, np.float32)
         self._versions: Sequence[int | None] = ()
-        self._sharings: dict[tuple[int, int, int], Sharing] = {}
+        self._splits: dict[tuple[int, int, bool], WorkSplit] = {}
 
     @property
     def frame_products(self) -> tuple[int, ...]:
@@ -54,15 +56,14 @@ class FusedLoop:
         framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
         return tuple(self._parameters - framed)
 
-    def _shared(self, sequences: Sequences, threads: Together) -> Sharing:
-        """How threads share out minibatches of so many slots, with what is known from earlier ones."""
-        lies = best_layout(sequences.num_steps)
-        key = sequences.num_slots, threads.count, lies
-        if key not in self._sharings:
-            if len(self._sharings) == SHARINGS_KEPT:
-                self._sharings.clear()
-            self._sharings[key] = Sharing(self.plan, self.shapes, self.outside, self.delays, key[0], threads, lies)
-        return self._sharings[key]
+    def _split_for(self, sequences: Sequences, num_threads: int) -> WorkSplit:
+        """How threads share minibatches of so many slots, with what is known from earlier ones."""
+        key = sequences.num_slots, num_threads, sequences.num_steps >= LAID_OUT_FROM
+        if key not in self._splits:
+            if len(self._splits) == SPLITS_KEPT:
+                self._splits.clear()
+            self._splits[key] = WorkSplit(self.plan, self.shapes, self.outside, self.delays, *key)
+        return self._splits[key]
 
     # ---- memory
 
@@ -108,10 +109,11 @@ class FusedLoop:
         for at, start in self.plan.columns.items():
             self._constants[start : start + self.outside[at].rows] = inputs[at][:, 0]
         held = None if sequences.whole else self._held(sequences)
-        with working_together() as threads:
-            sharing = self._shared(sequences, threads)
-            due = sharing.due(inputs, versions, run.training)
-            before = sharing.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
+        team = sharing_team()
+        with team.hold() as count:
+            split = self._split_for(sequences, count)
+            due = split.due(inputs, versions, run.training)
+            before = split.nothing if held is None else np.concatenate([array.ravel(order="F") for array in held])
             usable = sequences.usable_by(self._steps)
             arrays, moving = self._split(inputs)
 
@@ -119,21 +121,20 @@ class FusedLoop:
                 for factor, matrix in due[number]:
                     if factor.transposed:
                         factor.take(matrix)
-                self._begin(inputs, number, threads.count)
+                self._begin(inputs, number, count)
                 for factor, matrix in due[number]:
                     if not factor.transposed:
                         factor.take(matrix)
-                if not sharing.by_rows:
-                    threads.meet(number)
-                if number < len(sharing.parts):
-                    part = sharing.parts[number]
-                    part.forward(self.values, self._constants, self._defaults, usable, before, threads.flags)
+                if not split.by_rows:
+                    team.meet(number, count)
+                if number < len(split.parts):
+                    part = split.parts[number]
+                    part.forward(self.values, self._constants, self._defaults, usable, before, team.flags)
 
-            # What is the same in the next pass is repeated without Python: see recorder.py.
             key = (run.training, laid_out(due)) if self._is_repeated(due) else None
             moving |= {"usable": usable, "before": before}
             with self._laying_out():
-                threads.run(work, sharing.ahead, key, [self.values, *arrays], moving)
+                replay_together(team, count, work, split.ahead, key, [self.values, *arrays], moving)
         if held is not None:
             for delay, array in zip(self.delays, held):
                 if delay.steps > 0:
@@ -151,7 +152,7 @@ class FusedLoop:
 
     def _is_repeated(self, due: Sequence[Due]) -> bool:
         """Whether a pass with this to lay out does what can be written down."""
-        return not self.plan.framed and all(factor.lies != AS_IT_IS for mine in due for factor, _ in mine)
+        return not self.plan.framed and all(factor.in_panels for mine in due for factor, _ in mine)
 
     @contextmanager
     def _laying_out(self) -> Iterator[None]:
@@ -159,7 +160,7 @@ class FusedLoop:
         try:
             yield
         except BaseException:
-            self._sharings.clear()
+            self._splits.clear()
             raise
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -191,11 +192,11 @@ class FusedLoop:
         self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: Into
     ) -> None:
         """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
-        with working_together() as threads:
-            sharing, received = self._shared(sequences, threads), frozenset(received)
-            due = sharing.due(
-                inputs, self._versions, True
-            )  # something only if there were more threads, or fewer, before
+        team = sharing_team()
+        with team.hold() as count:
+            split, received = self._split_for(sequences, count), frozenset(received)
+            # Nothing is due unless there were more threads, or fewer, in the pass before.
+            due = split.due(inputs, self._versions, True)
             usable = sequences.usable_by(self._steps)
             arrays, moving = self._split(inputs)
             arrays += [self.values, self.gradients, *into.targets]
@@ -205,31 +206,31 @@ class FusedLoop:
             key = (into.key, received, laid_out(due)) if known else None
             below: list[Job] = []
             made: dict[int, list[Job]] = {}
-            if not all(repeat.holds(key, arrays, moving) for repeat in sharing.back):
-                below, made = self._products_outside(inputs, sharing.sums, into)
+            if any(replay.table(key, arrays, moving) is None for replay in split.back):
+                below, made = self._products_outside(inputs, split.sums, into)
 
             def work(number: int) -> None:
                 for factor, matrix in due[number]:
                     factor.take(matrix)
-                if any(due) and not sharing.by_rows:
-                    threads.meet(number)
-                if number < len(sharing.parts):
-                    part = sharing.parts[number]
-                    part.backward(received, self.gradients, self.values, self._constants, usable, threads.flags)
-                threads.meet(number)
+                if any(due) and not split.by_rows:
+                    team.meet(number, count)
+                if number < len(split.parts):
+                    part = split.parts[number]
+                    part.backward(received, self.gradients, self.values, self._constants, usable, team.flags)
+                team.meet(number, count)
                 for job in below:
-                    _multiply_columns(job, share_of(number, threads.count, job[2].shape[1]))
+                    _multiply_columns(job, share_of(number, count, job[2].shape[1]))
                 if below:  # parameters change as soon as their gradients are there: all must have read them before
-                    threads.meet(number)
+                    team.meet(number, count)
                 for k, jobs in made.items():
-                    columns = share_of(number, threads.count, jobs[0][2].shape[1])
+                    columns = share_of(number, count, jobs[0][2].shape[1])
                     for job in jobs:
                         _multiply_columns(job, columns)
                     if k in into.on_columns and columns.start != columns.stop:
                         into.on_columns[k](columns)
 
             with self._laying_out():
-                threads.run(work, sharing.back, key, arrays, moving)
+                replay_together(team, count, work, split.back, key, arrays, moving)
         into.taken = self._parameters & into.on_columns.keys()
         self._hand_out_factors(inputs, into)
         for at in self.plan.framed:
@@ -281,22 +282,16 @@ def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
     return memory if memory is not None and memory.shape[1] >= cols else backend.empty(rows, cols + cols // 4)
 
 
-def fused_loop(
+def compile_loop(
     backend: Backend,
     nodes: Sequence[Node],
     shapes: Sequence[Shape],
     operands: Sequence[Sequence[Place]],
     outside: Sequence[Shape],
     visible: Collection[int],
-) -> FusedLoop | None:
+) -> CompiledLoop | None:
     """The compiled form of a loop; None where there is none: for its nodes, see `plan_loop`, or for the backend."""
-    if backend.xp is not np or backend.dtype is not np.float32 or general_function() is None or not _compiles():
+    if backend.xp is not np or backend.dtype is not np.float32 or general_function() is None or not is_compiled():
         return None
     plan = plan_loop(nodes, shapes, operands, outside, visible)
-    return None if plan is None else FusedLoop(plan, nodes, shapes, operands, outside)
-
-
-def _compiles() -> bool:
-    from numba import config
-
-    return not config.DISABLE_JIT
+    return None if plan is None else CompiledLoop(plan, nodes, shapes, operands, outside)

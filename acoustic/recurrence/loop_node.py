@@ -15,10 +15,9 @@ from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.compiled_loop import fused_loop
+from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
-from acoustic.runtime.blas import sharing_team
-from acoustic.runtime.recorder import play_copy
+from acoustic.runtime.products import play_copy, sharing_team
 from readers.errors import ModelError
 
 SHARE_FROM = 1 << 14  # elements to copy: fewer are not worth another thread
@@ -78,9 +77,9 @@ class Loop(Node):
         places = [member.operands for member in self.members]
         below = [shapes[name] for name in outside]
         seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
-        self.fused = fused_loop(compiled, members, own, places, below, seen) if compiled is not None else None
-        if self.fused is not None:
-            self.frame_products = self.fused.frame_products
+        self.compiled = compile_loop(compiled, members, own, places, below, seen) if compiled is not None else None
+        if self.compiled is not None:
+            self.frame_products = self.compiled.frame_products
         self.layer_inputs = self._layer_inputs()
         self._received: set[int] = set()
         self._forward: _Bound | None = None
@@ -140,9 +139,9 @@ class Loop(Node):
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         sequences = self._sequences(run)
         self._received.clear()
-        if self.fused is not None:
+        if self.compiled is not None:
             versions = [node.version if node.is_stored else None for node in self.operands]
-            self.fused.forward(run, inputs, versions, sequences)
+            self.compiled.forward(run, inputs, versions, sequences)
             return
         self._allocate(run, sequences)
         bound = self._bound_forward(inputs, sequences)
@@ -158,7 +157,7 @@ class Loop(Node):
 
     def value_of(self, position: int) -> Any:
         """The value of a node of all steps."""
-        return self.members[position].value if self.fused is None else self.fused.value(position)
+        return self.members[position].value if self.compiled is None else self.compiled.value(position)
 
     def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
         return [DelayReader(self.members[member.operands[0][1]], member, sequences, run) for member in self.delays]
@@ -214,14 +213,14 @@ class Loop(Node):
     def receive(self, name: str, gradient: Any) -> None:
         """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
         position = self.inside[name]
-        mine = self.members[position].gradient if self.fused is None else self.fused.gradient(position)
+        mine = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
         _copy(gradient, mine)
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
         sequences = self._sequences(run)
-        if self.fused is not None:
-            self.fused.backward(run, inputs, sequences, self._received, into)
+        if self.compiled is not None:
+            self.compiled.backward(run, inputs, sequences, self._received, into)
             self._received.clear()
             return
         delayed = {member.operands[0][1] for member in self.delays}
@@ -330,5 +329,5 @@ class LoopOutput(Node):
 def _copy(x: Any, out: Any) -> None:
     """out = x, shared out among the threads that share products."""
     team = sharing_team()
-    if team is None or x.size < SHARE_FROM or not play_copy(team, x, out):
+    if team.size == 1 or x.size < SHARE_FROM or not play_copy(team, x, out):
         out[...] = x

@@ -15,10 +15,8 @@ from acoustic.nodes.element_products import DiagTimes, ElementTimes
 from acoustic.nodes.elementwise import Negate, RectifiedLinear, Sigmoid, Tanh
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Minus, Plus
+from acoustic.recurrence.codes import COLUMN, COPY, NEGATE, RELU, SIGMOID, TANH, TIMES, TIMES_COLUMN
 
-# Codes of step_kernels.py, which only a job that computes loads, and whose compiled form would not see them change.
-COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
-SKIP, ADD, WRITE = range(3)
 ACTIVATIONS: dict[type[Node], int] = {Sigmoid: SIGMOID, Tanh: TANH, RectifiedLinear: RELU}
 SUMS = (Plus, Minus)
 ELEMENT_PRODUCTS = (ElementTimes, DiagTimes)

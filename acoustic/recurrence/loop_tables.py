@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from acoustic.nodes.base import Shape
-from acoustic.recurrence.loop_plan import ADD, COLUMN, SKIP, TIMES_COLUMN, WRITE, Operation, Place, Plan, Product
+from acoustic.recurrence.codes import ADD, COLUMN, OPERATIONS, PRODUCTS, SKIP, TIMES_COLUMN, WRITE
+from acoustic.recurrence.loop_plan import Operation, Place, Plan, Product
 from acoustic.runtime.thread_team import share_of
-
-PRODUCTS, OPERATIONS = range(2)  # kinds of segments, as in step_kernels.py
 
 
 @dataclass

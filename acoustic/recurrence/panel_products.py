@@ -17,6 +17,7 @@ from acoustic.runtime.pointers import frames
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
 LANES = 16 if "+avx512f" in _features else 8 if "+avx" in _features else 4  # numbers in a register
 HIGH, LOW = 3, 2  # registers of a panel
+SQUARE = 32  # rows and columns that `transpose` copies at a time
 COLUMNS = 4  # of the second operand, at a time: with three registers and their operands all of sixteen
 BLOCK = 16  # columns of a matrix that are laid out one after the other: a line of the cache
 NUMBER_BYTES = 4
@@ -231,3 +232,14 @@ def turn_block(source, out, columns, rows):
         target = out[column]
         for i in range(rows, target.shape[0]):
             target[i] = ZERO
+
+
+@compiled
+def transpose(matrix, out):
+    """out = the transpose of a matrix, one square of both at a time, which stays in the cache."""
+    rows, cols = matrix.shape
+    for row in range(0, rows, SQUARE):
+        for column in range(0, cols, SQUARE):
+            for i in range(row, min(row + SQUARE, rows)):
+                for j in range(column, min(column + SQUARE, cols)):
+                    out[j, i] = matrix[i, j]

@@ -6,11 +6,10 @@ slots, or the rows of each node: then every thread has tables of its own, and as
 before them.  Of a pass:
 
     segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
-    products (2 n, 8)  where the matrix lies, how (AS_IT_IS, PACKED or PANELS of weight_layout.py), its columns'
-    distance,
-                       rows and columns, the first row of the operand and of the result, and whether to add to what is
-                       there; the second half is for every second step, in the opposite order: what was read last is
-                       then still in the cache
+    products (2 n, 8)  where the matrix lies, how (AS_IT_IS or PANELS), its columns' distance, rows and columns, the
+                       first row of the operand and of the result, and whether to add to what is there; the second
+                       half is for every second step, in the opposite order: what was read last is then still in the
+                       cache
     operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
                        backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
     delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
@@ -19,29 +18,48 @@ before them.  Of a pass:
     zeroed (n, 2)      backward: rows of gradients that nothing outside has written, first and how many
     place (5)          this thread and how many meet, the number of slots, and of those that it computes the first
                        and the one behind the last; flags: of the team, see thread_sync.py
-    functions (3)      addresses of sgemm, 0 or 1 for 64-bit dimensions, and address of sgemm for packed matrices
+    functions (2)      address of sgemm, and 0 or 1 for 64-bit dimensions
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import float32, njit
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, TWO, exp32, inline, loop
+from acoustic.recurrence.codes import (
+    ADD,
+    COLUMN,
+    COPY,
+    NEGATE,
+    OPERATIONS,
+    PANELS,
+    SIGMOID,
+    SKIP,
+    TANH,
+    TIMES,
+    TIMES_COLUMN,
+)  # fmt: skip
 from acoustic.recurrence.panel_products import multiply_panels
-from acoustic.recurrence.weight_layout import PACKED, PANELS
-from acoustic.runtime.gemm_calls import PLAIN, call, call_packed, call_wide
+from acoustic.runtime.gemm_calls import PLAIN, call, call_wide
 from acoustic.runtime.pointers import prefetch
 from acoustic.runtime.thread_sync import meet
 
-COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)
-SKIP, ADD, WRITE = range(3)
-PRODUCTS, OPERATIONS = range(2)
 ZERO = float32(0)
-SQUARE = 32
 NUMBER_BYTES = 4
 LINE = 16  # numbers in a line of the cache
 RESULT_ROWS, OPERAND_ROWS, OPERAND, RESULT = 3, 4, 5, 6  # columns of `products`
 
 compiled = njit(cache=True, nogil=True)
+
+
+class LoopTables(NamedTuple):
+    """What a thread computes in each step; see the head of this file for the columns of the tables."""
+
+    segments: np.ndarray
+    products: np.ndarray
+    operations: np.ndarray
+    delays: np.ndarray
 
 
 @inline
@@ -204,8 +222,6 @@ def multiply(functions, product, matrix, first, last):
         return
     if lies == PANELS:
         multiply_panels(m, n, k, address, np.int64(b), width, keep != 0, np.int64(c), width)
-    elif lies == PACKED:
-        call_packed(np.uint64(functions[2]), m, n, k, a, b, width, add, c, width)
     elif functions[1]:
         call_wide(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
     else:
@@ -229,10 +245,9 @@ def fetch(products, start, rows, matrix, first, last):
 
 
 @compiled
-def forward(
-    functions, values, constants, segments, products, operations, delays, defaults, usable, before, flags, place
-):
+def loop_forward(functions, values, constants, tables, defaults, usable, before, flags, place):
     """All steps, this thread's share: with delays[0] ahead in time the last step first."""
+    segments, products, operations, delays = tables
     worker, count, slots, first, last = place
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
@@ -255,10 +270,9 @@ def forward(
 
 
 @compiled
-def backward(
-    functions, gradients, values, constants, sums, segments, products, operations, delays, usable, zeroed, flags, place
-):
+def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, flags, place):
     """The gradients inside of all steps, this thread's share, in the opposite order; sums: of those of constants."""
+    segments, products, operations, delays = tables
     worker, count, slots, first, last = place
     steps = values.shape[0] // slots
     half = products.shape[0] // 2
@@ -289,14 +303,3 @@ def backward(
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], gradients, left, right)
         add_delayed(gradients, delays, usable, step, slots, first, last)
-
-
-@loop
-def turn(matrix, out):
-    """out = the transpose of a matrix, a square of both at a time, which stays in the cache."""
-    rows, cols = matrix.shape
-    for row in range(0, rows, SQUARE):
-        for column in range(0, cols, SQUARE):
-            for i in range(row, min(row + SQUARE, rows)):
-                for j in range(column, min(column + SQUARE, cols)):
-                    out[j, i] = matrix[i, j]

@@ -11,7 +11,7 @@ import importlib.metadata
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ THREAD_CALLS = (
     "openblas_{}_num_threads",
 )
 MKL_FILE = re.compile(r"(lib)?mkl_rt(\.\d+)*\.(so|dylib|dll)(\.\d+)*")
-SHARE_FROM = 1 << 21  # multiplications, about 25 us: a smaller product is not worth waking another thread
 # Products of the OpenBLAS in numpy's wheels and in distributions, with the type of their dimensions.
 PRODUCT_CALLS = (
     ("scipy_cblas_{}gemm64_", ctypes.c_int64),
@@ -89,96 +88,36 @@ one_thread = _OneThread()
 """While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
 
 
-_sharing = threading.local()
-recordings = threading.local()  # its `now`: what the thread's products are written into, see recorder.py
-
-
-@contextlib.contextmanager
-def products_by(team: Any) -> Iterator[None]:
-    """While the calling thread is inside, the threads of a team (acoustic.runtime.thread_team) share its large
-    products.
-
-    Then each uses one thread of the library's, whose own would be in the team's way.  None: nobody does.
-    """
-    before, _sharing.team = getattr(_sharing, "team", None), team
-    try:
-        with one_thread if team is not None and team.size > 1 else contextlib.nullcontext():
-            yield
-    finally:
-        _sharing.team = before
-
-
-def sharing_team() -> Any:
-    """The team that shares the calling thread's large products, if any does."""
-    return getattr(_sharing, "team", None)
-
-
-def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, keep: float = 0.0) -> None:
-    """out = scale a b + keep out, on the CPU; out (m, n) in Fortran order, of the operands' type, overlapping neither.
-
-    With keep = 0 what stood in out does not matter.
-    """
-    team = sharing_team()
-    if team is None or team.size == 1 or out.size * a.shape[1] < SHARE_FROM or out.shape[1] < team.size:
-        _multiply(a, b, out, scale, keep)
-        return
-
-    from acoustic.runtime.recorder import play_product
-
-    if play_product(team, a, b, out, scale, keep):
-        return
-
-    def part(worker: int) -> None:
-        columns = team.share(worker, out.shape[1])
-        _multiply(a, b[:, columns], out[:, columns], scale, keep)
-
-    team.run(part)
-
-
-def _multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
-    if (recording := getattr(recordings, "now", None)) is not None and recording.product(a, b, out, scale, keep):
-        return
-    if out.dtype == np.float32 and (by_mkl := mkl_multiply()) is not None and by_mkl(a, b, out, scale, keep):
-        return
-    if scale == 1 and keep == 0 and out.flags.f_contiguous:
-        np.dot(b.T, a.T, out=out.T)  # out' = b' a' is row-major, which is what numpy writes without a copy
-        return
-    gemm = _numpys_gemm(out.dtype)
-    if gemm is not None and _by_library(gemm, a, b, out, scale, keep):
-        return
-    product = np.empty(out.shape, out.dtype, order="F")
-    np.dot(b.T, a.T, out=product.T)
-    product *= out.dtype.type(scale)
-    if keep == 0:
-        out[...] = product
-    else:
-        out *= out.dtype.type(keep)
-        out += product
-
-
 @cache
-def mkl_multiply() -> Callable[..., bool] | None:
-    """(a, b, out, scale, keep) by MKL, from compiled code where there is any; it answers False, having done nothing,
-    for types and strides that it does not take.  None without MKL.
+def single_product() -> Callable[..., bool] | None:
+    """(a, b, out, scale, keep) by the function of `general_function`, called from compiled code; None without one.
+
+    It returns False, with nothing done, for types and strides that it does not take.
     """
-    sgemm = mkl_sgemm()
-    if sgemm is None:
+    gemm = _single_gemm()
+    if gemm is None:
         return None
     from numba import config
 
     if config.DISABLE_JIT:
-        return partial(_by_library, sgemm)
+        return partial(_by_library, gemm)
     from acoustic.runtime import gemm_calls
 
-    address = address_of(sgemm)
+    address, wide = general_function()
 
     def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
         try:
-            return gemm_calls.multiply(address, a, b, out, scale, keep)
+            return gemm_calls.multiply(address, wide, a, b, out, scale, keep)
         except TypeError:  # read-only or of another type
-            return _by_library(sgemm, a, b, out, scale, keep)
+            return _by_library(gemm, a, b, out, scale, keep)
 
     return multiply
+
+
+def multiply_doubles(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
+    """out = scale a b + keep out, float64, by the library behind numpy; False, with nothing done, when that fails."""
+    gemm = _numpys_gemm(np.dtype(np.float64)) if out.dtype == np.float64 else None
+    return gemm is not None and _by_library(gemm, a, b, out, scale, keep)
 
 
 @cache
@@ -206,12 +145,17 @@ def mkl_sgemm() -> Callable[..., None] | None:
     return None if library is None else _declared(library.cblas_sgemm, ctypes.c_int, ctypes.c_float)
 
 
+def _single_gemm() -> Callable[..., None] | None:
+    """cblas_sgemm of MKL, or of the library behind numpy."""
+    return mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
+
+
 @cache
 def general_function() -> tuple[int, bool] | None:
     """Address of the cblas_sgemm that makes our float32 products, and whether its dimensions have 64 bits; None when
     there is none that we know.
     """
-    gemm = mkl_sgemm() or _numpys_gemm(np.dtype(np.float32))
+    gemm = _single_gemm()
     if gemm is None:
         return None
     return address_of(gemm), gemm.argtypes[3] is ctypes.c_int64

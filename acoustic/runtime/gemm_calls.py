@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-COLUMN_MAJOR, PLAIN, TRANSPOSED, PACKED, FIRST = 102, 111, 112, 151, 161
+COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112
 CHOICE, REAL, PLACE = types.int32, types.float32, types.uint64
 
 
@@ -36,42 +36,6 @@ def caller(number, width):
 call, call_wide = caller(types.int32, 32), caller(types.int64, 64)
 
 
-@intrinsic
-def call_packed(typing_context, address, m, n, k, a, b, ldb, keep, c, ldc):
-    """MKL's cblas_sgemm_compute at an address, column-major, of a packed first operand; see weight_layout.py."""
-    number = types.int32
-    signature = types.void(PLACE, number, number, number, PLACE, PLACE, number, REAL, PLACE, number)
-
-    def codegen(context, builder, signature, arguments):
-        size, place, real = ir.IntType(32), ir.IntType(64), ir.FloatType()
-        address, m, n, k, a, b, ldb, keep, c, ldc = arguments
-        kinds = [size, size, size, size, size, size, place, size, place, size, real, place, size]
-        function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-        constants = [ir.Constant(size, one) for one in (COLUMN_MAJOR, PACKED, PLAIN)]
-        builder.call(function, [*constants, m, n, k, a, m, b, ldb, keep, c, ldc])
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic
-def call_pack(typing_context, address, how, m, n, k, source, distance, out):
-    """MKL's cblas_sgemm_pack at an address, column-major, of a first operand, PLAIN or TRANSPOSED."""
-    number = types.int32
-    signature = types.void(PLACE, number, number, number, number, PLACE, number, PLACE)
-
-    def codegen(context, builder, signature, arguments):
-        size, place, real = ir.IntType(32), ir.IntType(64), ir.FloatType()
-        address, how, m, n, k, source, distance, out = arguments
-        kinds = [size, size, size, size, size, size, real, place, size, place]
-        function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-        layout, which = (ir.Constant(size, one) for one in (COLUMN_MAJOR, FIRST))
-        builder.call(function, [layout, which, how, m, n, k, ir.Constant(real, 1.0), source, distance, out])
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
 @njit(cache=True, nogil=True, inline="always")
 def storage(rows, cols, down, across):
     """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a float32 matrix, or zeros; strides in
@@ -87,9 +51,12 @@ def storage(rows, cols, down, across):
 ANY = types.Array(types.float32, 2, "A")
 
 
-@njit(types.boolean(PLACE, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
-def multiply(address, a, b, out, scale, keep):
-    """out = scale a b + keep out; False, having done nothing, for strides that the function does not take."""
+@njit(types.boolean(PLACE, types.boolean, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
+def multiply(address, wide, a, b, out, scale, keep):
+    """out = scale a b + keep out by cblas_sgemm at an address; wide: its dimensions have 64 bits.
+
+    Returns False, with nothing done, for strides that the function does not take.
+    """
     if a.size == 0 or b.size == 0 or out.size == 0:
         return False
     first, lda = storage(a.shape[0], a.shape[1], a.strides[0], a.strides[1])
@@ -97,8 +64,11 @@ def multiply(address, a, b, out, scale, keep):
     third, ldc = storage(out.shape[0], out.shape[1], out.strides[0], out.strides[1])
     if first == 0 or second == 0 or third != PLAIN:
         return False
-    call(
-        address, first, second, out.shape[0], out.shape[1], a.shape[1],
-        scale, a.ctypes.data, lda, b.ctypes.data, ldb, keep, out.ctypes.data, ldc,
-    )  # fmt: skip
+    m, n, k = out.shape[0], out.shape[1], a.shape[1]
+    if wide:
+        call_wide(
+            address, first, second, m, n, k, scale, a.ctypes.data, lda, b.ctypes.data, ldb, keep, out.ctypes.data, ldc
+        )
+    else:
+        call(address, first, second, m, n, k, scale, a.ctypes.data, lda, b.ctypes.data, ldb, keep, out.ctypes.data, ldc)
     return True

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.runtime import blas
+from acoustic.runtime.recorder import current
 
 SPIN = 5e-4  # seconds of looking at the flag before sleeping
 PLACES_KEPT = 256  # of tables of calls
@@ -66,9 +67,9 @@ class Team:
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self.known_calls: dict[Any, Any] = {}  # see recorder.py
+        self.known_tables: dict[Any, Any] = {}  # of calls: see products.py and replay.py
         self._known_places: dict[tuple[int, ...], tuple[tuple, np.ndarray]] = {}
-        self.flags: Any = None  # see thread_sync.py, from the first work on
+        self.flags = np.zeros(0, np.int64)  # see thread_sync.py; with elements from the first work on
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[int]:
@@ -183,7 +184,15 @@ class Team:
         return work
 
     def meet(self, worker: int, count: int) -> None:
-        """Called by each of `count` workers: wait for the others; raises when one of them has failed."""
+        """Called by each of `count` workers: wait for the others; raises when one of them has failed.
+
+        While the calling thread has a recording open, the meeting is recorded.
+        """
+        if count == 1:
+            return
+        if (recording := current()) is not None:
+            recording.call("meet", [self.flags, np.array([worker, count], np.int64)])
+            return
         from acoustic.runtime.thread_sync import FAILED, meet
 
         meet(self.flags, worker, count)

@@ -25,8 +25,8 @@ from acoustic.engine.planning.pass_plan import BackwardStep, Graph, Key, Layout,
 from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
-from acoustic.runtime import recorder
-from acoustic.runtime.recorder import Playback
+from acoustic.runtime import replay
+from acoustic.runtime.replay import ReplayedSteps
 from acoustic.runtime.thread_team import share_of
 
 
@@ -53,9 +53,9 @@ class Worker:
     backward: list[BoundBackward] = field(default_factory=list)
     looks: dict[str, LayerLook] = field(default_factory=dict)  # by the nodes whose backward they follow
     late: list[LateProducts | LateSum] = field(default_factory=list)
-    forward_pass: Playback | None = None
-    backward_pass: Playback | None = None
-    late_pass: Playback | None = None
+    forward_pass: ReplayedSteps | None = None
+    backward_pass: ReplayedSteps | None = None
+    late_pass: ReplayedSteps | None = None
     told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Program(Placement):
 
     def _bind_passes(self) -> None:
         """All steps of a worker as one, made without Python as far as possible."""
-        possible = self.split and recorder.is_possible(self.backend)  # one worker's products are shared out
+        possible = self.split and replay.is_possible(self.backend)  # one worker's products are shared out
         # In every pass these are told where to add up.
         told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
 
@@ -221,9 +221,9 @@ class Program(Placement):
             return possible and step.bound.node.repeats_calls(*shapes)
 
         for worker in self.workers:
-            worker.forward_pass = Playback(list(worker.forward.values()), repeats)
-            worker.backward_pass = Playback(worker.backward_and_looks, repeats)
-            worker.late_pass = Playback(worker.late, repeats_late)
+            worker.forward_pass = ReplayedSteps(list(worker.forward.values()), repeats)
+            worker.backward_pass = ReplayedSteps(worker.backward_and_looks, repeats)
+            worker.late_pass = ReplayedSteps(worker.late, repeats_late)
 
     # ---- backward
 

@@ -75,7 +75,7 @@ def _loop_outputs(
             # Delays first, then what they do not need, which may be made of all steps at once.
             count = sum(node.delay != 0 for node in members)
             loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, compiled)
-        if loop is None or loop.fused is None:
+        if loop is None or loop.compiled is None:
             loop = Loop(members, shapes, visible)
         replaced |= {node.name: LoopOutput(loop, node.name) for node in component}
     return replaced

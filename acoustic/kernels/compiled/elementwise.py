@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.arrays.elementwise import ArrayKernels
-from acoustic.kernels.compiled import elementwise_loops
+from acoustic.kernels.compiled import elementwise_loops as loops
+from acoustic.kernels.compiled import table_calls  # noqa: F401  (registers the kernels)
 from acoustic.kernels.compiled.group import CompiledGroupKernels
 from acoustic.kernels.compiled.image import CompiledImageKernels
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
 from acoustic.kernels.compiled.word import CompiledWordKernels
-from acoustic.runtime.recorder import current
+from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import Team
 
 SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
@@ -40,7 +41,7 @@ def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[A
     """
     arrays = [flat(matrix) for matrix in matrices]
     size = arrays[0].size
-    if (recording := current()) is not None and recording.call_with(loop.__name__, arrays, settings):
+    if (recording := current()) is not None and recording.call(loop.__name__, arrays, settings):
         return [None]
     if team is None or team.size == 1 or size < SPLIT_FROM:
         return [loop(*arrays, *settings)]
@@ -63,10 +64,10 @@ def copied(x: Any, out: Any) -> Any:
     """out, holding x: kernels work in place."""
     if out is x:
         return out
-    if (recording := current()) is not None:
-        recording.call("copy", flat(x), flat(out))
-    else:
+    if current() is None and not (x.flags.f_contiguous and out.flags.f_contiguous):
         np.copyto(out, x)
+    else:
+        call(loops.copy, flat(x), flat(out))
     return out
 
 
@@ -83,126 +84,95 @@ class CompiledKernels(
         copied(x, out)
 
     def accumulate(self, total: Any, x: Any) -> None:
-        if (recording := current()) is not None:
-            recording.call("add", flat(total), flat(x))
-        else:
+        if current() is None and not (x.flags.f_contiguous and total.flags.f_contiguous):
             np.add(total, x, out=total)
+        else:
+            call(loops.add, flat(total), flat(x))
 
     def add(self, x: Any, y: Any, out: Any) -> None:
-        if current() is None:
-            np.add(x, y, out=out)
-        elif out is y:
+        if out is y:
             self.accumulate(y, x)
         else:
             self.accumulate(copied(x, out), y)
 
     def scale(self, x: Any, factor: Any, out: Any) -> None:
-        if current() is None:
-            np.multiply(x, factor, out=out)
-        else:
-            self._do("scale", flat(copied(x, out)), flat(factor))
+        call(loops.scale, flat(copied(x, out)), flat(factor))
 
     def add_column(self, x: Any, column: Any, out: Any) -> None:
-        if current() is None:
-            np.add(x, column, out=out)
-        else:
-            self._do("add_column", frames(copied(x, out)), flat(column))
+        call(loops.add_column, frames(copied(x, out)), flat(column))
 
     def normalise(self, x: Any, mean: Any, factor: Any, out: Any) -> None:
-        if current() is None:
-            super().normalise(x, mean, factor, out)
-        else:
-            self._do("normalise", frames(copied(x, out)), flat(mean), flat(factor))
+        call(loops.normalise, frames(copied(x, out)), flat(mean), flat(factor))
 
     def sigmoid(self, x: Any, out: Any) -> None:
-        self._do("sigmoid", flat(copied(x, out)))
+        call(loops.sigmoid, flat(copied(x, out)))
 
     def tanh(self, x: Any, out: Any) -> None:
-        self._do("tanh", flat(copied(x, out)))
+        call(loops.tanh, flat(copied(x, out)))
 
     def relu(self, x: Any, out: Any) -> None:
-        if current() is None:
-            super().relu(x, out)
-        else:
-            self._do("relu", flat(copied(x, out)))
+        call(loops.relu, flat(copied(x, out)))
 
     def sigmoid_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        self._do("sigmoid_gradient", flat(copied(grad, out)), flat(value))
+        call(loops.sigmoid_gradient, flat(copied(grad, out)), flat(value))
 
     def tanh_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        self._do("tanh_gradient", flat(copied(grad, out)), flat(value))
+        call(loops.tanh_gradient, flat(copied(grad, out)), flat(value))
 
     def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:
-        if current() is None:
-            super().relu_gradient(grad, value, out)
-        else:
-            self._do("relu_gradient", flat(copied(grad, out)), flat(value))
+        call(loops.relu_gradient, flat(copied(grad, out)), flat(value))
 
     def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
-        self._do(f"bias_{kind}", frames(x), flat(bias))
+        call(getattr(loops, f"bias_{kind}"), frames(x), flat(bias))
 
     def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
         if bias_grad is None:
             getattr(self, f"{kind}_gradient")(grad, value, grad)
         else:
-            self._do(f"bias_{kind}_gradient", frames(grad), frames(value), flat(bias_grad))
+            call(getattr(loops, f"bias_{kind}_gradient"), frames(grad), frames(value), flat(bias_grad))
 
     def sum_columns(self, x: Any, out: Any) -> None:
-        self._do("sum_frames", frames(x), flat(out))
-
-    def _do(self, name: str, *arrays: Any) -> None:
-        """Call a loop, and write the call down where the thread's calls are."""
-        if (recording := current()) is not None:
-            recording.call(name, *arrays)
-        else:
-            getattr(elementwise_loops, name)(*arrays)
+        call(loops.sum_frames, frames(x), flat(out))
 
     def moments(self, x: Any) -> tuple[Any, Any]:
         mean, variance = np.empty(x.shape[0]), np.empty(x.shape[0])
-        elementwise_loops.moments(frames(x), mean, variance)
+        loops.moments(frames(x), mean, variance)
         return mean[:, None], variance[:, None]
 
     def scale_shift(self, x: Any, centre: Any, factor: Any, bias: Any, out: Any) -> None:
-        elementwise_loops.scale_shift(frames(copied(x, out)), *columns(centre, factor, bias))
+        loops.scale_shift(frames(copied(x, out)), *columns(centre, factor, bias))
 
     def gradient_moments(self, grad: Any, x: Any, centre: Any) -> tuple[Any, Any]:
         total, match = np.empty(x.shape[0]), np.empty(x.shape[0])
-        elementwise_loops.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
+        loops.gradient_moments(frames(grad), frames(x), *columns(centre), total, match)
         return total[:, None], match[:, None]
 
     def centred_gradient(self, grad: Any, x: Any, centre: Any, factor: Any, shift: Any, slope: Any, out: Any) -> None:
-        elementwise_loops.centred_gradient(frames(copied(grad, out)), frames(x), *columns(centre, factor, shift, slope))
+        loops.centred_gradient(frames(copied(grad, out)), frames(x), *columns(centre, factor, shift, slope))
 
     def softmax(self, x: Any, out: Any) -> None:
-        self._do("softmax", frames(copied(x, out)))
+        call(loops.softmax, frames(copied(x, out)))
 
     def log_softmax(self, x: Any, out: Any) -> None:
-        self._do("log_softmax", frames(copied(x, out)))
+        call(loops.log_softmax, frames(copied(x, out)))
 
     def cross_entropy_softmax(self, labels: Any, z: Any, out: Any, error: Any) -> None:
         if error is None:
-            self._sum_into(out, "cross_entropy_softmax", frames(labels), frames(z))
+            call(loops.cross_entropy_softmax, frames(labels), frames(z), flat(out))
         else:
-            self._sum_into(out, "cross_entropy_softmax_error", frames(labels), frames(z), frames(error))
+            call(loops.cross_entropy_softmax_error, frames(labels), frames(z), frames(error), flat(out))
 
     def count_errors(self, labels: Any, z: Any, out: Any) -> None:
-        self._sum_into(out, "count_errors", frames(labels), frames(z))
-
-    def _sum_into(self, out: Any, name: str, *arrays: Any) -> None:
-        """The same for a loop that answers a number, which goes to out (1, 1)."""
-        if (recording := current()) is not None:
-            recording.call(name, *arrays, flat(out))
-        else:
-            out[0, 0] = getattr(elementwise_loops, name)(*arrays)
+        call(loops.count_errors, frames(labels), frames(z), flat(out))
 
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
         low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
         limit, scale = np.uint32(int(rate * 2**32)), np.float32(1 / (1 - rate))
-        elementwise_loops.dropout(flat(copied(x, out)), first, low, high, limit, scale)
+        loops.dropout(flat(copied(x, out)), first, low, high, limit, scale)
 
     def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
         rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
-        share_elements(self.team, elementwise_loops.momentum, [weight, gradient, smoothed], rate, decay)
+        share_elements(self.team, loops.momentum, [weight, gradient, smoothed], rate, decay)
 
 
 def momentum_step(weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:

@@ -11,7 +11,8 @@ Sums may be reordered and products fused with sums, but NaN and infinity keep th
 import numpy as np
 from numba import float32, int32, njit, uint32
 
-LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # not nnan, ninf: a diverged network must show
+from acoustic.runtime.call_registry import LOOSE
+
 loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")
 
@@ -41,6 +42,20 @@ def exp32(x):
     p = p * r + float32(5.0000001201e-1)
     p = p * r * r + r + ONE
     return p * np.int32((np.int32(n) + int32(127)) << int32(23)).view(np.float32)
+
+
+@loop
+def copy(x, out):
+    """out = x."""
+    for i in range(out.shape[0]):
+        out[i] = x[i]
+
+
+@loop
+def add(total, x):
+    """total += x."""
+    for i in range(total.shape[0]):
+        total[i] += x[i]
 
 
 @loop
@@ -262,9 +277,9 @@ def log_softmax(frames):
 
 
 @loop
-def cross_entropy_softmax(labels, z):
-    """-sum of labels * log softmax(z), summed in double over the frames."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+def cross_entropy_softmax(labels, z, loss):
+    """loss[0] = -sum of labels * log softmax(z), summed in double over the frames."""
+    total_loss, lanes = 0.0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         top = largest(z[t], lanes)
         total, mass, match = float32(0), float32(0), float32(0)
@@ -273,14 +288,14 @@ def cross_entropy_softmax(labels, z):
             total += exp32(shifted)
             mass += labels[t, i]
             match += labels[t, i] * shifted
-        loss += mass * np.log(total) - match
-    return loss
+        total_loss += mass * np.log(total) - match
+    loss[0] = total_loss
 
 
 @loop
-def cross_entropy_softmax_error(labels, z, error):
+def cross_entropy_softmax_error(labels, z, error, loss):
     """The same, and error = softmax(z) * (sum of a frame's labels) - labels."""
-    loss, lanes = 0.0, np.empty(16, np.float32)
+    total_loss, lanes = 0.0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         top = largest(z[t], lanes)
         total, mass, match = float32(0), float32(0), float32(0)
@@ -291,11 +306,11 @@ def cross_entropy_softmax_error(labels, z, error):
             total += e
             mass += labels[t, i]
             match += labels[t, i] * shifted
-        loss += mass * np.log(total) - match
+        total_loss += mass * np.log(total) - match
         scale = mass / total
         for i in range(z.shape[1]):
             error[t, i] = error[t, i] * scale - labels[t, i]
-    return loss
+    loss[0] = total_loss
 
 
 @inline
@@ -309,12 +324,12 @@ def first_largest(frame, lanes):
 
 
 @loop
-def count_errors(labels, z):
-    """Frames whose largest elements stand in different rows."""
+def count_errors(labels, z, count):
+    """count[0] = the number of frames whose largest elements stand in different rows."""
     errors, lanes = 0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)
-    return errors
+    count[0] = errors
 
 
 @inline

@@ -9,7 +9,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.group import SQUARE_FLOOR, ArrayGroupKernels
 from acoustic.kernels.compiled import group_loops
-from acoustic.runtime.recorder import current
+from acoustic.runtime.recorder import call
 
 FLOOR = np.array([SQUARE_FLOOR], np.float32)
 
@@ -21,20 +21,20 @@ class CompiledGroupKernels(ArrayGroupKernels):
     """
 
     def group_norms(self, x: Any, out: Any) -> None:
-        self._do_groups("group_norms", x.T, out.T)
+        call(group_loops.group_norms, x.T, out.T)
 
     def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
-        self._do_groups("group_norms_gradient", grad.T, value.T, x.T, out.T)
+        call(group_loops.group_norms_gradient, grad.T, value.T, x.T, out.T)
 
     def root_mean_square_one(self, x: Any, out: Any) -> None:
         if out is not x:
             self.copy(x, out)
-        self._do_groups("root_mean_square_one", out.T, FLOOR)
+        call(group_loops.root_mean_square_one, out.T, FLOOR)
 
     def root_mean_square_one_gradient(self, grad: Any, x: Any, out: Any) -> None:
         if out is not grad:
             self.copy(grad, out)
-        self._do_groups("root_mean_square_one_gradient", out.T, x.T, FLOOR)
+        call(group_loops.root_mean_square_one_gradient, out.T, x.T, FLOOR)
 
     def log_sum_groups(self, x: Any, first: Any, out: Any) -> None:
         group_loops.log_sum_groups(x.T, out.T, first)
@@ -43,10 +43,3 @@ class CompiledGroupKernels(ArrayGroupKernels):
         if out is not x:
             self.copy(x, out)
         group_loops.log_sum_groups_gradient(grad.T, value.T, out.T, first)
-
-    def _do_groups(self, name: str, *arrays: Any) -> None:
-        """Call a loop, and write the call down where the thread's calls are."""
-        if (recording := current()) is not None:
-            recording.call(name, *arrays)
-        else:
-            getattr(group_loops, name)(*arrays)

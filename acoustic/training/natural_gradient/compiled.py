@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.backend import aligned_zeros
 from acoustic.runtime import blas, tiles
-from acoustic.runtime.recorder import address_of, current, is_possible, play, same, table_of
+from acoustic.runtime.memory import aligned_zeros
+from acoustic.runtime.recorder import address_of, current, play, table_of
+from acoustic.runtime.replay import is_possible, same
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 

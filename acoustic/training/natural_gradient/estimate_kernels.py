@@ -4,6 +4,7 @@ same in plain matrix products.
 
 import numpy as np
 
+from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
 from acoustic.runtime.pointers import call_with_pointers, doubles, frames, whole_numbers
 from acoustic.training.natural_gradient.layer_table import (
@@ -155,6 +156,7 @@ def scratch_size(rank):
     return 2 * aligned(4 * rank * rank) + doubles + aligned(8 * (5 * rank + 16)) + 8 * (1 + 6 * rank + 2 * rank * rank)
 
 
+@table_call
 def estimate_layer(p):
     """p: the layer's table, frames, worker, workers, turn."""
     table, workers = whole_numbers(p[0], FIELDS), p[3]

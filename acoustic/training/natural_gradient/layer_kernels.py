@@ -8,6 +8,7 @@ a part of the weights.  They stand at the end, in this file: numba's cache sees 
 import numpy as np
 from numba import uint16
 
+from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
 from acoustic.runtime.pointers import doubles, frames, half_words, singles, whole_numbers, words
 from acoustic.training.natural_gradient import tile_kernels
@@ -342,11 +343,13 @@ def change(table, x, y, count, worker, workers):
                 bias[r] += step * part[r]
 
 
+@table_call
 def reduce_layer(p):
     """p: the layer's table, derivatives of its outputs, its inputs, first frame, frames, worker."""
     look_at_frames(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
 
 
+@table_call
 def change_layer(p):
     """p: the layer's table, derivatives of its outputs, its inputs, frames, worker, workers."""
     change(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])

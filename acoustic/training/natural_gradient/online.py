@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.backend import aligned_zeros
+from acoustic.runtime.memory import aligned_zeros
 
 SMALLEST = 1e-10  # epsilon
 FIRST_UPDATES = 10  # minibatches of a process that all bring the Fisher matrix up to date

@@ -7,9 +7,9 @@ import numpy as np
 from acoustic.kernels.compiled import elementwise_loops
 from acoustic.kernels.compiled.elementwise import CompiledKernels, flat, frames, share_elements
 from acoustic.kernels.compiled.word import share_columns
-from acoustic.runtime.recorder import current
+from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import Team
-from acoustic.training.rules import compiled_loops
+from acoustic.training.rules import compiled_loops, table_calls  # noqa: F401  (registers the kernels)
 from acoustic.training.rules.arrays import SALT, ArrayRules
 from acoustic.training.rules.base import Step
 
@@ -72,10 +72,7 @@ class CompiledRules(ArrayRules):
         )
 
     def subtract(self, weight: Any, change: Any) -> None:
-        if current() is None:
-            weight -= change
-        else:
-            share_elements(None, compiled_loops.subtract, [weight, change])
+        call(compiled_loops.subtract, flat(weight), flat(change))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

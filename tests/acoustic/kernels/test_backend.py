@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from acoustic.kernels.backend import LINE, Backend
+from acoustic.kernels.backend import Backend
+from acoustic.runtime.memory import LINE_BYTES
 
 
 @pytest.mark.parametrize("precision", ["float", "double"])
@@ -16,6 +17,6 @@ def test_a_matrix_begins_where_a_line_of_the_cache_does(precision, shape):
         assert matrix.dtype == backend.dtype
         assert matrix.flags.f_contiguous
         assert matrix.flags.writeable
-        assert matrix.size == 0 or matrix.ctypes.data % LINE == 0
+        assert matrix.size == 0 or matrix.ctypes.data % LINE_BYTES == 0
     assert isinstance(backend.memory(7), np.ndarray)
     assert backend.memory(7).shape == (7,)

@@ -9,7 +9,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
 from acoustic.network.network import Network
-from acoustic.nodes.base import base as node
+from acoustic.nodes import base, registry
 from readers.errors import ModelError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "nodes.md").read_text(encoding="utf-8")
@@ -19,9 +19,11 @@ CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """install(code): a package `my_nodes`, declared as the page says, in a registry of this test's own."""
-    list(node.registered_nodes())
-    monkeypatch.setattr(node, "_REGISTRY", dict(node._REGISTRY))
-    node._load_extensions.cache_clear()
+    list(registry.registered_nodes())
+    registered = dict(base.REGISTRY)
+    for module in (base, registry):
+        monkeypatch.setattr(module, "REGISTRY", registered)
+    registry._load_extensions.cache_clear()
 
     def write(code, module):
         (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
@@ -32,14 +34,14 @@ def install(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(tmp_path)
 
     yield write
-    node._load_extensions.cache_clear()
+    registry._load_extensions.cache_clear()
 
 
 def test_the_page_from_top_to_bottom(install):
     install("\n".join(CODE[:2]), "my_nodes_of_the_page")
-    assert node.node_class("squash").__name__ == "SoftSign"
-    assert node.node_class("PowerSum").positional_arguments() == ("p", "X", "weights")
-    assert node.node_class("PowerSum") in set(node.registered_nodes())
+    assert registry.node_class("squash").__name__ == "SoftSign"
+    assert registry.node_class("PowerSum").positional_arguments() == ("p", "X", "weights")
+    assert registry.node_class("PowerSum") in set(registry.registered_nodes())
     exec(CODE[2], {})
     network = Network("double", threads=1)
     network.add("Parameter", "x", rows=3, cols=4, initValueScale=30)
@@ -56,8 +58,8 @@ def test_a_package_that_cannot_be_imported_is_named(install):
     install("import a_module_that_is_not_there\n", "my_broken_nodes")
     message = "^node types of my_broken_nodes: my_broken_nodes: ModuleNotFoundError: No module named 'a_module_that"
     with pytest.raises(ModelError, match=message):
-        node.node_class("Mine")
-    assert node.node_class("Sigmoid").type_name == "Sigmoid"  # what the project has itself stays known
+        registry.node_class("Mine")
+    assert registry.node_class("Sigmoid").type_name == "Sigmoid"  # what the project has itself stays known
 
 
 def test_a_name_that_is_taken_is_refused(install):
@@ -65,4 +67,4 @@ def test_a_name_that_is_taken_is_refused(install):
     code += '@register_node("sigmoid")\nclass Mine(Node):\n    "X"\n'
     install(code, "my_second_sigmoid")
     with pytest.raises(ModelError, match="ValueError: node type 'sigmoid' is already Sigmoid"):
-        node.node_class("Mine")
+        registry.node_class("Mine")

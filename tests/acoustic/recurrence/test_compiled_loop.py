@@ -7,11 +7,10 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
-from acoustic.recurrence import compiled_loop, work_split
-from acoustic.recurrence import weight_layout as packing
+from acoustic.recurrence import compiled_loop, weight_layout, work_split
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime import blas
-from acoustic.runtime.blas import _multiply
+from acoustic.runtime.products import multiply_alone
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -82,9 +81,9 @@ ELEMENTWISE = [
 @pytest.mark.parametrize(("type_name", "operands"), ELEMENTWISE, ids=str)
 def test_compiled_loops_give_what_the_nodes_give(type_name, operands, parts):
     compiled, network = recurrent("float", type_name, operands)
-    assert loop_of(compiled).fused is not None
+    assert loop_of(compiled).compiled is not None
     reference, twin = recurrent("double", type_name, operands, fusion=False)
-    assert loop_of(reference).fused is None
+    assert loop_of(reference).compiled is None
     for node in network.parameters():
         twin.set_value(node.name, node.value.astype(float))
     for _ in range(2):  # the second time in memory that holds something
@@ -95,7 +94,7 @@ def test_compiled_loops_give_what_the_nodes_give(type_name, operands, parts):
 @pytest.mark.parametrize(("type_name", "operands"), [("Softmax", ("h",)), ("Dropout", ("h",))])
 def test_a_loop_with_another_node_is_computed_node_by_node(type_name, operands):
     engine, network = recurrent("float", type_name, operands)
-    assert loop_of(engine).fused is None
+    assert loop_of(engine).compiled is None
     reference, twin = recurrent("double", type_name, operands)
     for node in network.parameters():
         twin.set_value(node.name, node.value.astype(float))
@@ -111,14 +110,14 @@ def test_numbers_of_columns_may_change():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("near", [0, work_split.NEAR], ids=["by rows", "by sequences"])
+@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_parameters_may_change_one_after_another(threads, near, monkeypatch):
+def test_parameters_may_change_one_after_another(threads, min_slots, monkeypatch):
     """As many as in the pass that was written down, but others."""
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
-    monkeypatch.setattr(work_split, "NEAR", near)
+    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
     compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
-    assert loop_of(compiled).fused is not None
+    assert loop_of(compiled).compiled is not None
     layout, rng = SequenceLayout.of_lengths((9,) * 8), np.random.default_rng(0)
     x, y = (np.asfortranarray(rng.standard_normal((rows, 72)), np.float32) for rows in (INPUTS, SIZE))
 
@@ -144,7 +143,7 @@ def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeyp
         node.value *= np.float32(0.7)
         node.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(packing.Factor, "take", interrupt)
+        patch.setattr(weight_layout.Factor, "take", interrupt)
         with pytest.raises(KeyboardInterrupt):
             results(compiled, network, (9,) * 8)
     for one, other in zip(results(compiled, network, (9,) * 8), results(reference, network, (9,) * 8), strict=True):
@@ -158,20 +157,18 @@ def interrupt(*arguments):
 def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     engine, network = recurrent("float", "Plus", ("h", "u"))
     results(engine, network, (9, 3))
-    memory = loop_of(engine).fused.values.base
+    memory = loop_of(engine).compiled.values.base
     results(engine, network, (4, 2))
-    assert loop_of(engine).fused.values.base is memory
+    assert loop_of(engine).compiled.values.base is memory
 
 
-@pytest.mark.parametrize("lies", [packing.AS_IT_IS, packing.PACKED, packing.PANELS])
-@pytest.mark.parametrize("near", [0, work_split.NEAR], ids=["by rows", "by sequences"])
+@pytest.mark.parametrize("laid_out_from", [0, 1000], ids=["panels", "as it is"])
+@pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("lengths", [(7, 3), (6, 5, 2, 9, 1, 1, 4, 8, 2), (9,) * 8])
-def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, near, lies, monkeypatch):
-    if lies == packing.PACKED and not packing.packed_product_address():
-        pytest.skip("no library that packs")
-    monkeypatch.setattr(work_split, "NEAR", near)
-    monkeypatch.setattr(compiled_loop, "best_layout", lambda num_steps: lies)
+def test_threads_that_share_a_loop_change_nothing_but_rounding(lengths, threads, min_slots, laid_out_from, monkeypatch):
+    monkeypatch.setattr(work_split, "MIN_SLOTS", min_slots)
+    monkeypatch.setattr(compiled_loop, "LAID_OUT_FROM", laid_out_from)
     alone, network = recurrent("float", "DiagTimes", ("P", "h"))
     shared, twin = recurrent("float", "DiagTimes", ("P", "h"), threads=threads)
     for _ in range(4):
@@ -216,28 +213,27 @@ def test_parameters_are_updated_as_their_gradients_say(rule, threads):
         np.testing.assert_allclose(mine[name], plain[name], rtol=0, atol=2e-3 * moved)
 
 
-@pytest.mark.parametrize("library", ["no MKL", "no packing"])
-def test_other_libraries_give_the_same(monkeypatch, library):
-    """OpenBLAS with 64-bit dimensions where numpy's wheels have it, and products of transposed copies."""
+def test_other_libraries_give_the_same(monkeypatch):
+    """OpenBLAS with 64-bit dimensions where numpy's wheels have it."""
     expected = results(*recurrent("float", "DiagTimes", ("P", "h")))
-    monkeypatch.setattr(packing, "_calls", lambda: None)
-    if library == "no MKL":
-        sgemm = blas._numpys_gemm(np.dtype(np.float32))
-        address = blas.address_of(sgemm), sgemm.argtypes[3] is ctypes.c_int64
-        monkeypatch.setattr(compiled_loop, "general_function", lambda: address)
+    sgemm = blas._numpys_gemm(np.dtype(np.float32))
+    address = blas.address_of(sgemm), sgemm.argtypes[3] is ctypes.c_int64
+    monkeypatch.setattr(work_split, "general_function", lambda: address)
+    work_split._functions.cache_clear()
     compiled, network = recurrent("float", "DiagTimes", ("P", "h"))
     for one, other in zip(results(compiled, network), expected):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    work_split._functions.cache_clear()
 
 
 def test_nothing_compiled_and_no_known_library_go_node_by_node(monkeypatch):
-    monkeypatch.setattr(compiled_loop, "_compiles", lambda: False)
+    monkeypatch.setattr(compiled_loop, "is_compiled", lambda: False)
     engine, network = recurrent("float", "Tanh", ("h",))
-    assert loop_of(engine).fused is None
+    assert loop_of(engine).compiled is None
     assert len(results(engine, network)) > 2
     monkeypatch.undo()
     monkeypatch.setattr(compiled_loop, "general_function", lambda: None)
-    assert loop_of(recurrent("float", "Tanh", ("h",))[0]).fused is None
+    assert loop_of(recurrent("float", "Tanh", ("h",))[0]).compiled is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -247,5 +243,5 @@ def test_a_product_may_go_into_rows_of_a_larger_matrix(dtype, scale, keep):
     a, b, whole = (np.asfortranarray(rng.standard_normal(shape), dtype) for shape in ((4, 3), (3, 5), (10, 5)))
     expected = whole.copy()
     expected[2:6] = scale * a @ b + keep * whole[2:6]
-    _multiply(a, b, whole[2:6], scale, keep)
+    multiply_alone(a, b, whole[2:6], scale, keep)
     np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-6)

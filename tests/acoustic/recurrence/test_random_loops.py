@@ -85,9 +85,9 @@ def test_compiled_cells_give_what_their_nodes_give(seed, threads):
     network, engine, roots = cell(seed, "float", True, threads)
     loops = [node for node in engine.graph.order if isinstance(node, Loop)]
     assert loops
-    assert all(loop.fused is not None for loop in loops)
+    assert all(loop.compiled is not None for loop in loops)
     plain, reference, _ = cell(seed, "double", False)
-    assert all(node.fused is None for node in reference.graph.order if isinstance(node, Loop))
+    assert all(node.compiled is None for node in reference.graph.order if isinstance(node, Loop))
     for one, other in zip(results(network, engine, roots), results(plain, reference, roots), strict=True):
         scale = max(1.0, np.abs(other).max())
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-4 * scale)

@@ -119,7 +119,7 @@ def test_the_compiled_loops_of_single_precision_agree(title, threads):
     lengths = (5, 7, 2, 9, 1, 4, 8, 3)
     double, single = of_ndl(ALL[title]), of_ndl(ALL[title], "float", threads)
     sequences = data(lengths)
-    assert all(loop.fused for loop in Engine(single, ["J"]).graph.order if isinstance(loop, Loop))
+    assert all(loop.compiled for loop in Engine(single, ["J"]).graph.order if isinstance(loop, Loop))
     packings = {
         "whole": [whole(*sequences)],
         "cut": list(cut(*sequences, (4, 5))),

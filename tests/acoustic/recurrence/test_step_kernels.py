@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from acoustic.recurrence import loop_plan, loop_tables, step_kernels
-from acoustic.recurrence import weight_layout as packing
-from acoustic.recurrence.weight_layout import Factor, packed_product_address
+from acoustic.recurrence import codes, panel_products, step_kernels
+from acoustic.recurrence.step_kernels import LoopTables
+from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime import blas
 
 ROWS = 3
@@ -27,18 +27,11 @@ def matrix(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def test_plans_and_kernels_mean_the_same_by_a_code():
-    names = "COPY NEGATE COLUMN TIMES TIMES_COLUMN SIGMOID TANH RELU SKIP ADD WRITE".split()
-    for module, codes in ((loop_plan, names), (loop_tables, ["PRODUCTS", "OPERATIONS"])):
-        for name in codes:
-            assert getattr(module, name) == getattr(step_kernels, name)
-
-
 def operations(keep, whats):
     """One of each code, x and y the first blocks of a column, or of the constants, the results below them."""
     table = []
     for code in CODES:
-        starts = [0 if code == step_kernels.COLUMN else ROWS, 0]
+        starts = [0 if code == codes.COLUMN else ROWS, 0]
         table.append((code, (2 + code) * ROWS, *starts, ROWS, *(whats or (keep, 0))))
     return np.array(table)
 
@@ -80,17 +73,17 @@ def test_operations_backward(whats):
         g, v = gradients[1:4, out], values[1:4, out]
         y, x, c = values[1:4, :ROWS], values[1:4, ROWS : 2 * ROWS], constants[:ROWS]
         by_x = [g, -g, None, g * y, g * c, g * v * (1 - v), g * (1 - v * v), g * (v > 0)][code]
-        by_constant = {step_kernels.COLUMN: g, step_kernels.TIMES_COLUMN: g * x}.get(code)
+        by_constant = {codes.COLUMN: g, codes.TIMES_COLUMN: g * x}.get(code)
         if by_constant is not None:
             np.testing.assert_allclose(sums[:ROWS], c + by_constant.sum(axis=0), rtol=1e-5, atol=1e-5)
         for what, side, expected in ((whats[0], slice(ROWS, 2 * ROWS), by_x), (whats[1], slice(ROWS), g * x)):
             before = gradients[1:4, side]
-            given = code == step_kernels.TIMES if side.start is None else expected is not None
+            given = code == codes.TIMES if side.start is None else expected is not None
             expected = [before, before + expected, expected][what] if given else before
             np.testing.assert_allclose(grads[1:4, side], expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("code", [step_kernels.SIGMOID, step_kernels.TANH, step_kernels.RELU])
+@pytest.mark.parametrize("code", [codes.SIGMOID, codes.TANH, codes.RELU])
 def test_activations_in_place(code):
     rng = np.random.default_rng(4)
     values, gradients = matrix(rng, 2, 40), matrix(rng, 2, 40)
@@ -101,7 +94,7 @@ def test_activations_in_place(code):
     np.testing.assert_array_equal(one[:, 20:], other[:, :20])
     grads = gradients.copy()
     grads[:, 20:] = gradients[:, :20]
-    apart[0, 5] = together[0, 5] = step_kernels.WRITE
+    apart[0, 5] = together[0, 5] = codes.WRITE
     step_kernels.operate_backward(grads, one, values[0], values[0], apart, 0, 2)
     step_kernels.operate_backward(gradients, other, values[0], values[0], together, 0, 2)
     np.testing.assert_allclose(grads[:, :20], gradients[:, :20], rtol=1e-6)
@@ -114,10 +107,10 @@ def test_not_a_number_shows():
 
 
 @pytest.mark.parametrize("choose", [plain, compiled])
-def test_turning(choose):
+def test_transposing(choose):
     given = np.random.default_rng(0).standard_normal((70, 33)).astype(np.float32)
     out = np.empty((33, 70), np.float32)
-    choose(step_kernels.turn)(given, out)
+    choose(panel_products.transpose)(given, out)
     np.testing.assert_array_equal(out, given.T)
 
 
@@ -170,9 +163,9 @@ def lstm_like(rng):
     product = [parameter.ctypes.data, 0, ROWS, ROWS, ROWS, 0, ROWS, 1]
     forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product, product])
     out = ROWS
-    codes = [[step_kernels.COLUMN, out, 0, 0, ROWS, 1, 0], [step_kernels.TANH, out, out, 0, ROWS, 0, 0]]
+    rows = [[codes.COLUMN, out, 0, 0, ROWS, 1, 0], [codes.TANH, out, out, 0, ROWS, 0, 0]]
     delays = np.array([[out, 0, ROWS, 1, 0, ROWS, 0]])
-    return parameter, np.array([address, wide, 0]), forward, np.array(codes), delays
+    return parameter, np.array([address, wide]), forward, np.array(rows), delays
 
 
 @pytest.mark.parametrize("choose", [plain, compiled])
@@ -182,7 +175,7 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
         monkeypatch.setattr(step_kernels, "multiply", plain(step_kernels.multiply))
         for name in ("call", "call_wide"):
             monkeypatch.setattr(step_kernels, name, by_ctypes)
-    parameter, functions, (segments, products), codes, delays = lstm_like(rng)
+    parameter, functions, (segments, products), operations, delays = lstm_like(rng)
     values, constants = matrix(rng, STEPS * SLOTS, 2 * ROWS), matrix(rng, ROWS)
     x = values[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
     usable = np.ones((1, STEPS, SLOTS), bool)
@@ -190,10 +183,8 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     defaults, before = np.array([0.5], np.float32), np.zeros(0, np.float32)
     flags, zeroed = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
     for first, last in ((0, 1), (1, SLOTS)):
-        choose(step_kernels.forward)(
-            functions, values, constants, segments, products, codes, delays, defaults, usable, before, flags,
-            np.array([0, 1, SLOTS, first, last]),
-        )  # fmt: skip
+        tables, place = LoopTables(segments, products, operations, delays), np.array([0, 1, SLOTS, first, last])
+        choose(step_kernels.loop_forward)(functions, values, constants, tables, defaults, usable, before, flags, place)
     past, hidden = np.empty_like(x), np.empty_like(x)
     for t in range(STEPS):
         past[t] = np.where(usable[0, t][:, None], hidden[t - 1], 0.5)
@@ -205,13 +196,14 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     given = gradients[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
     turned = np.asfortranarray(parameter.T)
     products = np.array([[turned.ctypes.data, 0, ROWS, ROWS, ROWS, ROWS, 0, 0]] * 2)
-    codes = codes[::-1].copy()
-    codes[:, 5] = step_kernels.ADD
+    operations = operations[::-1].copy()
+    operations[:, 5] = codes.ADD
     for part, (first, last) in zip(sums, ((0, 2), (2, SLOTS))):
-        choose(step_kernels.backward)(
-            functions, gradients, values, constants, part, segments[::-1].copy(), products, codes, delays, usable,
-            zeroed, flags, np.array([0, 1, SLOTS, first, last]),
-        )  # fmt: skip
+        tables = LoopTables(segments[::-1].copy(), products, operations, delays)
+        place = np.array([0, 1, SLOTS, first, last])
+        choose(step_kernels.loop_backward)(
+            functions, gradients, values, constants, part, tables, usable, zeroed, flags, place
+        )
     total = np.zeros(ROWS)
     for t in reversed(range(STEPS)):
         inner = given[t] * (1 - hidden[t] ** 2)
@@ -223,17 +215,13 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize(
-    "lies", [packing.AS_IT_IS, packing.PACKED, packing.PANELS], ids=["as it is", "packed", "panels"]
-)
+@pytest.mark.parametrize("in_panels", [False, True])
 @pytest.mark.parametrize("keep", [0, 1])
-def test_factors_multiply(transposed, lies, keep):
+def test_factors_multiply(transposed, in_panels, keep):
     """Rows of a parameter laid out, and again after a change, as the first operand."""
-    if lies == packing.PACKED and not packed_product_address():
-        pytest.skip("no library that packs")
     rng, (rows, cols) = np.random.default_rng(8), (70, 33)
     mine = slice(10, 30)
-    factor, (address, wide) = Factor(transposed, mine, lies, 4), blas.general_function()
+    factor, (address, wide) = Factor(transposed, mine, in_panels), blas.general_function()
     parameter = np.asfortranarray(matrix(rng, rows, cols))
     for version in (None, None, 1, 2, 2):
         values = matrix(rng, 6, rows + cols)
@@ -242,14 +230,14 @@ def test_factors_multiply(transposed, lies, keep):
             factor.take(parameter)
         a = (parameter.T if transposed else parameter)[mine]
         k = a.shape[1]
-        product = np.array([factor.address, factor.lies, factor.distance, *a.shape, 0, k, keep])
+        product = np.array([factor.address, int(in_panels), factor.distance, *a.shape, 0, k, keep])
         end = k + len(a)
         expected = values[1:5, :k] @ a.T + keep * values[1:5, k:end]
-        functions = np.array([address, wide, packing.packed_product_address()])
+        functions = np.array([address, wide])
         step_kernels.multiply(functions, product, values, 1, 5)
         np.testing.assert_allclose(values[1:5, k:end], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_addresses_are_numbers():
-    assert all(isinstance(one, int) for one in (*blas.general_function(), packed_product_address()))
+    assert all(isinstance(one, int) for one in blas.general_function())
     assert blas.address_of(ctypes.CDLL(None).memcpy) > 0

@@ -5,10 +5,11 @@ import pytest
 
 from acoustic.kernels.backend import matmul_into
 from acoustic.runtime import blas
+from acoustic.runtime.products import products_by
 from acoustic.runtime.recorder import is_compiled
 from acoustic.runtime.thread_team import Team
 
-WAYS = {"as installed": (), "numpy's library": ("mkl_multiply",), "no library": ("mkl_multiply", "_numpys_gemm")}
+WAYS = {"as installed": (), "numpy's library": ("single_product",), "no library": ("single_product", "_numpys_gemm")}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -62,7 +63,7 @@ def test_large_products_are_shared_by_a_team_and_small_ones_are_not(dtype, size,
         a, b = (np.asfortranarray(rng.standard_normal(shape).astype(dtype)) for shape in ((m, k), (k, n)))
         out = np.asfortranarray(rng.standard_normal((m, n)).astype(dtype))
         expected = 0.5 * (a @ b) + 2 * out
-        with blas.products_by(team):
+        with products_by(team):
             matmul_into(np, a, b, out, 0.5, 2.0)
             np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3)
             out[...] = 1  # the same again, in the same memory
@@ -101,7 +102,7 @@ def test_networks_whose_frames_cannot_be_shared_out_share_their_products(monkeyp
     np.testing.assert_allclose(*gradients, rtol=1e-10)
 
 
-@pytest.mark.skipif(blas.mkl_multiply() is None, reason="MKL is not installed")
+@pytest.mark.skipif(blas.single_product() is None, reason="no library that we know")
 def test_matrices_that_the_compiled_call_does_not_take():
     a, b = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
     a.flags.writeable = False

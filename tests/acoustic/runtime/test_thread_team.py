@@ -10,8 +10,10 @@ import pytest
 
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
 from acoustic.kernels.backend import matmul_into
-from acoustic.runtime import blas, recorder
-from acoustic.runtime.recorder import Recording, in_turn, is_compiled
+from acoustic.runtime import blas, replay
+from acoustic.runtime.products import products_by
+from acoustic.runtime.recorder import Recording, is_compiled
+from acoustic.runtime.replay import joined_by_meeting
 from acoustic.runtime.thread_team import Team, default_threads
 
 compiled = pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
@@ -143,7 +145,9 @@ def test_an_interrupt_leaves_nobody_asleep(size, after):
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupt_leaves_no_calls_unmade(after):
     team, rows = Team(3), np.zeros((2, 3, 10), np.float32)
-    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[0, worker], rows[1, worker]))
+    tables = recorded(
+        team, 3, lambda recording, worker, meet: recording.call("copy", [rows[0, worker], rows[1, worker]])
+    )
     rows[0] = 1
     fall_asleep(team)
     team._given[1] = Interrupted(team._given[1], "release", after)
@@ -191,7 +195,7 @@ def test_an_error_in_a_phase_ends_those_that_wait(failing):
     assert sorted(seen) == [0, 0, 1, 1, 2, 2]
 
 
-def test_work_within_work_runs_in_turn():
+def test_work_within_work_runs_joined_by_meeting():
     team, seen = Team(2), []
     team.run(lambda outer: team.run(lambda inner: seen.append((outer, inner))))
     assert sorted(seen) == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -233,9 +237,9 @@ def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
 
 
 def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
-    with blas.products_by(Team(2)):
+    with products_by(Team(2)):
         assert threads_of_blas() == 1
-    with blas.products_by(None):
+    with products_by(None):
         assert threads_of_blas() == 2
     assert threads_of_blas() == 2
 
@@ -303,7 +307,7 @@ def recorded(team, count, work):
     def record(worker):
         place = np.array([worker, count])
         with Recording({}) as recordings[worker]:
-            work(recordings[worker], worker, lambda: recordings[worker].call("meet", team.flags, place))
+            work(recordings[worker], worker, lambda: recordings[worker].call("meet", [team.flags, place]))
 
     team.run(record, count)
     return [recordings[worker].table({}) for worker in range(count)]
@@ -320,7 +324,7 @@ def test_calls_of_several_threads_meet(size):
         def work(recording, worker, meet):
             for turn in range(size):
                 if turn == worker:
-                    recording.call("copy", rows[worker], rows[worker + 1])
+                    recording.call("copy", [rows[worker], rows[worker + 1]])
                 if size > 1:
                     meet()
 
@@ -335,7 +339,7 @@ def test_calls_of_several_threads_meet(size):
 @compiled
 def test_calls_and_work_in_python_take_turns():
     team, row, seen = Team(2), np.ones((2, 10), np.float32), []
-    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", [row[worker], row[worker]]))
     row[...] = 1
     for number in range(20):
         team.play(tables) if number % 3 else team.run(seen.append)
@@ -347,7 +351,7 @@ def test_calls_and_work_in_python_take_turns():
 @compiled
 def test_calls_are_made_in_turn_while_others_have_the_threads():
     team, row = Team(2), np.ones((2, 10), np.float32)
-    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", row[worker], row[worker]))
+    tables = recorded(team, 2, lambda recording, worker, meet: recording.call("add", [row[worker], row[worker]]))
     row[...] = 1
 
     def other():
@@ -383,13 +387,13 @@ def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
 @compiled
 def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
     """What a call of worker 0 reads stays there while those of the others are made."""
-    monkeypatch.setattr(recorder, "CALLS_KEPT", 1)
+    monkeypatch.setattr(replay, "CALLS_KEPT", 1)
     team, rows = Team(3), np.zeros((4, 1000), np.float32)
     team.run(lambda worker: None)
-    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", rows[worker], rows[worker + 1]))
-    turns = [in_turn(team, worker, 3, table, table) for worker, table in enumerate(tables)]
+    tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", [rows[worker], rows[worker + 1]]))
+    turns = [joined_by_meeting(team, worker, 3, table, table) for worker, table in enumerate(tables)]
     others = [np.full(2, -1) for _ in range(100)]  # take memory that has been given back
-    assert len(team.known_calls) == 1
+    assert len(team.known_tables) == 1
     for worker, turn in enumerate(turns):
         address, size = int(turn[1, 3]), int(turn[1, 4])
         assert list((ctypes.c_int64 * size).from_address(address)) == [worker, 3]

@@ -90,7 +90,7 @@ def test_every_action_has_a_place():
 def test_what_readers_honour_stands_in_their_code():
     """Outside of the tables of names; a name that only a table has belongs into its WITHOUT_EFFECT."""
     texts = set()
-    for path in Path(readers.__file__).parent.glob("*.py"):
+    for path in Path(readers.__file__).parent.rglob("*.py"):
         tree = ast.parse(path.read_text())
         bodies = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
         roles = [node for node in tree.body if isinstance(node, ast.Assign) and "ROLE" in ast.unparse(node.targets[0])]

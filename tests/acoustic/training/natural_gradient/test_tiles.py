@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from acoustic.kernels.backend import aligned_zeros
 from acoustic.runtime import tiles
+from acoustic.runtime.memory import aligned_zeros
 from acoustic.runtime.recorder import address_of
 
 pytestmark = pytest.mark.skipif(not tiles.are_usable(), reason="this processor has no registers for tiles")

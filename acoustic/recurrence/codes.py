@@ -1,0 +1,9 @@
+"""Codes in the tables of a compiled loop; see step_kernels.py for where they stand.
+
+numba compiles them into the kernels: after a change here, touch step_kernels.py, so that its cached form is renewed.
+"""
+
+COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)  # elementwise operations
+SKIP, ADD, WRITE = range(3)  # what to do with the gradient of an operand
+PRODUCTS, OPERATIONS = range(2)  # kinds of segments
+AS_IT_IS, PANELS = range(2)  # how the parameter of a product lies in memory
