@@ -76,7 +76,22 @@ def operations(cells: int, layers: int) -> int:
     return FRAMES * (6 * weights - 2 * len(GATES) * cells * INPUTS)
 
 
-def ours(cells: int, layers: int, weights: list, features: Any, labels: Any, dropout: float) -> training.Side:
+def our_step(cells: int, layers: int, sequences: int) -> training.Step:
+    """An update of our network with another number of sequences."""
+    features, labels = training.make_data(INPUTS, OUTPUTS, sequences * STEPS)
+    weights = case(cells, layers).weights()
+    return ours(cells, layers, weights, features, labels, 0.0, sequences)[0]
+
+
+def ours(
+    cells: int,
+    layers: int,
+    weights: list,
+    features: Any,
+    labels: Any,
+    dropout: float,
+    sequences: int = SEQUENCES,
+) -> training.Side:
     from acoustic.descriptions.ndl.evaluate import Scope
     from acoustic.network.network import Network
     from readers.config.syntax import Source
@@ -85,7 +100,7 @@ def ours(cells: int, layers: int, weights: list, features: Any, labels: Any, dro
     network = Network()
     Scope(network).evaluate(Source.from_text(description(cells, layers), "lstm.ndl"))
     network.validate()
-    layout = SequenceLayout.of_lengths([STEPS] * SEQUENCES)
+    layout = SequenceLayout.of_lengths([STEPS] * sequences)
     parameters = names(layers)
     return training.our_side(
         network, our_options(FRAMES), weights, features, labels, dropout, layout=layout, parameters=parameters

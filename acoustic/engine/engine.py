@@ -24,6 +24,7 @@ from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node, Run, Shape
 from acoustic.runtime.blas import one_thread
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import products_by
 from acoustic.runtime.replay import joined_by_meeting
 from readers.errors import ModelError
@@ -39,14 +40,29 @@ MIN_COLUMNS = 32  # a worker with fewer columns costs more than it gives
 class Engine:
     """Forward and backward passes over the part of a network below `roots`.
 
-    roots: names of the nodes whose values are wanted; share_buffers: let values that are never alive together lie in
-    the same memory; fusion: rewrite chains into single steps (neither changes a result); threads: how many share a
-    minibatch (default: as the network's backend says), which changes the rounding of sums over frames.
-    asynchronous: compute branches of the network at the same time, each node as soon as its operands are there
-    (Algorithm 2.3), with as many threads; the minibatch is not shared out then, and no memory is shared.
-    inputs: names of the inputs that the roots depend on.
+    Parameters
+    ----------
+    network : Network
+    roots : sequence of str
+        Names of the nodes whose values are wanted.
+    options : EngineOptions, optional
+        Which optimisations to use (default: those of the environment variable ARGONAUT_ENGINE, else all).
+    threads : int, optional
+        How many threads share a minibatch (default: as the network's backend says).  The number changes the rounding
+        of sums over frames.
+
+    Attributes
+    ----------
+    inputs : list of str
+        Names of the inputs that the roots depend on.
+
+    Raises
+    ------
+    ModelError, ShapeError
+
+    Notes
+    -----
     An engine is for one caller at a time; any number of engines may use a network whose values do not change.
-    Raises ModelError and ShapeError.
     """
 
     def __init__(
@@ -54,24 +70,24 @@ class Engine:
         network: Network,
         roots: Sequence[str],
         *,
-        share_buffers: bool = True,
-        fusion: bool = True,
+        options: EngineOptions | None = None,
         threads: int | None = None,
-        asynchronous: bool = False,
     ) -> None:
+        self.options = options or EngineOptions.default()
+        branches = self.options.branches
         self.network, self.backend = network, network.backend
         self.roots = list(dict.fromkeys(roots))
-        self.sharing = share_buffers and not asynchronous  # what is alive together depends on the order
-        self.graph = build_graph(network, self.roots, fusion)
+        self.sharing = self.options.buffer_sharing and not branches  # what is alive together depends on the order
+        self.graph = build_graph(network, self.roots, self.options)
         self._feed = Feed(network, self.graph, self.roots)
         self.inputs = self._feed.names
         self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
-        self.max_workers = 1 if asynchronous or not self.graph.splits_frames() else num_threads
+        self.max_workers = 1 if branches or not self.graph.splits_frames() else num_threads
         # Where the frames cannot be shared out among the threads, at least products are.
-        alone = asynchronous or num_threads == 1 or self.max_workers > 1
+        alone = branches or num_threads == 1 or self.max_workers > 1
         self._products = nullcontext if alone else partial(products_by, self.backend.team)
-        self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if asynchronous else None
+        self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if branches else None
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._slabs: list[Any] = []
         self._values: dict[Hashable, Any] = {}  # of what depends on no input

@@ -20,6 +20,7 @@ from acoustic.recurrence.loop_tables import Delay
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import Due, WorkSplit, laid_out
 from acoustic.runtime.blas import general_function
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import sharing_team
 from acoustic.runtime.recorder import is_compiled
 from acoustic.runtime.replay import replay_together
@@ -33,9 +34,17 @@ Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a produ
 class CompiledLoop:
     """How the nodes of a loop are computed.  values, gradients: of all nodes and steps, once `forward` has run."""
 
-    def __init__(self, plan: Plan, nodes: Sequence[Node], shapes: Sequence[Shape], operands: Sequence[Sequence[Place]],
-                 outside: Sequence[Shape]) -> None:  # fmt: skip
-        self.plan, self.nodes, self.shapes, self.operands, self.outside = plan, nodes, shapes, operands, outside
+    def __init__(
+        self,
+        plan: Plan,
+        options: EngineOptions,
+        nodes: Sequence[Node],
+        shapes: Sequence[Shape],
+        operands: Sequence[Sequence[Place]],
+        outside: Sequence[Shape],
+    ) -> None:
+        self.plan, self.options = plan, options
+        self.nodes, self.shapes, self.operands, self.outside = nodes, shapes, operands, outside
         self.values: Any = None
         self.gradients: Any = None
         self._memory: Any = None
@@ -58,11 +67,13 @@ class CompiledLoop:
 
     def _split_for(self, sequences: Sequences, num_threads: int) -> WorkSplit:
         """How threads share minibatches of so many slots, with what is known from earlier ones."""
-        key = sequences.num_slots, num_threads, sequences.num_steps >= LAID_OUT_FROM
+        in_panels = self.options.weight_panels and sequences.num_steps >= LAID_OUT_FROM
+        key = sequences.num_slots, num_threads, in_panels
         if key not in self._splits:
             if len(self._splits) == SPLITS_KEPT:
                 self._splits.clear()
-            self._splits[key] = WorkSplit(self.plan, self.shapes, self.outside, self.delays, *key)
+            split = WorkSplit(self.plan, self.shapes, self.outside, self.delays, self.options.row_split, *key)
+            self._splits[key] = split
         return self._splits[key]
 
     # ---- memory
@@ -152,7 +163,9 @@ class CompiledLoop:
 
     def _is_repeated(self, due: Sequence[Due]) -> bool:
         """Whether a pass with this to lay out does what can be written down."""
-        return not self.plan.framed and all(factor.in_panels for mine in due for factor, _ in mine)
+        return (
+            self.options.replay and not self.plan.framed and all(factor.in_panels for mine in due for factor, _ in mine)
+        )
 
     @contextmanager
     def _laying_out(self) -> Iterator[None]:
@@ -284,6 +297,7 @@ def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
 
 def compile_loop(
     backend: Backend,
+    options: EngineOptions,
     nodes: Sequence[Node],
     shapes: Sequence[Shape],
     operands: Sequence[Sequence[Place]],
@@ -294,4 +308,4 @@ def compile_loop(
     if backend.xp is not np or backend.dtype is not np.float32 or general_function() is None or not is_compiled():
         return None
     plan = plan_loop(nodes, shapes, operands, outside, visible)
-    return None if plan is None else CompiledLoop(plan, nodes, shapes, operands, outside)
+    return None if plan is None else CompiledLoop(plan, options, nodes, shapes, operands, outside)

@@ -17,6 +17,7 @@ from acoustic.nodes.gradient_targets import Into
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import play_copy, sharing_team
 from readers.errors import ModelError
 
@@ -43,8 +44,7 @@ class Loop(Node):
     """A strongly connected component of a network, in place of its nodes; its own value means nothing.
 
     members: in the order of one step, delays first; shapes: of all nodes; visible: names of those whose values are
-    wanted outside.  compiled: for which backend in compiled form, where there is one (see
-    acoustic.recurrence.compiled_loop); None:
+    wanted outside.  backend, options: for which the loop is compiled where it can be (see compiled_loop.py); None:
     node by node.  Raises ModelError for a node that does not take the frames one by one.
     """
 
@@ -55,7 +55,8 @@ class Loop(Node):
         members: Sequence[Node],
         shapes: dict[str, Shape],
         visible: Collection[str],
-        compiled: Backend | None = None,
+        backend: Backend | None = None,
+        options: EngineOptions | None = None,
     ) -> None:
         self.inside = {node.name: k for k, node in enumerate(members)}
         outside = {one.name: one for node in members for one in node.operands if one.name not in self.inside}
@@ -77,7 +78,9 @@ class Loop(Node):
         places = [member.operands for member in self.members]
         below = [shapes[name] for name in outside]
         seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
-        self.compiled = compile_loop(compiled, members, own, places, below, seen) if compiled is not None else None
+        self.compiled = None
+        if backend is not None:
+            self.compiled = compile_loop(backend, options or EngineOptions(), members, own, places, below, seen)
         if self.compiled is not None:
             self.frame_products = self.compiled.frame_products
         self.layer_inputs = self._layer_inputs()

@@ -84,9 +84,10 @@ class Part:
 class WorkSplit:
     """The parts of minibatches of one number of slots.
 
-    in_panels: whether parameters are copied into panels, see weight_layout.py; parts: what each thread computes; there
-    may be more threads than parts; sums: the gradients of columns (n, elements); nothing: zeros for the values before
-    the first step; ahead, back: the replays of a pass, one of each thread.
+    row_split: whether rows may be shared where there are too few slots; in_panels: whether parameters are copied into
+    panels, see weight_layout.py; parts: what each thread computes, which may be fewer than the threads; sums: the
+    gradients of columns (n, elements); nothing: zeros for the values before the first step; ahead, back: the replays of
+    a pass, one of each thread.
     """
 
     def __init__(
@@ -95,13 +96,14 @@ class WorkSplit:
         shapes: Sequence[Shape],
         outside: Sequence[Shape],
         delays: Sequence[Delay],
+        row_split: bool,
         num_slots: int,
         num_threads: int,
         in_panels: bool,
     ) -> None:
         whole = Tables(plan, shapes, outside, 0, 1)
         self._inside, self._count = whole.inside, num_threads
-        self.by_rows = num_threads > 1 and num_slots < 2 * MIN_SLOTS
+        self.by_rows = row_split and num_threads > 1 and num_slots < 2 * MIN_SLOTS
         count = num_threads if self.by_rows else max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((1 if self.by_rows else count, plan.num_constants), np.float32)
         self.parts: list[Part] = []

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.evaluation import Totals, scalar
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
@@ -45,7 +47,8 @@ class Learner:
     ) -> None:
         self.reader, self.options, self.seed = reader, options, seed
         self.criterion, self.names = criterion, names
-        self.engine = make_engine(network, names, asynchronous=options.execution_engine == ASYNCHRONOUS)
+        branches = options.execution_engine == ASYNCHRONOUS
+        self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None

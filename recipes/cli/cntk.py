@@ -10,6 +10,8 @@ worked example: train the network that block TIMIT_Train describes, then test it
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
   numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
+  engine             full (default), plain (every optimisation of the engine off), or those to switch off, as in
+                     engine=noReplay:noFusion (docs/training.md); to find out whether the engine is to blame
   randomSeed         of initial weights, order of the data and dropout (default 0)
   traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
   stderr             log file: this name, the commands and .log
@@ -39,8 +41,7 @@ BANNER = "#" * 46
 # What stands outside of all blocks, most of it listed above; names much like them are warned of.
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
-    "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros",
-    "scheduler",
+    "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros", "scheduler", "engine",
 )  # fmt: skip
 ALIKE = 0.75
 ALIKE_IN_COMMAND = 0.9  # where a user's own names are likely too
@@ -61,7 +62,7 @@ def run(argv: list[str]) -> int:
 
     config = load_config(settings(argv), AskedConfig)
     commands = read_commands(config)
-    with open_log(config, commands) as log:
+    with open_log(config, commands) as log, engines(config):
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
         done = done_file(config)
@@ -86,6 +87,15 @@ def run(argv: list[str]) -> int:
                 file.write(f"{'_'.join(commands)} finished at {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         log.closing("COMPLETED.")
     return max(statuses)
+
+
+def engines(config) -> contextlib.AbstractContextManager:
+    """Within it, networks are executed with the optimisations that `engine` names.  Raises ConfigError."""
+    from acoustic.runtime.engine_options import EngineOptions, engine_text, engines_with
+
+    text = ":".join(config.array("engine", [engine_text()], "full, plain or an optimisation to switch off"))
+    EngineOptions.from_text(text, str(config.where("engine")))
+    return engines_with(text)
 
 
 def read_commands(config) -> list[str]:

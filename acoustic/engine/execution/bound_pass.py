@@ -26,6 +26,7 @@ from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
 from acoustic.runtime import replay
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.replay import ReplayedSteps
 from acoustic.runtime.thread_team import share_of
 
@@ -35,6 +36,7 @@ class Memory(Protocol):
 
     backend: Backend
     graph: Graph
+    options: EngineOptions
 
     def slab(self, index: int) -> Any: ...
 
@@ -205,7 +207,8 @@ class Program(Placement):
 
     def _bind_passes(self) -> None:
         """All steps of a worker as one, made without Python as far as possible."""
-        possible = self.split and replay.is_possible(self.backend)  # one worker's products are shared out
+        # One worker's products are shared out among the threads, and not replayed.
+        possible = self.memory.options.replay and self.split and replay.is_possible(self.backend)
         # In every pass these are told where to add up.
         told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
 

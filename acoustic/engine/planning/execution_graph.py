@@ -13,18 +13,19 @@ from acoustic.nodes.base import Node, Shape
 from acoustic.nodes.products import Times
 from acoustic.nodes.sums import Plus
 from acoustic.recurrence.loop_node import Loop, LoopOutput
+from acoustic.runtime.engine_options import EngineOptions
 
 # Rows: such an input may name words, whose product touches few columns of a parameter and stays by itself.
 WORDS_FROM = 2048
 
 
-def build_graph(network: Network, names: Sequence[str], fusion: bool) -> Graph:
+def build_graph(network: Network, names: Sequence[str], options: EngineOptions) -> Graph:
     """The graph of everything below the roots `names`.  Raises ModelError for a loop that cannot be."""
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
-    replaced = fuse(order, shapes, set(names)) if fusion else {}
+    replaced = fuse(order, shapes, set(names)) if options.fusion else {}
     replaced |= _ungapped(order, shapes)
-    replaced |= _loop_outputs(roots, order, shapes, network.backend if fusion else None)
+    replaced |= _loop_outputs(roots, order, shapes, network.backend, options)
     replaced |= {node.name: Socket(node, shapes[node.name]) for node in order if node.is_socket}
 
     def operands(node: Node) -> tuple[Node, ...]:
@@ -53,7 +54,7 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
 
 
 def _loop_outputs(
-    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], compiled: Backend | None
+    roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], backend: Backend, options: EngineOptions
 ) -> dict[str, Node]:
     """By name, in place of each node of a loop what outside stands for it."""
     replaced: dict[str, Node] = {}
@@ -70,11 +71,11 @@ def _loop_outputs(
         members, inside = loop_order(component), {node.name for node in component}
         visible = {name for name in inside if name in asked or users[name] - inside}
         loop = None
-        if compiled is not None:
+        if options.compiled_loops:
             taken_in = _made_for(inside, order, users, asked, shapes)
             # Delays first, then what they do not need, which may be made of all steps at once.
             count = sum(node.delay != 0 for node in members)
-            loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, compiled)
+            loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, backend, options)
         if loop is None or loop.compiled is None:
             loop = Loop(members, shapes, visible)
         replaced |= {node.name: LoopOutput(loop, node.name) for node in component}

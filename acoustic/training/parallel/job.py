@@ -16,6 +16,7 @@ from typing import Any
 
 from acoustic.network.model_file import load_model, load_tensors, save_tensors
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import engines_with
 from acoustic.runtime.thread_team import computing_with
 from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
@@ -33,7 +34,8 @@ class Job:
     iteration, number: which of them, and which job of it, from 0; start: the averaged model; state: the file with what
     the update rule keeps of it, None: it begins anew; output: where the job's model goes; source: opens the reader;
     share: the reader's epoch, of options.epoch_size frames, that is this job's; values: for this job, its learning rate
-    among them; criterion, names, seed: see Learner; directory: what relative paths count from.
+    among them; criterion, names, seed: see Learner; engine: see EngineOptions.from_text; directory: what
+    relative paths count from.
     """
 
     iteration: int
@@ -51,6 +53,7 @@ class Job:
     precision: str
     device: str
     threads: int
+    engine: str
     directory: Path
 
     @property
@@ -97,7 +100,7 @@ _alone = threading.Lock()  # directory and threads are the whole process's
 
 def run_job(job: Job) -> JobResult:
     """Learn, and write the model of it.  Raises ArgonautError, OSError."""
-    with _alone, contextlib.chdir(job.directory), computing_with(job.threads):
+    with _alone, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, _device(job))
         learner = learner_for(job.options)(network, reader, job.options, job.criterion, list(job.names), job.seed)

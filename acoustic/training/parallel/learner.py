@@ -17,6 +17,7 @@ import numpy as np
 
 from acoustic.network.model_file import load_tensors
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import Totals
 from acoustic.training.learner import Each, Learner
 from acoustic.training.options import EpochOptions, TrainingOptions
@@ -192,6 +193,7 @@ class ParallelLearner(Learner):
                 precision=backend.precision,
                 device=backend.device,
                 threads=self.parallel.threads,
+                engine=engine_text(),
                 directory=Path.cwd(),
             )
 

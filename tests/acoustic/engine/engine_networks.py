@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 
 VARIANTS = [
     pytest.param(
-        {"share_buffers": share, "fusion": fusion, "threads": threads}, id=f"share{share}-fuse{fusion}-{threads}"
+        {"options": EngineOptions(buffer_sharing=share, fusion=fusion), "threads": threads},
+        id=f"share{share}-fuse{fusion}-{threads}",
     )
     for share in (False, True)
     for fusion in (False, True)

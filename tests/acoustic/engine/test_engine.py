@@ -9,6 +9,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients
 from acoustic.engine.planning.fusion import BiasActivation
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.engine.engine_networks import VARIANTS, branching, by_hand, data, layered, recurring
 
@@ -61,7 +62,7 @@ def test_sharing_and_fusion_change_no_bit(make, threads):
     results = []
     for share in (False, True):
         for fusion in (False, True):
-            engine = Engine(network, roots, share_buffers=share, fusion=fusion, threads=threads)
+            engine = Engine(network, roots, options=EngineOptions(buffer_sharing=share, fusion=fusion), threads=threads)
             engine.forward(matrices, training=True, dropout_rate=0.2, seed=4)
             values = [engine.value(name).copy() for name in roots]
             engine.backward()

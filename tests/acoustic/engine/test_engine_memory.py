@@ -8,6 +8,7 @@ import pytest
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import MIN_COLUMNS, Engine
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 
 CE = "CrossEntropyWithSoftmax"
@@ -42,7 +43,7 @@ def test_sharing_saves_memory(threads):
     network, matrices = simple(*[20] * 7), data(99)
     sizes = {}
     for share in (False, True):
-        engine = Engine(network, [CE], share_buffers=share, threads=threads)
+        engine = Engine(network, [CE], options=EngineOptions(buffer_sharing=share), threads=threads)
         engine.forward(matrices)
         evaluation = engine.allocated()
         engine.forward(matrices, training=True)
@@ -60,7 +61,7 @@ def test_a_smaller_minibatch_uses_the_memory_of_the_larger():
     for num_frames in (90, 17, 90, 1, 64, 65, 66):
         engine.forward(data(num_frames), training=True)
         engine.backward()
-        expected = trained_once(network, data(num_frames), share_buffers=False)
+        expected = trained_once(network, data(num_frames), options=EngineOptions(buffer_sharing=False))
         assert engine.value(CE)[0, 0] == expected[0]
         np.testing.assert_array_equal(engine.gradient("W0"), expected[1])
     assert engine.allocated() == allocated
@@ -159,7 +160,10 @@ def test_statistics_must_be_computed_first():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_pass_that_fails_leaves_nothing_wrong_behind(monkeypatch, threads):
     network = simple()
-    engine, matrices = Engine(network, [CE, "H1"], fusion=False, threads=threads), data(3 * MIN_COLUMNS)
+    engine, matrices = (
+        Engine(network, [CE, "H1"], options=EngineOptions(fusion=False), threads=threads),
+        data(3 * MIN_COLUMNS),
+    )
     assert engine.max_workers == threads
     engine.forward(matrices, training=True)
     expected = engine.value(CE).copy(), engine.value("H1").copy()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
+from acoustic.runtime.engine_options import EngineOptions
 from tests.acoustic.engine.engine_networks import Calls, branching, by_hand, data, layered, recurring
 
 # ---- time stamps
@@ -14,7 +15,7 @@ from tests.acoustic.engine.engine_networks import Calls, branching, by_hand, dat
 def test_nothing_new_is_not_computed_again(monkeypatch):
     network = layered(prior=True)
     calls = Calls(network, monkeypatch)
-    engine = Engine(network, ["CE", "Err", "ScaledLogLikelihood"], fusion=False)
+    engine = Engine(network, ["CE", "Err", "ScaledLogLikelihood"], options=EngineOptions(fusion=False))
     matrices = data(9)
     engine.forward(matrices)
     assert calls.taken() == sorted(node.name for node in network.nodes.values() if not node.is_leaf)
@@ -26,7 +27,9 @@ def test_nothing_new_is_not_computed_again(monkeypatch):
 def test_only_what_depends_on_a_new_value_is_computed(monkeypatch):
     network = layered(prior=True)
     calls = Calls(network, monkeypatch)
-    engine = Engine(network, ["CE", "Err", "ScaledLogLikelihood"], fusion=False, share_buffers=False)
+    engine = Engine(
+        network, ["CE", "Err", "ScaledLogLikelihood"], options=EngineOptions(fusion=False, buffer_sharing=False)
+    )
     matrices = data(9)
     engine.forward(matrices)
     calls.taken()
@@ -57,7 +60,7 @@ def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share, make
         pool = data(num_frames, step, *next(iter(inputs.values())))
         return {name: pool["labels" if name == "labels" else "features"] for name in inputs}
 
-    engine = Engine(network, roots, share_buffers=share)
+    engine = Engine(network, roots, options=EngineOptions(buffer_sharing=share))
     matrices = draw(40, 0)
     engine.forward(matrices)
     for step in range(60):
@@ -74,7 +77,7 @@ def test_any_sequence_of_changes_gives_what_a_new_engine_gives(seed, share, make
             network.set_value(stored, rng.uniform(0.1, 1, network[stored].value.shape))
         settings = {"training": bool(rng.integers(3)), "dropout_rate": 0.5, "seed": int(rng.integers(2))}
         engine.forward(fed, **settings)
-        fresh = Engine(network, roots, share_buffers=False)
+        fresh = Engine(network, roots, options=EngineOptions(buffer_sharing=False))
         fresh.forward(matrices, **settings)
         for name in roots:
             np.testing.assert_array_equal(engine.value(name), fresh.value(name), err_msg=f"{name} at step {step}")

@@ -6,9 +6,12 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 
 VARIANTS = [
-    {"threads": threads, "share_buffers": share, "fusion": share} for threads in (1, 2, 3) for share in (False, True)
+    {"threads": threads, "options": EngineOptions(buffer_sharing=share, fusion=share)}
+    for threads in (1, 2, 3)
+    for share in (False, True)
 ]
 
 
@@ -100,7 +103,11 @@ def test_a_parameter_is_finished_once_and_after_its_last_use():
 def test_only_what_is_new_is_computed_again(monkeypatch):
     """Other labels for one task: the layers and the other task's criterion stay."""
     network, matrices = two_tasks(), data(96)
-    engine = Engine(network, ["both", "ce.states", "ce.regions", "z.states", "z.regions"], share_buffers=False)
+    engine = Engine(
+        network,
+        ["both", "ce.states", "ce.regions", "z.states", "z.regions"],
+        options=EngineOptions(buffer_sharing=False),
+    )
     engine.forward(matrices)
     before = engine.value("both")[0, 0]
     computed = set()

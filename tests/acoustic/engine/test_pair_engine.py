@@ -10,6 +10,7 @@ from acoustic.engine.planning.pass_plan import gradient_of, lay_out
 from acoustic.export.onnx_export import to_onnx
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_pairs import PairLayout
@@ -166,8 +167,8 @@ def test_the_decoder_begins_where_the_encoder_ends():
             np.testing.assert_allclose(value[:, where], state, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("share_buffers", [True, False])
-def test_values_are_new_in_every_pass(share_buffers):
+@pytest.mark.parametrize("buffer_sharing", [True, False])
+def test_values_are_new_in_every_pass(buffer_sharing):
     network = build(precision="float")
     # Something that depends on no input, and so is not computed again.
     network.add("Times", "twice", network.add("Plus", "PP", "P", "P"), "encoded")
@@ -175,7 +176,7 @@ def test_values_are_new_in_every_pass(share_buffers):
     network.add("Times", "PPP", network.add("Times", "PQ", parameter(network, "Q", SIZE, SIZE), "Q"), "more")
     network.add("SquareError", "K", "PPP", "decoded")
     network.add("Plus", "L", "J", "K")
-    engine = PairEngine(network, ["L"], share_buffers=share_buffers)
+    engine = PairEngine(network, ["L"], options=EngineOptions(buffer_sharing=buffer_sharing))
     found = []
     for training in (False, True):
         for seed in (0, 1, 0):

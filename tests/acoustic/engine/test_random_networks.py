@@ -10,6 +10,7 @@ from acoustic.engine.gradient_check import compare_with_forward_mode
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import Shape
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ShapeError
 
 FRAMES = 72
@@ -113,9 +114,10 @@ def results(engine, matrices, criterion):
 @pytest.mark.parametrize("seed", range(30))
 def test_every_way_of_execution_gives_the_same(seed):
     network, matrices, criterion = random_network(seed)
-    plain = Engine(network, [criterion], threads=1, share_buffers=False, fusion=False)
+    plain = Engine(network, [criterion], threads=1, options=EngineOptions.plain())
     expected = results(plain, matrices, criterion)
-    ways = [{}, {"threads": 1}, {"threads": 2, "fusion": False}, {"asynchronous": True}]
+    ways = [{}, {"threads": 1}, {"threads": 2, "options": EngineOptions(fusion=False)}]
+    ways.append({"options": EngineOptions(branches=True)})
     for way in ways:
         engine = Engine(network, [criterion], **way)
         for found in (results(engine, matrices, criterion), results(engine, matrices, criterion)):

@@ -17,6 +17,7 @@ from acoustic.network.network import Network
 from acoustic.nodes.base import REQUIRED, VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
 from acoustic.nodes.registry import node_class, registered_nodes
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.nodes.examples.base import FRAMES, build, build_with_frames
 from tests.acoustic.nodes.examples.every_node import ANY_SHAPE, BAD_SHAPES, EXAMPLES
@@ -159,7 +160,7 @@ def test_frames_shared_out_among_threads_and_memory(example):
         example, example.operands(np.random.default_rng(6), FRAMES), threads=3
     )
     results = []
-    for setting in ({"threads": 1, "share_buffers": False, "fusion": False}, {}):
+    for setting in ({"threads": 1, "options": EngineOptions.plain()}, {}):
         engine = Engine(network, ["v", criterion], **setting)
         assert engine.graph.splits_frames() != example.whole
         engine.forward(matrices, training=example.differentiable, **example.settings)

@@ -9,6 +9,7 @@ from acoustic.kernels.image_geometry import Image, ImageShape, image_of, keep_im
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import Run, Shape
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.nodes.image_formulas import (
     add_criterion,
@@ -173,7 +174,7 @@ def test_a_stack_of_image_nodes_shares_its_frames_out():
     network, matrices = image_stack(160)
     network.backend.__dict__["team"] = type(network.backend.team)(3)
     results = []
-    for settings in ({"threads": 1, "share_buffers": False, "fusion": False}, {"threads": 1}, {"threads": 3}):
+    for settings in ({"threads": 1, "options": EngineOptions.plain()}, {"threads": 1}, {"threads": 3}):
         engine = Engine(network, ["ce"], **settings)
         assert engine.max_workers == settings["threads"]
         for _ in range(2):

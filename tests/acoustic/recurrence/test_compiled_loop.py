@@ -10,6 +10,7 @@ from acoustic.network.network import Network
 from acoustic.recurrence import compiled_loop, weight_layout, work_split
 from acoustic.recurrence.loop_node import Loop
 from acoustic.runtime import blas
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import multiply_alone
 from acoustic.training.options import TrainingOptions
 from acoustic.training.update import Updater
@@ -35,7 +36,7 @@ def recurrent(precision, type_name, operands, fusion=True, threads=1):
     network.connect("h", "out")
     network.add("SquareError", "J", "y", network.add("Plus", "top", "out", "g"))
     network.validate()
-    return Engine(network, ["J", "out"], fusion=fusion), network
+    return Engine(network, ["J", "out"], options=EngineOptions(fusion=fusion, compiled_loops=fusion)), network
 
 
 def results(engine, network, lengths=(7, 3, 9), parts=1):
@@ -129,7 +130,7 @@ def test_parameters_may_change_one_after_another(threads, min_slots, monkeypatch
     for name in ("R1", "R1", "R1", "R2", "R3", "R3", "R1"):
         network[name].value *= np.float32(0.7)
         network[name].touch()
-        reference = Engine(network, ["J", "out"], fusion=False, threads=1)
+        reference = Engine(network, ["J", "out"], options=EngineOptions.plain(), threads=1)
         np.testing.assert_allclose(out(compiled), out(reference), rtol=2e-4, atol=2e-5)
 
 
@@ -137,7 +138,7 @@ def test_parameters_may_change_one_after_another(threads, min_slots, monkeypatch
 def test_parameters_are_laid_out_again_after_a_pass_that_failed(threads, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     compiled, network = recurrent("float", "Tanh", ("h",), threads=threads)
-    reference = Engine(network, ["J", "out"], fusion=False, threads=1)
+    reference = Engine(network, ["J", "out"], options=EngineOptions.plain(), threads=1)
     results(compiled, network, (9,) * 8)
     for node in network.parameters():
         node.value *= np.float32(0.7)

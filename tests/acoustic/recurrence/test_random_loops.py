@@ -6,6 +6,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.recurrence.loop_node import Loop
+from acoustic.runtime.engine_options import EngineOptions
 from readers.minibatches.sequence_layout import SequenceLayout
 
 ROWS, INPUTS = 5, 3
@@ -59,7 +60,7 @@ def cell(seed, precision, fusion, threads=1):
     for node in network.parameters():
         network.set_value(node, 0.5 * np.random.default_rng(len(node.name)).standard_normal(node.value.shape))
     roots = ["J", "out", *rng.choice([*inner, *outside], 1).tolist()]
-    return network, Engine(network, roots, fusion=fusion), roots
+    return network, Engine(network, roots, options=EngineOptions(fusion=fusion, compiled_loops=fusion)), roots
 
 
 def results(network, engine, roots):

@@ -9,6 +9,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.execution.branch_scheduler import Schedule
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 
 
@@ -112,7 +113,7 @@ def results(engine, network, matrices, **settings):
 def test_same_results_as_the_synchronous_engine(seed, precision):
     network = branching_network(precision=precision, seed=seed)
     roots = ["J", "errors", "z"]
-    one, other = Engine(network, roots, threads=1), Engine(network, roots, asynchronous=True)
+    one, other = Engine(network, roots, threads=1), Engine(network, roots, options=EngineOptions(branches=True))
     assert other.max_workers == 1
     for num_frames in (1, 40, 7, 40):
         matrices, settings = data(num_frames, seed), {"dropout_rate": 0.3, "seed": (seed, num_frames)}
@@ -124,7 +125,7 @@ def test_same_results_as_the_synchronous_engine(seed, precision):
 def test_many_passes_agree():
     """A node that ran before its operands would give an earlier pass's values, sooner or later."""
     network = branching_network(num_branches=8, depth=2)
-    one, other = Engine(network, ["z"], threads=1), Engine(network, ["z"], asynchronous=True)
+    one, other = Engine(network, ["z"], threads=1), Engine(network, ["z"], options=EngineOptions(branches=True))
     for step in range(60):
         matrices = data(5, step)
         for engine in (one, other):
@@ -138,7 +139,7 @@ def test_only_what_is_new_is_computed_again(monkeypatch):
         network.add("Input", name, rows=2)
         network.add("Sigmoid", f"s{name}", name)
     network.add("Plus", "z", "sx", "sy")
-    engine = Engine(network, ["z"], asynchronous=True)
+    engine = Engine(network, ["z"], options=EngineOptions(branches=True))
     computed = []
     for name in ("sx", "sy", "z"):
         right = network[name].forward
@@ -174,14 +175,14 @@ def test_branches_run_at_the_same_time(monkeypatch):
             right(*arguments, **buffers)
 
         monkeypatch.setattr(network[name], "forward", forward)
-    engine = Engine(network, ["sum"], asynchronous=True)
+    engine = Engine(network, ["sum"], options=EngineOptions(branches=True))
     engine.forward({"x": np.zeros((2, 3), order="F")})
     np.testing.assert_array_equal(engine.value("sum"), np.ones((2, 3)))
 
 
 def test_an_error_in_a_branch_is_raised_and_the_next_pass_is_whole(monkeypatch):
     network = branching_network()
-    engine = Engine(network, ["z"], asynchronous=True)
+    engine = Engine(network, ["z"], options=EngineOptions(branches=True))
     matrices = {"x": data(5)["x"]}
     engine.forward(matrices)
     expected = engine.value("z").copy()

@@ -6,6 +6,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.kernels.image_geometry import Image
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 
 CASES = [
     # image, kernel (width, height), steps, zero padding, pooling window, its steps
@@ -61,7 +62,7 @@ def results(network, matrices, **settings):
 def test_a_convolutional_layer_in_one_step(case, kind, precision, tolerance):
     network, matrices = stack(*case, kind, precision)
     network.backend.__dict__["team"] = type(network.backend.team)(2)
-    apart, _ = results(network, matrices, fusion=False)
+    apart, _ = results(network, matrices, options=EngineOptions(fusion=False))
     for threads in (1, 2):
         fused, kinds = results(network, matrices, threads=threads)
         assert "ConvolutionPooling" in kinds
@@ -75,7 +76,7 @@ def test_a_part_of_the_parameters_learns(frozen):
     network[frozen].settings["needGradient"] = False
     gradients = []
     for fusion in (False, True):
-        engine = Engine(network, ["J"], fusion=fusion)
+        engine = Engine(network, ["J"], options=EngineOptions(fusion=fusion))
         engine.forward(matrices, training=True)
         engine.backward()
         gradients.append([engine.gradient(name).copy() for name in ("w", "b", "x") if name != frozen])
@@ -87,7 +88,7 @@ def test_evaluation_in_one_step():
     network, matrices = stack(*CASES[1], "Sigmoid")
     values = []
     for fusion in (False, True):
-        engine = Engine(network, ["m"], fusion=fusion)
+        engine = Engine(network, ["m"], options=EngineOptions(fusion=fusion))
         engine.forward(matrices)
         values.append(engine.value("m").copy())
     np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
@@ -114,7 +115,7 @@ def test_a_bias_per_channel_and_an_activation_in_one_step(kind, precision):
     fed = {"features": matrices["features"], "others": rng.standard_normal((network.shapes["a"].rows, 130))}
     gradients = []
     for fusion in (False, True):
-        engine = Engine(network, ["K"], fusion=fusion)
+        engine = Engine(network, ["K"], options=EngineOptions(fusion=fusion))
         assert ("BiasActivation" in {node.type_name for node in engine.graph.order}) == fusion
         engine.forward(fed, training=True)
         engine.backward()

@@ -5,6 +5,7 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Momentum, NaturalGradient
@@ -30,7 +31,10 @@ def network(kind, precision):
 def trained(kind, precision, rule, fusion=True, count=15):
     net = network(kind, precision)
     options = TrainingOptions(max_epochs=1, learning_rates_per_sample=RATE, rule=rule)
-    updater, engine = make_updater(net, options), Engine(net, ["J"], fusion=fusion)
+    updater, engine = (
+        make_updater(net, options),
+        Engine(net, ["J"], options=EngineOptions(fusion=fusion, compiled_loops=fusion)),
+    )
     rng = np.random.default_rng(0)
     layout = SequenceLayout.of_lengths(LENGTHS)
     real = ~layout.gaps.ravel()

@@ -6,6 +6,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.nodes.elementwise import Tanh
+from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.procedures.gradient_test import GradientCheck, ParameterCheck, check_elements, report_lines
 from readers.errors import ModelError
 
@@ -47,7 +48,7 @@ def test_parameters_that_the_criterion_does_not_reach_are_left_alone():
 def test_a_wrong_gradient_is_found_and_named(monkeypatch):
     monkeypatch.setattr(Tanh, "backward", lambda self, run, grad, inputs, value, into: into.add_matrix(0, grad))
     network = example()[0].network
-    engine = Engine(network, ["error"], fusion=False)
+    engine = Engine(network, ["error"], options=EngineOptions(fusion=False))
     _, criterion, matrices = example()
     checks = check_elements(engine, criterion, matrices)
     assert not any(check.agrees(2) for check in checks)
