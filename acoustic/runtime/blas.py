@@ -13,7 +13,6 @@ import re
 import threading
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,19 +158,6 @@ def general_function() -> tuple[int, bool] | None:
     if gemm is None:
         return None
     return address_of(gemm), gemm.argtypes[3] is ctypes.c_int64
-
-
-@cache
-def half_product() -> int | None:
-    """Address of MKL's product of bfloat16 matrices, where the processor has instructions for such; else None."""
-    library = mkl_library()
-    try:
-        with Path("/proc/cpuinfo").open() as file:
-            flags = next((line for line in file if line.startswith("flags")), "").split()
-    except OSError:
-        flags = []
-    function = getattr(library, "cblas_gemm_bf16bf16f32", None) if "amx_bf16" in flags else None
-    return None if function is None else address_of(function)
 
 
 @cache

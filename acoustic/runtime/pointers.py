@@ -1,7 +1,7 @@
 """Numbers as addresses, for compiled code that is told where its matrices lie."""
 
 from llvmlite import ir
-from numba import carray, float32, float64, int64, njit, types, uint16, uint32
+from numba import carray, float32, float64, int64, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -42,18 +42,6 @@ def singles(address, size):
 def frames(address, count, rows):
     """float32 (count, rows) in C order: the columns of a matrix in Fortran order."""
     return carray(pointer(address), (count, rows), float32)
-
-
-@njit(inline="always")
-def words(address, count, rows):
-    """The same as 32 bits each."""
-    return carray(pointer(address), (count, rows), uint32)
-
-
-@njit(inline="always")
-def half_words(address, count, rows):
-    """The same of 16 bits each."""
-    return carray(pointer(address), (count, rows), uint16)
 
 
 @njit(inline="always")

@@ -57,6 +57,7 @@ OTHER = (
 )
 WITHOUT_EFFECT = {
     "learnerType": "SGD is the only one",
+    "naturalGradientProducts": "products are made in float32",
     "unroll": "loops are computed step by step, with the gradients of all steps",
 }
 NOT_BUILT = dict.fromkeys(

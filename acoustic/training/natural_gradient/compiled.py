@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.runtime import blas, tiles
+from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_zeros
 from acoustic.runtime.recorder import address_of, current, play, table_of
 from acoustic.runtime.replay import is_possible, same
@@ -18,35 +18,18 @@ from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 
 
-class HalfMemory:
-    """Memory of each worker for matrices in bfloat16, the same for all layers; addresses: where each one's lies."""
-
-    def __init__(self, workers: int) -> None:
-        self.addresses = np.zeros(workers, np.int64)
-        self._memory: list[Any] = [np.zeros(0, np.uint8)] * workers
-
-    def reserve(self, worker: int, size: int) -> None:
-        """Called by the worker itself, while nobody else uses its part."""
-        if self._memory[worker].size < size:
-            self._memory[worker] = aligned_zeros(size, np.uint8)
-            self.addresses[worker] = address_of(self._memory[worker])
-
-
 class CompiledLayer:
     """Does what an ArrayLayer does by the online method or the plain one, with its Fisher matrix's factors.
 
-    turn: layers take turns in which worker does what cannot be shared; half: memory for products in bfloat16, None: in
-    float32.
+    turn: layers take turns in which worker does what cannot be shared.
     """
 
-    def __init__(self, twin: ArrayLayer, turn: int, half: HalfMemory | None = None) -> None:
-        from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table, tile_kernels
+    def __init__(self, twin: ArrayLayer, turn: int) -> None:
+        # numba: only a job that computes loads it; layer_kernels registers its functions
+        from acoustic.training.natural_gradient import estimate_kernels, layer_kernels, layer_table  # noqa: F401
 
-        self.twin, self.turn, self._half = twin, turn, half
+        self.twin, self.turn = twin, turn
         self._fields, self._scratch_size = layer_table, estimate_kernels.scratch_size
-        largest = max((fisher.rank for fisher in twin.factors), default=0)
-        self._by_tiles = half is not None and largest <= tile_kernels.MOST_RANK and tiles.are_usable()
-        self._half_sizes = tile_kernels if self._by_tiles else layer_kernels
         self._lock = threading.Lock()
         self._sides = [
             (side, fisher) for side, fisher in enumerate((twin.output_fisher, twin.input_fisher)) if fisher is not None
@@ -80,11 +63,8 @@ class CompiledLayer:
         table[k.GEMM], table[k.WIDE] = blas.general_function()
         table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function() or 0, address_of(self._numbers)
         self._numbers[k.ALPHA], self._numbers[k.HISTORY] = rule.alpha, rule.history
-        if self._half is not None:
-            table[k.HALF], table[k.HALF_MEMORY] = blas.half_product(), address_of(self._half.addresses)
-            table[k.TILES] = self._by_tiles
         for side, fisher in self._sides:
-            table[k.RANK + side], table[k.VERSION + side] = fisher.rank, 1
+            table[k.RANK + side] = fisher.rank
             table[k.W + side], table[k.SCALES + side] = address_of(fisher.w), address_of(fisher.scales)
         table[k.ROWS + k.OUT], table[k.ROWS + k.IN] = self.twin.plan.weight.value.shape
 
@@ -108,21 +88,11 @@ class CompiledLayer:
             if table[k.DOUBTFUL + side]:
                 table[k.DOUBTFUL + side] = 0
                 fisher.reorthogonalise()
-                table[k.VERSION + side] += 1
-
-    def renew(self) -> None:
-        """The estimates are no longer those that the loops left."""
-        for side, _ in self._sides:
-            self._table[self._fields.VERSION + side] += 1
 
     def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
         size = a.shape[1]
         with self._lock:
             self._reserve(num_frames, count)
-        if self._half is not None:
-            rows = self._table[self._fields.ROWS :]
-            sizes = [self._half_sizes.memory_size(int(rows[side]), fisher.rank, size) for side, fisher in self._sides]
-            self._half.reserve(worker, max(sizes, default=0))
         assert a.flags.f_contiguous
         assert b.flags.f_contiguous
         self._do("reduce_layer", [a, b], [first, size, worker])
@@ -156,8 +126,5 @@ class CompiledLayer:
             self._buffers[k.H + side] = aligned_zeros(fisher.rank * frames, np.float32)
             self._buffers[k.J + side] = aligned_zeros(fisher.rank * fisher.dim * workers, np.float32)
             self._buffers[k.SCRATCH + side] = aligned_zeros(self._scratch_size(fisher.rank), np.uint8)
-            if self._half is not None:
-                size = self._half_sizes.estimate_size((rows, cols)[side], fisher.rank, workers)
-                self._buffers[k.HALF_W + side] = aligned_zeros(size, np.uint8)
         for field, buffer in self._buffers.items():
             self._table[field] = address_of(buffer)

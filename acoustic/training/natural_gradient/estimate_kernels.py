@@ -19,7 +19,6 @@ from acoustic.training.natural_gradient.layer_table import (
     SCALES,
     SCRATCH,
     TAKEN,
-    TILES,
     UPDATES,
     J,
     W,
@@ -30,7 +29,6 @@ from acoustic.training.natural_gradient.layer_table import (
     reduction,
     total,
 )
-from acoustic.training.natural_gradient.tile_kernels import copies
 
 SMALLEST, LARGEST_CONDITION, LARGEST_DEVIATION = 1e-10, 1e6, 1e-3  # as in online.py
 
@@ -163,5 +161,3 @@ def estimate_layer(p):
     for side in range(2):
         if table[UPDATES + side] and p[2] == (p[4] + side) % workers:
             update_estimate(table, side, p[1], workers)
-            if table[TILES]:
-                copies(table, side)

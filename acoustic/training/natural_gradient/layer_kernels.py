@@ -6,22 +6,16 @@ a part of the weights.  They stand at the end, in this file: numba's cache sees 
 """
 
 import numpy as np
-from numba import uint16
 
 from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
-from acoustic.runtime.pointers import doubles, frames, half_words, singles, whole_numbers, words
-from acoustic.training.natural_gradient import tile_kernels
-from acoustic.training.natural_gradient.frame_kernels import add_bias, rounded, squares_and_sum
+from acoustic.runtime.pointers import doubles, frames, singles, whole_numbers
 from acoustic.training.natural_gradient.layer_table import (
     AFTER,
     BIAS,
     BIAS_CHANGE,
     BOUND,
     FIELDS,
-    HALF,
-    HALF_MEMORY,
-    HALF_W,
     HISTORY,
     IN,
     KEEP,
@@ -36,7 +30,6 @@ from acoustic.training.natural_gradient.layer_table import (
     ROWS,
     SUMS,
     TAKEN,
-    TILES,
     UPDATES,
     WEIGHT,
     H,
@@ -44,12 +37,9 @@ from acoustic.training.natural_gradient.layer_table import (
     W,
     aligned,
     dimension,
-    is_current,
     loop,
     multiply,
-    multiply_half,
     reduction,
-    set_current,
     total,
 )
 
@@ -79,21 +69,16 @@ def reduce_outputs(table, x, first, count, worker, sums, norms):
     rows, rank = table[ROWS + OUT], table[RANK + OUT]
     ones, change = singles(table[REDUCED_ONE] + 4 * first, count), bias_change(table, worker)
     change[:] = 0
-    if rank and table[TILES]:
-        by_tiles(table, OUT, x, x, count, worker, sums, norms, ones, change)
-        return
     block = block_of(rows)
     for start in range(0, count, block):
         size, place = min(block, count - start), x + 4 * rows * start
-        before = 0.0
         if rank:
-            before = project(table, OUT, place, first + start, size, worker)
+            project(table, OUT, place, first + start, size)
             gather(table, OUT, place, first + start, size, worker, start)
-            take_away(table, OUT, place, first + start, size, worker, np.float32(1))
+            take_away(table, OUT, place, first + start, size, np.float32(1))
         stop = start + size
-        after = squares_and_sum(frames(place, size, rows), norms[start:stop], ones[start:stop], change)
-        sums[AFTER + OUT] += after
-        sums[TAKEN + OUT] += taken_squares(table, OUT, first + start, size, before, after)
+        sums[AFTER + OUT] += squares_and_sum(frames(place, size, rows), norms[start:stop], ones[start:stop], change)
+        sums[TAKEN + OUT] += taken_squares(table, OUT, first + start, size)
 
 
 @loop
@@ -105,43 +90,22 @@ def reduce_inputs(table, y, first, count, worker, sums, norms):
     if rank == 0:
         sums[AFTER + IN] = add_squares(frames(y, count, rows), norms)
         return
-    if table[TILES]:
-        by_tiles(table, IN, y, table[REDUCED] + 4 * rows * first, count, worker, sums, norms, ones, norms)
-        return
     column = singles(table[W + IN] + 4 * rank * rows, rank if bias else 0)
     last = singles(table[J + IN] + 4 * rank * (dimension(table, IN) * worker + rows), rank if bias else 0)
     last[:] = 0
     block = block_of(rows)
     for start in range(0, count, block):
         size, place, stop = min(block, count - start), y + 4 * rows * start, start + min(block, count - start)
-        before = project(table, IN, place, first + start, size, worker)
+        project(table, IN, place, first + start, size)
         if bias:
-            before += size
             add_bias(column, last, frames(table[H + IN] + 4 * rank * (first + start), size, rank), ones[start:stop])
             for t in range(start, stop):
                 norms[t] = ones[t] * ones[t]
         gather(table, IN, place, first + start, size, worker, start)
         reduced = table[REDUCED] + 4 * rows * (first + start)
-        take_away(table, IN, reduced, first + start, size, worker, np.float32(0))
-        after = add_and_square(frames(place, size, rows), frames(reduced, size, rows), norms[start:stop])
-        sums[AFTER + IN] += after
-        sums[TAKEN + IN] += taken_squares(table, IN, first + start, size, before, after)
-
-
-@loop
-def by_tiles(table, side, x, to, count, worker, sums, norms, ones, summed):
-    """The same by the processor's registers for small matrices."""
-    rows, rank = table[ROWS + side], table[RANK + side]
-    after, before = tile_kernels.reduce_frames(table, side, x, to, count, worker, norms, ones, summed)
-    sums[AFTER + side], sums[TAKEN + side] = after, before - after
-    if table[UPDATES + side]:
-        half_x, half_h, _, _, _ = tile_kernels.places(table, side, worker, count)
-        deep, wide = tile_kernels.whole(rows, 32), tile_kernels.whole(rank, 32)
-        j = table[J + side] + 4 * rank * dimension(table, side) * worker
-        multiply_half(
-            table, PLAIN, TRANSPOSED, rank, rows, count, np.float32(-1), half_h, wide, half_x, deep,
-            np.float32(0), j, rank,
-        )  # fmt: skip
+        take_away(table, IN, reduced, first + start, size, np.float32(0))
+        sums[AFTER + IN] += add_and_square(frames(place, size, rows), frames(reduced, size, rows), norms[start:stop])
+        sums[TAKEN + IN] += taken_squares(table, IN, first + start, size)
 
 
 @loop
@@ -155,6 +119,34 @@ def bias_change(table, worker):
     """A worker's share of the bias's derivative; lines of the cache that no other worker writes."""
     rows = table[ROWS + OUT]
     return singles(table[BIAS_CHANGE] + aligned(4 * rows) * worker, rows)
+
+
+@loop
+def add_bias(column, last, h, ones):
+    """The 1 that the bias is multiplied by: its share of H = W x and of J = H x', and what is left of it."""
+    for t in range(h.shape[0]):
+        row, left = h[t], np.float32(1)
+        for r in range(column.shape[0]):  # rows may be longer
+            row[r] += column[r]
+            left -= row[r] * column[r]
+            last[r] += row[r]
+        ones[t] = left
+
+
+@loop
+def squares_and_sum(x, norms, weights, summed):
+    """The squared norms of frames, and the frames, each multiplied by its weight, added to `summed`; returns the sum of
+    the norms.
+    """
+    total = 0.0
+    for t in range(x.shape[0]):
+        one, row, weight = np.float32(0), x[t], weights[t]
+        for d in range(row.shape[0]):
+            one += row[d] * row[d]
+            summed[d] += weight * row[d]
+        norms[t] = one
+        total += one
+    return total
 
 
 @loop
@@ -186,14 +178,11 @@ def add_and_square(x, y, norms):
 
 
 @loop
-def taken_squares(table, side, first, count, before, after):
-    """How much less the sum of squares is after some frames were reduced.
-
-    Of products in float32 that is the sum of h' (2 I - E) h [eq. 73]; before and after: the sums, looked at otherwise.
-    """
+def taken_squares(table, side, first, count):
+    """How much less the sum of squares is after some frames were reduced: the sum of h' (2 I - E) h.  [eq. 73]"""
     rank = table[RANK + side]
-    if table[HALF] or rank == 0:
-        return before - after if rank else 0.0
+    if rank == 0:
+        return 0.0
     h = frames(table[H + side] + 4 * rank * first, count, rank)
     factors = 2 - reduction(table, side)
     sums, total = np.zeros(rank, np.float32), 0.0
@@ -207,96 +196,29 @@ def taken_squares(table, side, first, count, before, after):
 
 
 @loop
-def project(table, side, x, first, count, worker):
-    """H = W x, without the bias's share; returns the sum of x's squares, -1 where it was not looked at.  [eq. 75]"""
-    rows, rank, w = table[ROWS + side], table[RANK + side], table[W + side]
+def project(table, side, x, first, count):
+    """H = W x, without the bias's share.  [eq. 75]"""
+    rows, rank = table[ROWS + side], table[RANK + side]
     h, one, zero = table[H + side] + 4 * rank * first, np.float32(1), np.float32(0)
-    if not table[HALF]:
-        multiply(table, PLAIN, PLAIN, rank, count, rows, one, w, rank, x, rows, zero, h, rank)
-        return -1.0
-    half_x, _ = half_frames(table, side, count, worker)
-    before = to_half(x, count, rows, half_x)
-    half_w = half_estimate(table, side, worker)
-    multiply_half(table, PLAIN, PLAIN, rank, count, rows, one, half_w, rank, half_x, rows, zero, h, rank)
-    return before
+    multiply(table, PLAIN, PLAIN, rank, count, rows, one, table[W + side], rank, x, rows, zero, h, rank)
 
 
 @loop
 def gather(table, side, x, first, count, worker, start):
-    """Add a worker's part of J = H x', if it is time for it; start: how many of its frames came before.  [eq. 77]"""
-    rows, rank = table[ROWS + side], table[RANK + side]
-    h, one, keep = table[H + side] + 4 * rank * first, np.float32(1), np.float32(start > 0)
-    j = table[J + side] + 4 * rank * dimension(table, side) * worker
-    if table[HALF]:
-        half_x, half_h = half_frames(table, side, count, worker)
-        to_half(h, count, rank, half_h)
-        if table[UPDATES + side]:
-            multiply_half(table, PLAIN, TRANSPOSED, rank, rows, count, one, half_h, rank, half_x, rows, keep, j, rank)
-    elif table[UPDATES + side]:
+    """Add a worker's part of J = H x', if J is wanted; start: how many of its frames came before.  [eq. 77]"""
+    if table[UPDATES + side]:
+        rows, rank = table[ROWS + side], table[RANK + side]
+        h, one, keep = table[H + side] + 4 * rank * first, np.float32(1), np.float32(start > 0)
+        j = table[J + side] + 4 * rank * dimension(table, side) * worker
         multiply(table, PLAIN, TRANSPOSED, rank, rows, count, one, h, rank, x, rows, keep, j, rank)
 
 
 @loop
-def take_away(table, side, to, first, count, worker, keep):
+def take_away(table, side, to, first, count, keep):
     """to = keep to - W' H.  [eq. 76]"""
-    rows, rank, w = table[ROWS + side], table[RANK + side], table[W + side]
-    h, one = table[H + side] + 4 * rank * first, np.float32(1)
-    if table[HALF]:
-        half_w, (_, half_h) = half_estimate(table, side, worker), half_frames(table, side, count, worker)
-        multiply_half(table, TRANSPOSED, PLAIN, rows, count, rank, -one, half_w, rank, half_h, rank, keep, to, rows)
-    else:
-        multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, w, rank, h, rank, keep, to, rows)
-
-
-@loop
-def half_frames(table, side, count, worker):
-    """Where a worker has x and H in half as many bits."""
-    memory = whole_numbers(table[HALF_MEMORY], worker + 1)[worker]
-    return memory, memory + aligned(2 * table[ROWS + side] * count)
-
-
-def memory_size(rows, rank, count):
-    """Bytes of that."""
-    block = min(count, block_of(rows))
-    return aligned(2 * rows * block) + aligned(2 * rank * block)
-
-
-@loop
-def half_estimate(table, side, worker):
-    """Where a worker has W in half as many bits, made again when W is no longer that of the scales before it."""
     rows, rank = table[ROWS + side], table[RANK + side]
-    place = table[HALF_W + side] + half_w_size(rows, rank) * worker
-    half_w = place + aligned(8 * (rank + 2))
-    if not is_current(table, side, place):
-        to_half(table[W + side], rows, rank, half_w)
-        set_current(table, side, place)
-    return half_w
-
-
-@loop
-def half_w_size(rows, rank):
-    """Bytes of that, for each worker."""
-    return aligned(8 * (rank + 2)) + aligned(2 * rank * rows)
-
-
-def estimate_size(rows, rank, workers):
-    """Bytes of that, for all workers."""
-    return half_w_size(rows, rank) * workers
-
-
-@loop
-def to_half(source, count, rows, to):
-    """Round to bfloat16, to nearest, float32 frames at an address; returns the sum of their squares."""
-    bits, halves, total = words(source, count, rows), half_words(to, count, rows), 0.0
-    for t in range(count):
-        row, out, one = bits[t], halves[t], np.float32(0)
-        for d in range(row.shape[0]):
-            word = row[d]
-            number = np.uint32(word).view(np.float32)
-            one += number * number
-            out[d] = uint16(rounded(word))
-        total += one
-    return total
+    h, one = table[H + side] + 4 * rank * first, np.float32(1)
+    multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, table[W + side], rank, h, rank, keep, to, rows)
 
 
 @loop

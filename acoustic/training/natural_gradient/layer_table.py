@@ -17,9 +17,7 @@ GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
 ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
 REDUCED, REDUCED_ONE = 26, 27  # the inputs as `reduce_layer` leaves them, and the 1 that the bias is multiplied by
 BIAS_CHANGE = 28  # of each worker: the product with that 1
-HALF, HALF_MEMORY, TILES = 29, 30, 31  # a product of bfloat16, or 0; where each worker's memory for its frames lies
-HALF_W, VERSION = 32, 34  # each worker's copy of W in bfloat16; a number that says when W has changed by itself
-FIELDS = 36
+FIELDS = 29
 OUT, IN = 0, 1
 RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
 AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
@@ -44,16 +42,6 @@ def multiply(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc)
 
 
 @loop
-def multiply_half(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
-    """The same of matrices of bfloat16, c being float32."""
-    if m and n:
-        call(
-            table[HALF], int32(first), int32(second), int32(m), int32(n), int32(k),
-            scale, a, int32(lda), b, int32(ldb), keep, c, int32(ldc),
-        )  # fmt: skip
-
-
-@loop
 def dimension(table, side):
     """Of the vectors on a side; the inputs have a 1 more where there is a bias."""
     return table[ROWS + side] + (1 if side == IN and table[BIAS] else 0)
@@ -72,26 +60,6 @@ def reduction(table, side):
     for r in range(rank):
         e[r] = 1 / (beta / scales[r] + 1)
     return e
-
-
-@loop
-def is_current(table, side, place):
-    """Whether a copy of W, before which what it was made of is noted at an address, is still that of W."""
-    rank = table[RANK + side]
-    known, scales = doubles(place, rank + 2), doubles(table[SCALES + side], rank + 2)
-    current = known[rank + 1] == table[VERSION + side]
-    for r in range(rank + 1):
-        current = current and known[r] == scales[r]
-    return current
-
-
-@loop
-def set_current(table, side, place):
-    """Note what a copy of W has been made of."""
-    rank = table[RANK + side]
-    known, scales = doubles(place, rank + 2), doubles(table[SCALES + side], rank + 2)
-    known[: rank + 1] = scales[: rank + 1]
-    known[rank + 1] = table[VERSION + side]
 
 
 @loop

@@ -1,17 +1,15 @@
 """The natural gradient in place of an update rule: which parameters it concerns, their state, and all the others."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.gradient_targets import Accumulation
-from acoustic.runtime import blas
-from acoustic.training.natural_gradient.compiled import CompiledLayer, HalfMemory
+from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
-from acoustic.training.rules.natural_gradient import FLOAT
 from acoustic.training.update import Updater
 
 
@@ -30,10 +28,8 @@ class NaturalGradientUpdater(Updater):
         self.layers = {
             name: ArrayLayer(backend.xp, backend.dtype, plan, options.rule) for name, plan in self._plans.items()
         }
-        single = options.rule.products == FLOAT or blas.half_product() is None
-        half = None if single else HalfMemory(backend.team.size)
         self._compiled = {
-            name: CompiledLayer(layer, turn, half)
+            name: CompiledLayer(layer, turn)
             for turn, (name, layer) in enumerate(self.layers.items())
             if CompiledLayer.fits(layer, backend)
         }
@@ -45,11 +41,6 @@ class NaturalGradientUpdater(Updater):
         return {
             f"{kind}:{name}": matrix for name, layer in self.layers.items() for kind, matrix in layer.tensors().items()
         }
-
-    def restore(self, tensors: Mapping[str, Any], scalars: Mapping[str, float], where: Any) -> None:
-        super().restore(tensors, scalars, where)
-        for layer in self._compiled.values():
-            layer.renew()
 
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
         super().begin(learning_rate, 0.0, num_frames, seed)

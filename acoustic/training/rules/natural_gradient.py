@@ -7,7 +7,6 @@ from typing import ClassVar
 from acoustic.training.rules.base import Rule
 
 ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"  # methods
-AUTO, FLOAT = "auto", "float"  # products
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,7 @@ class NaturalGradient(Rule):
     from all minibatches before, simple from the other frames of the minibatch, plain leaves them out.  alpha: smoothing
     with the unit matrix; rank_in, rank_out: ranks of B and A; history: frames that count in the estimates; period:
     minibatches from one of their updates to the next.  max_change: of a layer's parameters, per frame of a minibatch.
-    Parameters that are no layer's weights change by plain descent.  products: those with A's and B's estimates, float,
-    or auto: of bfloat16 where MKL and the processor have instructions for them, which takes a fifth of the time; sums,
-    estimates and everything else stay float.
+    Parameters that are no layer's weights change by plain descent.
     Source: Povey, Zhang and Khudanpur (2015), section 4, appendices A, B and C.3.
     """
 
@@ -33,7 +30,6 @@ class NaturalGradient(Rule):
         "history": ("naturalGradientHistory", "float"),
         "period": ("naturalGradientUpdatePeriod", "int"),
         "max_change": ("maxChangePerSample", "float"),
-        "products": ("naturalGradientProducts", "text"),
     }
     refuses: ClassVar = ("clippingThresholdPerSample", "L1RegWeight", "gaussianNoiseInjectStd")
 
@@ -44,12 +40,9 @@ class NaturalGradient(Rule):
     history: float = 2000.0
     period: int = 4
     max_change: float = 0.075
-    products: str = AUTO
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", self.method.lower())
-        object.__setattr__(self, "products", self.products.lower())
-        self.require("products", self.products in (AUTO, FLOAT), f"{AUTO} or {FLOAT}")
         methods = (ONLINE, SIMPLE, PLAIN)
         self.require("method", self.method in methods, ", ".join(methods[:-1]) + f" or {PLAIN}")
         self.require("alpha", 0 < self.alpha < math.inf, "a number > 0")

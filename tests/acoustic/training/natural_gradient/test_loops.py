@@ -58,7 +58,7 @@ def test_without_scaling_it_is_gradient_descent(kind, precision):
 
 @pytest.mark.parametrize("kind", ["lstm", "simple"])
 def test_compiled_loops_give_what_others_give(kind):
-    rule = NaturalGradient(rank_in=2, rank_out=1, products="float")
+    rule = NaturalGradient(rank_in=2, rank_out=1)
     compiled, updater = trained(kind, "float", rule)
     plain, _ = trained(kind, "double", rule)
     unscaled, _ = trained(kind, "double", NaturalGradient(method="plain"))

@@ -1,14 +1,11 @@
 """Training by the natural gradient against the update written out with full matrices."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.engine.execution.gradient_sinks import Real
 from acoustic.network.network import Network
-from acoustic.runtime import blas, tiles
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
@@ -140,7 +137,6 @@ def test_training_is_that_of_the_equations(rule, threads):
     "rule", [*RULES[:3], RULES[4], NaturalGradient(rank_in=0), NaturalGradient(rank_out=0)], ids=str
 )
 def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeypatch):
-    rule = replace(rule, products="float")
     compiled, updater = trained("float", threads, rule, l2_weight=0.01)
     assert {"W1", "W4"} < set(updater._compiled)
     monkeypatch.setattr(CompiledLayer, "fits", staticmethod(lambda twin, backend: False))
@@ -150,27 +146,6 @@ def test_compiled_layers_train_as_those_of_plain_products(rule, threads, monkeyp
     for name, tensor in twin.tensors().items():
         if "scales" in name:
             np.testing.assert_allclose(updater.tensors()[name], tensor, rtol=1e-3, atol=1e-6, err_msg=name)
-
-
-@pytest.mark.skipif(blas.half_product() is None, reason="no products of bfloat16 here")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("by_tiles", [True, False])
-def test_products_of_bfloat16_give_nearly_the_same(by_tiles, threads, monkeypatch):
-    if by_tiles and not tiles.are_usable():
-        pytest.skip("no registers for tiles here")
-    monkeypatch.setattr(tiles, "are_usable", lambda: by_tiles)
-    half, updater = trained("float", threads, NaturalGradient(period=1))
-    single, twin = trained("float", threads, NaturalGradient(period=1, products="float"))
-    start = network()
-    for node in half.parameters():
-        moved = np.abs(single[node.name].value - start[node.name].value).max()
-        difference = np.abs(node.value - single[node.name].value).max()
-        assert 0 < difference < 0.03 * moved, node.name
-    for name, layer in updater.layers.items():
-        np.testing.assert_allclose(layer.input_fisher.d, twin.layers[name].input_fisher.d, rtol=0.02, atol=1e-3)
-        for side in (layer.output_fisher, layer.input_fisher):
-            if side.count:
-                np.testing.assert_allclose(side.r @ side.r.T, np.eye(side.rank), atol=1e-3)
 
 
 def test_a_small_limit_is_felt_and_a_large_one_is_not():
@@ -280,7 +255,6 @@ def test_what_does_not_go_with_it_is_refused(key, given):
         ("naturalGradientRankOut", {"rank_out": -1}, "expected a rank >= 0"),
         ("naturalGradientHistory", {"history": 0.0}, "expected a number of frames > 0"),
         ("naturalGradientUpdatePeriod", {"period": 0}, "expected a number of minibatches > 0"),
-        ("naturalGradientProducts", {"products": "half"}, "expected auto or float"),
         ("maxChangePerSample", {"max_change": 0.0}, "expected a number > 0"),
     ],
 )
