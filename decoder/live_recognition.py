@@ -20,9 +20,8 @@ from decoder.search.decoder import Decoder
 from decoder.search.path import WordTimes
 from decoder.search.search_stream import Partial, SearchStream
 from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
-
-TICKS_PER_SECOND = 10_000_000
 
 
 class Stage(Protocol):

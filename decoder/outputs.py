@@ -14,12 +14,11 @@ from decoder.search.decoder import Decoder, Result, SearchOptions
 from decoder.search.lattice import WordLattice
 from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
-from readers.htk.frame_labels import TICKS_PER_FRAME
 from readers.htk.mlf import Label
 from readers.htk.slf import NULL_WORD, QUIET, Lattice, quiet_field
+from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
 
 SCORE_DECIMALS = 6
-TICKS_PER_SECOND = 10_000_000
 
 
 def word_labels(result: Result, period: int = TICKS_PER_FRAME) -> list[Label]:

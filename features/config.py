@@ -13,7 +13,6 @@ CEPSTRAL_KINDS = ("MFCC", "PLP")
 QUALIFIERS = "E0NDATZCK"  # HTK's letters that a target may carry; V (vector quantisation) is not offered
 SOURCE_FORMATS = ("WAV", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
-TICKS_PER_SECOND = 1e7  # HTK's unit of time is 100 ns
 MAX_DELTA_WINDOW = 1000  # frames on either side; a slip of the pen must not ask for all memory
 
 

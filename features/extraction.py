@@ -15,10 +15,11 @@ from features.cepstrum import (
     prediction,
     prediction_cepstra,
 )
-from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.config import FeatureConfig
 from features.dynamics import deltas, normalise_energy, subtract_mean
 from features.spectrum import Spectrum
 from readers.errors import ConfigError, ShapeError
+from readers.htk.units import TICKS_PER_SECOND
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
 LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO, the log energy of a frame of zeros

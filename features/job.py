@@ -8,13 +8,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 
-from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.config import FeatureConfig
 from features.extraction import check_source_rate, extract, frame_period, make_plan
 from readers.audio.audio_file import read_audio
 from readers.common.processes import as_they_end, end_with_parent, interrupts_held_back
 from readers.common.report import RunReport
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
+from readers.htk.units import TICKS_PER_SECOND
 
 FILES_PER_TASK = 8  # a file costs milliseconds, handing over a task about one
 BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

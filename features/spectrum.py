@@ -5,9 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from features.config import TICKS_PER_SECOND, FeatureConfig
+from features.config import FeatureConfig
 from features.filterbank import filter_weights
 from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 
 # Frames per pass: the windowed frames and spectra of one pass (512 KB) stay in the second-level cache.  64, 128 and 256
 # measure alike within the noise of 10 %.

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from acoustic.descriptions.mel.parse import Command, parse_script
+from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor, file_path
+from acoustic.descriptions.mel.statements import Command
 from acoustic.descriptions.ndl.files import read_macros
 from acoustic.network.network import Network
 from readers.common.report import RunReport

@@ -25,7 +25,6 @@ READ = {
     "l1_weight": ("L1RegWeight", "float"),
     "noise_deviation": ("gaussianNoiseInjectStd", "float"),
     "min_learning_rate": ("minLearningRatePerSample", "float"),
-    "hogwild_threads": ("hogwildThreads", "int"),
     "keep_checkpoints": ("keepCheckPointFiles", "bool"),
     "train_criterion": ("trainCriterionNodeName", "text"),
     "eval_criterion": ("evalCriterionNodeName", "text"),
@@ -56,6 +55,7 @@ OTHER = (
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {
+    "hogwildThreads": "threads share every minibatch",
     "learnerType": "SGD is the only one",
     "naturalGradientProducts": "products are made in float32",
     "unroll": "loops are computed step by step, with the gradients of all steps",
@@ -78,6 +78,11 @@ def training_options(sgd: Config) -> TrainingOptions:
     check_keys(
         sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT
     )
+    if sgd.has("hogwildThreads") and sgd.int("hogwildThreads") != 1:
+        raise ConfigError(
+            f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
+            "every minibatch instead, which is as fast (numCPUThreads says how many)"
+        )
     values = {field: getattr(sgd, kind)(key) for field, (key, kind) in READ.items() if sgd.has(key)}
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
     if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):

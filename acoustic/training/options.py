@@ -73,7 +73,6 @@ class TrainingOptions:
     adaptation_weight: float = 0.0  # of a reference model's outputs in the labels
     check_gradients: bool = False  # before the first update of every epoch
     gradient_digits: int = 6  # decimal digits in which computed and numeric gradients have to agree
-    hogwild_threads: int = 1  # that train one set of parameters, each with minibatches of its own
     keep_checkpoints: bool = False
     train_criterion: str = ""  # node name; "": the network's first criterion
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
@@ -98,7 +97,6 @@ class TrainingOptions:
         expected = f"{SYNCHRONOUS} or {ASYNCHRONOUS}"
         _require("executionEngine", engine in (SYNCHRONOUS, ASYNCHRONOUS), self.execution_engine, expected)
         object.__setattr__(self, "execution_engine", engine)
-        _require("hogwildThreads", self.hogwild_threads > 0, self.hogwild_threads, "a number of threads > 0")
         self._check_schedules()
         self._check_rates()
         threshold = self.clipping_threshold

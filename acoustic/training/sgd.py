@@ -17,7 +17,6 @@ from acoustic.training.learner import Learner
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
-from acoustic.training.parallel.hogwild import learner_for
 from acoustic.training.procedures.adaptation import Reference
 from acoustic.training.reporting.display import Log, Progress, silent
 from acoustic.training.reporting.log import read_history
@@ -88,7 +87,7 @@ def train(
         if start == options.max_epochs:
             log("No further training is necessary.")
             return TrainingResult(network, read_history(files.history), start)
-        make_learner: Callable[..., Learner] = learner_for(options)
+        make_learner: Callable[..., Learner] = Learner
         directory = Path(f"{model_path}.parallel")
         if parallel is not None:
             make_learner = partial(ParallelLearner, parallel=parallel, source=source, directory=directory, log=log)

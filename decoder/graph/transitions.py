@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from readers.errors import FormatError
-from readers.htk.frame_labels import TICKS_PER_FRAME, frame_bounds
+from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import MLF, Label
+from readers.htk.units import TICKS_PER_FRAME
 
 
 @dataclass(frozen=True)

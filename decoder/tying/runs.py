@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from readers.errors import FormatError, GraphError
-from readers.htk.frame_labels import TICKS_PER_FRAME, frame_bounds
+from readers.htk.frame_labels import frame_bounds
 from readers.htk.hmm_set import Transitions
 from readers.htk.mlf import Label
 from readers.htk.trees import DecisionTrees
+from readers.htk.units import TICKS_PER_FRAME
 
 Places = Mapping[str, tuple[str, int]]  # state -> its phone, and HTK's number of it there (the first is 2)
 

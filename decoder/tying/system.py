@@ -12,12 +12,12 @@ from decoder.tying.trees import TreeOptions, grow_tree
 from readers.common.files import atomic_write
 from readers.errors import GraphError
 from readers.htk.edit_script import Clustering, EditScript, write_edit_script
-from readers.htk.frame_labels import TICKS_PER_FRAME
 from readers.htk.hmm_list import write_hmm_list
 from readers.htk.hmm_set import Hmm, HmmOptions, HmmSet, State, Transitions, left_to_right, single_gaussian_state
 from readers.htk.mlf import Label
 from readers.htk.mmf_writer import write_mmf
 from readers.htk.trees import DecisionTrees, Question, phone_of, write_trees
+from readers.htk.units import TICKS_PER_FRAME
 
 PAUSE_SKIP = 0.5  # probability of passing a short pause without a frame: alignments do not show where it was passed
 PAUSE_STAY, LONGEST_STAY = 0.5, 0.99  # where the alignments have none; at most

@@ -14,8 +14,8 @@ from readers.audio.sphere import read_sphere_header, sphere_header
 from readers.common.files import atomic_write
 from readers.errors import FormatError, ShapeError
 from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
+from readers.htk.units import TICKS_PER_SECOND
 
-TICKS_PER_SECOND = 10_000_000
 FULL_SCALE = 32768.0
 # Files by their first four bytes; the HTK waveform has no such mark.
 SNDFILE_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"FORM", b".snd", b"OggS", b"caff")

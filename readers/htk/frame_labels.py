@@ -12,8 +12,8 @@ from readers.common.faults import OnFault
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.htk.mlf import Label, format_label
+from readers.htk.units import TICKS_PER_FRAME
 
-TICKS_PER_FRAME = 100000
 MAX_FRAMES = 2**25  # of one utterance, 93 hours; a damaged time must not ask for memory without bounds
 
 

@@ -31,11 +31,11 @@ from typing import Any
 
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError, FormatError, GraphError
+from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.lm_network import LATTICES, read_index
 
 NO_WORD = "<eps>"
 NOTHING = "nothing"  # was written
-TICKS = 10_000_000  # 100 ns in a second
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +176,7 @@ def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
     from readers.htk.mlf import Label, write_mlf
 
     def ticks(seconds: float) -> int | None:
-        return None if math.isnan(seconds) else round(seconds * TICKS)
+        return None if math.isnan(seconds) else round(seconds * TICKS_PER_SECOND)
 
     labels = (
         (f"*/{name}.rec", [Label(ticks(w.start), ticks(w.end), w.word, w.confidence) for w in words])

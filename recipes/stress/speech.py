@@ -21,10 +21,10 @@ from acoustic.network.network import Network
 from acoustic.scoring.scorer import AcousticScorer
 from decoder.graph.phone_models import PhoneModels
 from readers.htk.dictionary import Pronunciation
-from readers.htk.frame_labels import TICKS_PER_FRAME
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.parameter_file import parse_kind, read_htk, write_htk
 from readers.htk.scp import ScpEntry, read_scp, write_scp
+from readers.htk.units import TICKS_PER_FRAME
 from recipes.stress.donor import NUM_CLASSES, PHONES, SILENCE, SILENT_STATES, Senone, senones
 
 DIMENSION = 32

@@ -16,6 +16,7 @@ from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.htk.scp import read_scp
+from readers.htk.units import TICKS_PER_FRAME
 from readers.tables.hmm_tables import write_state_map
 from readers.tables.timit import Segment, read_phone_map, read_segments
 from recipes.timit.corpus import DATA, Utterance
@@ -24,7 +25,6 @@ PHONE_MAP = DATA / "phones.61-48-39.txt"
 STATE_SUFFIXES = ("_s2", "_s3", "_s4")
 SILENCE = "h#"  # what every utterance begins and ends with
 SAMPLES_PER_FRAME, SAMPLES_PER_WINDOW = 160, 400  # 10 ms and 25 ms at 16 kHz
-TICKS_PER_FRAME = 100_000
 TICKS_PER_SAMPLE = 625
 
 

@@ -9,9 +9,8 @@ from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.mlf import Label, write_mlf
 from readers.htk.scp import ScpEntry, read_scp, write_scp
+from readers.htk.units import TICKS_PER_FRAME
 from recipes.features import write_feature_list
-
-TICKS_PER_FRAME = 100_000
 
 
 class Item(NamedTuple):

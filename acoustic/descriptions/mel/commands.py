@@ -3,9 +3,9 @@
 Each is a function of the editor, which holds the models, and of the command as parsed.
 """
 
-from acoustic.descriptions.mel.parse import Command
-from acoustic.descriptions.mel.registry import command
+from acoustic.descriptions.mel.command_table import command
 from acoustic.descriptions.mel.script import Editor, file_path
+from acoustic.descriptions.mel.statements import Command
 from acoustic.network import editing
 from acoustic.network.text_dump import dump_lines
 from readers.config.values import did_you_mean, parse_bool, parse_float, parse_int

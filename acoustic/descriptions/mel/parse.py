@@ -6,9 +6,9 @@ Source: CNTK book, section 4.2.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from acoustic.descriptions.mel.registry import Spec, find_command, is_command
+from acoustic.descriptions.mel.registry import find_command, is_command
+from acoustic.descriptions.mel.statements import Command, Description, Script, Snippet, Statement
 from readers.config.scope import shorten
 from readers.config.syntax import Source, Span, find_closing, split_records, unquote
 from readers.config.values import split_array
@@ -17,49 +17,6 @@ from readers.errors import ConfigError
 _HEAD = re.compile(r"""([^\s=(\[{"]+)\s*([=(\[{]?)""")
 _CALL = re.compile(r"([^\W\d]\w*)\s*(?=\()")
 _KEYWORD = re.compile(r"([^\W\d]\w*)\s*=")
-
-
-@dataclass(frozen=True)
-class Command:
-    """A call of an editing command: `target = Name(arguments, option=value)`; texts are without quotes."""
-
-    spec: Spec
-    name: str
-    arguments: tuple[str, ...]
-    options: dict[str, str]
-    target: str
-    where: str
-
-
-@dataclass(frozen=True)
-class Description:
-    """A line of network description for the default model."""
-
-    span: Span
-
-    @property
-    def where(self) -> str:
-        return self.span.where
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """`name = [ ... ]`: a network description that makes a model of that name."""
-
-    name: str
-    span: Span
-    where: str
-
-
-Statement = Command | Description | Snippet
-
-
-@dataclass
-class Script:
-    """The statements of a script in order, and the sections that its `load=` names, which hold macros."""
-
-    statements: list[Statement] = field(default_factory=list)
-    macros: list[Span] = field(default_factory=list)
 
 
 def parse_script(source: Source) -> Script:

@@ -1,102 +1,21 @@
-"""The table of editing commands: names, aliases, arguments, options (CNTK book 4.2.2)."""
+"""Every editing command by name; importing this module registers those of commands.py."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
+from acoustic.descriptions.mel import commands as _  # noqa: F401  (registers them)
+from acoustic.descriptions.mel.command_table import COMMANDS, Spec
 from acoustic.nodes.base import did_you_mean
 from readers.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A command: how it is called, and the function (editor, command) that does it.
-
-    signatures: its calls as a user writes them, for messages and documents; counts: how many arguments it may have, the
-    last one or more when `more`; options: name -> the words it takes, none: any text; makes_model: `m = Name(...)`.
-    """
-
-    name: str
-    aliases: tuple[str, ...]
-    signatures: tuple[str, ...]
-    run: Callable[[Any, Any], None] = field(repr=False)
-    options: dict[str, tuple[str, ...]]
-    makes_model: bool
-    counts: tuple[int, ...]
-    more: bool
-
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-        return (self.run.__doc__ or "").split("\n")[0]
-
-    def option(self, name: str, text: str, where: str) -> str:
-        """The option as the table spells it.  Raises ConfigError for an unknown one and for a value it has not."""
-        known = {known.lower(): known for known in self.options}
-        if name.lower() not in known:
-            raise ConfigError(f"{where}: {self.name}: unknown option {name!r}; {did_you_mean(name, self.options)}")
-        words = self.options[known[name.lower()]]
-        if not text or (words and text.lower() not in words):
-            expected = " or ".join(words) or "a value"
-            raise ConfigError(f"{where}: {self.name}: {name} is {text!r}; expected {expected}")
-        return known[name.lower()]
-
-    def check(self, count: int, has_target: bool, where: str) -> None:
-        """Raise ConfigError unless the command may be called with so many arguments."""
-        fits = count in self.counts or (self.more and count > max(self.counts))
-        if not fits or has_target != self.makes_model:
-            what = f"{count} argument{'s' * (count != 1)}" if not fits else "a name=" if has_target else "no name="
-            raise ConfigError(f"{where}: {self.name}: {what}; expected {' or '.join(self.signatures)}")
-
-
-_COMMANDS: dict[str, Spec] = {}
-
-
-def command(
-    signature: str, *others: str, aliases: tuple[str, ...] = (), options: dict[str, tuple[str, ...]] | None = None
-) -> Callable[[Callable], Callable]:
-    """Decorator: make a function (editor, command) an editing command.
-
-    signature, others: the ways to call it, `Name(a, b)`, `m = Name(a)`, or `Name(a, b, ...)` for b any number of times.
-    """
-    calls = [one.partition("(") for one in (signature, *others)]
-    arguments = [[part for part in rest.rstrip(")").split(", ") if part] for _, _, rest in calls]
-    head = calls[0][0]
-    counts = tuple(len(one) - ("..." in one) for one in arguments)
-
-    def register(function: Callable) -> Callable:
-        name = head.rpartition("= ")[2]
-        spec = Spec(
-            name,
-            aliases,
-            (signature, *others),
-            function,
-            options or {},
-            "=" in head,
-            counts,
-            any("..." in one for one in arguments),
-        )
-        for known in (name, *aliases):
-            if known.lower() in _COMMANDS:
-                raise ValueError(f"command {known} is already {_COMMANDS[known.lower()].name}")
-            _COMMANDS[known.lower()] = spec
-        return function
-
-    return register
-
-
 def commands() -> Iterator[Spec]:
     """Every command once."""
-    import acoustic.descriptions.mel.commands  # noqa: F401  (fills the table)
-
-    yield from {spec.name: spec for spec in _COMMANDS.values()}.values()
+    yield from {spec.name: spec for spec in COMMANDS.values()}.values()
 
 
 def is_command(name: str) -> bool:
     """Whether it is the name or alias of a command, in any case."""
-    import acoustic.descriptions.mel.commands  # noqa: F401
-
-    return name.lower() in _COMMANDS
+    return name.lower() in COMMANDS
 
 
 def find_command(name: str, where: str) -> Spec:
@@ -107,4 +26,4 @@ def find_command(name: str, where: str) -> Spec:
     if not is_command(name):
         known = [known for spec in commands() for known in (spec.name, *spec.aliases)]
         raise ConfigError(f"{where}: unknown command {name!r}; {did_you_mean(name, known)}")
-    return _COMMANDS[name.lower()]
+    return COMMANDS[name.lower()]

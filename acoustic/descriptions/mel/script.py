@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from acoustic.descriptions.mel.names import Model, Models
-from acoustic.descriptions.mel.parse import Command, Description, Script, Snippet, Statement
+from acoustic.descriptions.mel.statements import Command, Description, Script, Snippet, Statement
 from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.descriptions.ndl.files import DescriptionFile, read_description
 from acoustic.descriptions.ndl.macros import MacroTable

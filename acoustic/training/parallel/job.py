@@ -20,7 +20,6 @@ from acoustic.runtime.engine_options import engines_with
 from acoustic.runtime.thread_team import computing_with
 from acoustic.training.learner import Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
-from acoustic.training.parallel.hogwild import learner_for
 from readers.errors import ArgonautError, ModelError
 from readers.minibatches.base import Reader
 
@@ -103,7 +102,7 @@ def run_job(job: Job) -> JobResult:
     with _alone, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, _device(job))
-        learner = learner_for(job.options)(network, reader, job.options, job.criterion, list(job.names), job.seed)
+        learner = Learner(network, reader, job.options, job.criterion, list(job.names), job.seed)
         learner.place = job.title
         if job.state is not None:
             tensors, found = load_tensors(job.state)

@@ -2,8 +2,9 @@
 
 from acoustic.training.rules.adagrad import AdaGrad
 from acoustic.training.rules.adamw import AdamW
-from acoustic.training.rules.base import Rule, Step, rule_kernels
+from acoustic.training.rules.base import Rule, Step
 from acoustic.training.rules.fsadagrad import FsAdaGrad
+from acoustic.training.rules.kernels import rule_kernels
 from acoustic.training.rules.momentum import Momentum
 from acoustic.training.rules.natural_gradient import NaturalGradient
 from acoustic.training.rules.rmsprop import RmsProp

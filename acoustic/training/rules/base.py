@@ -84,16 +84,3 @@ class Rule:
         """Raise OptionFault, which names the option as a configuration does, unless fine."""
         if not fine:
             raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")
-
-
-def rule_kernels(backend: Any) -> Any:
-    """The loops of the rules: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
-    import numpy as np
-
-    if backend.xp is np and backend.dtype is np.float32:
-        from acoustic.training.rules.compiled import CompiledRules  # numba: only a job that trains loads it
-
-        return CompiledRules(backend.team)
-    from acoustic.training.rules.arrays import ArrayRules
-
-    return ArrayRules(backend.xp)

@@ -15,8 +15,8 @@ from readers.common.names import apart_by_extension
 from readers.config.check import CheckedConfig
 from readers.config.syntax import Source
 from readers.errors import ArgonautError, FormatError, ShapeError
-from readers.htk.frame_labels import TICKS_PER_FRAME
 from readers.htk.parameter_file import WAVEFORM, kind_name
+from readers.htk.units import TICKS_PER_FRAME
 from readers.minibatches.base import Reader, Utterance, open_reader, reader_class
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams

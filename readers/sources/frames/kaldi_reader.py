@@ -19,8 +19,8 @@ import numpy as np
 from readers.common.faults import OnFault
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
-from readers.htk.frame_labels import TICKS_PER_FRAME
 from readers.htk.parameter_file import USER, HTKHeader
+from readers.htk.units import TICKS_PER_FRAME
 from readers.kaldi.ark import (
     ArkEntry,
     parse_tokens,

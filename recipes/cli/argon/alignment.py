@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.cli.argon.command import Decoded, timed
+from recipes.cli.argon.decoding import Decoded, timed
 from recipes.cli.argon.scores import naming, open_source
 
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from readers.common.report import RunReport
 from readers.errors import ArgonautError, ConfigError
+from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.scores import open_features, open_scorer
+from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import one_line, show_losses
 
-TICKS_PER_SECOND = 10_000_000
 SAMPLES = 1600  # read at a time
 NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
 
@@ -26,7 +27,6 @@ NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "latti
 def stream(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
     from readers.results.timed_words import check_form
-    from recipes.cli.argon.command import INPUT_FILES
 
     for name in NOT_FOR_STREAMS:
         if getattr(arguments, name):
@@ -52,7 +52,6 @@ class Streaming:
         from decoder.live_recognition import Recognition
         from features.streaming import FeatureStream
         from readers.audio.audio_stream import STANDARD_INPUT, open_audio
-        from recipes.cli.argon.command import open_decoder
 
         self.arguments = arguments
         end, mean = endpoint(arguments), running_mean(arguments)

@@ -129,6 +129,7 @@ def test_what_is_off_or_without_effect_is_accepted(line):
         ("autoAdjustLR=before", r"SGD\.autoAdjustLR stands outside a block autoAdjust; expected autoAdjust=\[autoAdj"),
         ("autoAdjustMinibatch=true", r"SGD\.autoAdjustMinibatch stands outside a block autoAdjust"),
         ("hSmoothingWeight=0.9", "hSmoothingWeight belongs to sequence training, which is not built yet"),
+        ("hogwildThreads=2", "hogwildThreads is 2; expected 1: threads share every minibatch instead"),
     ],
 )
 def test_faults_of_the_block_name_place_finding_and_expectation(line, message):

@@ -6,7 +6,7 @@ from acoustic.actions import Machine, make_action
 from readers.config.config import load_config
 from recipes.an4.run import CONFIG
 
-COMMANDS = ("PNorm", "Scale", "LDA", "Threads", "Layerwise", "MixUp", "Mixed", "Same", "Combine", "TestCombined")
+COMMANDS = ("PNorm", "Scale", "LDA", "Layerwise", "MixUp", "Mixed", "Same", "Combine", "TestCombined")
 
 
 @pytest.fixture
@@ -31,5 +31,4 @@ def test_the_networks_are_what_the_commands_are_called(config):
         assert ("ClassScale" in nodes) == (name == "Scale")
         assert ("LDATransformOfFeatures" in nodes) == (name == "LDA")
         assert ("InvStdOfFeatures" in nodes) == (name != "LDA")
-    assert make_action("train", config.block("Threads"), Machine()).options.hogwild_threads == 2
     assert make_action("train", config.block("Layerwise"), Machine()).layerwise.epochs == 1

@@ -16,7 +16,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
-from recipes.cli.argon import command as argon
+from recipes.cli.argon import decoding
 from recipes.cli.argon.command import main
 from recipes.cli.argon.scores import open_source
 from tests.recipes.argon_system import PERIOD, SENTENCES, STATES, compile_arguments, decode, save_identity, words_of
@@ -145,7 +145,7 @@ def interrupted_at(monkeypatch):
     """A function: the utterance at which Ctrl-C comes."""
 
     def interrupt(name):
-        monkeypatch.setattr(argon, "open_source", lambda arguments: InterruptedScores(open_source(arguments), name))
+        monkeypatch.setattr(decoding, "open_source", lambda arguments: InterruptedScores(open_source(arguments), name))
 
     return interrupt
 

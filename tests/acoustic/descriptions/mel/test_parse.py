@@ -2,7 +2,8 @@
 
 import pytest
 
-from acoustic.descriptions.mel.parse import Command, Description, Snippet, parse_script
+from acoustic.descriptions.mel.parse import parse_script
+from acoustic.descriptions.mel.statements import Command, Description, Snippet
 from readers.config.config import Config
 from readers.config.syntax import Source
 from readers.errors import ConfigError

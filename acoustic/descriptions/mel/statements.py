@@ -1,0 +1,49 @@
+"""The statements of a model editing script as data: what `parse_script` makes and an editor runs."""
+
+from dataclasses import dataclass, field
+
+from acoustic.descriptions.mel.command_table import Spec
+from readers.config.syntax import Span
+
+
+@dataclass(frozen=True)
+class Command:
+    """A call of an editing command: `target = Name(arguments, option=value)`; texts are without quotes."""
+
+    spec: Spec
+    name: str
+    arguments: tuple[str, ...]
+    options: dict[str, str]
+    target: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """A line of network description for the default model."""
+
+    span: Span
+
+    @property
+    def where(self) -> str:
+        return self.span.where
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """`name = [ ... ]`: a network description that makes a model of that name."""
+
+    name: str
+    span: Span
+    where: str
+
+
+Statement = Command | Description | Snippet
+
+
+@dataclass
+class Script:
+    """The statements of a script in order, and the sections that its `load=` names, which hold macros."""
+
+    statements: list[Statement] = field(default_factory=list)
+    macros: list[Span] = field(default_factory=list)

@@ -1,0 +1,16 @@
+"""The kernels of the update rules for a backend."""
+
+from typing import Any
+
+import numpy as np
+
+from acoustic.training.rules.arrays import ArrayRules
+
+
+def rule_kernels(backend: Any) -> Any:
+    """The loops of the rules: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
+    if backend.xp is np and backend.dtype is np.float32:
+        from acoustic.training.rules.compiled import CompiledRules  # numba: only a job that trains loads it
+
+        return CompiledRules(backend.team)
+    return ArrayRules(backend.xp)

@@ -1,0 +1,247 @@
+"""Utterances of a list, decoded or aligned in threads, and what becomes of each of them."""
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from readers.common.names import apart_by_extension
+from readers.common.report import RunReport
+from readers.errors import ConfigError
+from readers.htk.units import TICKS_PER_SECOND
+from recipes.cli.argon.scores import naming, open_source
+from recipes.cli.argon.setup import INPUT_FILES, open_decoder
+from recipes.cli.console import one_line, progress_display, show_losses
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One utterance of the run; labels None: nothing to write; words (TimedWord): None where nobody asks for them."""
+
+    num_frames: int
+    period: int
+    reason: str
+    labels: list | None
+    tokens_per_frame: float
+    words: list | None = None
+
+
+class Pipeline:
+    """From a line of -infiles to labels and a lattice file; used by all threads at once."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        self.arguments = arguments
+        self.decoder = open_decoder(arguments)
+        self.source = open_source(arguments)
+        if self.source.num_outputs is not None:
+            self.decoder.check_outputs(self.source.num_outputs, self.source.name)
+
+    def __call__(self, numbered) -> Decoded:
+        from decoder.outputs import word_labels
+
+        number, entry = numbered
+        with naming(entry):
+            scores, period = self.source.scores(entry)
+            result = self.decoder.decode(scores)
+        labels = words = None
+        if not result.reason or self.arguments.partial:
+            labels = self.labels(result, period)
+            words = timed(word_labels(result, period)) if self.arguments.words else None
+        if result.lattice is not None:
+            self.write_lattice(number, entry, result.lattice, period)
+        return Decoded(result.num_frames, period, result.reason, labels, result.tokens_per_frame, words)
+
+    def labels(self, result, period: int) -> list:
+        from decoder.outputs import state_labels, word_labels
+
+        if self.arguments.detailed_alignment:
+            return state_labels(result, self.decoder, period)
+        return word_labels(result, period)
+
+    def write_lattice(self, number: int, entry, lattice, period: int) -> None:
+        from decoder.outputs import slf_lattice
+        from readers.htk.slf import write_slf
+
+        name = Path(self.arguments.lm or self.arguments.lm_collection).name
+        options = self.decoder.options
+        slf = slf_lattice(lattice, self.decoder.graph, options, entry.key, period, name)
+        write_slf(f"{self.arguments.lattice_prefix}{number}.lat", slf)
+
+
+def timed(labels: list) -> list:
+    """Labels of words as TimedWords."""
+    from readers.results.timed_words import TimedWord
+
+    return [TimedWord(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
+
+
+def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:
+    """Decode or align."""
+    from readers.common.files import require_writable
+    from readers.common.processes import interrupts_noted
+    from readers.htk.mlf import write_mlf
+    from readers.results.timed_words import check_form, check_names
+
+    for name in ("cntkmap",) if arguments.scores else ("am", "cntkmap", "infiles"):
+        if not getattr(arguments, name):
+            raise ConfigError(f"command line: no -{name}; expected it for decoding; argon -help shows the options")
+    if not arguments.outmlf and not arguments.lattice_prefix and not arguments.words:
+        raise ConfigError("command line: neither -outmlf nor -lattice-prefix nor --words; expected somewhere to write")
+    if arguments.words:
+        check_form(arguments.words)
+        if arguments.words == arguments.outmlf:
+            raise ConfigError(f"command line: -outmlf and --words are both {arguments.words}; expected two files")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"command line: --threads {arguments.threads}; expected at least 1")
+    read = [getattr(arguments, name, None) for name in INPUT_FILES]
+    for path in (arguments.outmlf, arguments.words, index_path(arguments), report_path(arguments)):
+        if path:
+            require_writable(path, read)
+    pipeline = make_pipeline(arguments)
+    entries = pipeline.source.entries()
+    if not entries:
+        raise ConfigError(f"{pipeline.source.list}: no files; expected at least one")
+    if arguments.words:
+        check_names(arguments.words, (entry.key for entry in entries))
+    with interrupts_noted() as interrupted:
+        decoding = Run(arguments, pipeline, entries, interrupted)
+        with progress_display("argon", "utterances") as show, contextlib.suppress(NothingToWrite):
+            decoded = decoding.results(show)
+            if arguments.outmlf:
+                write_mlf(arguments.outmlf, decoded)
+            else:
+                for _ in decoded:
+                    pass
+        return decoding.close()
+
+
+def index_path(arguments: argparse.Namespace) -> str:
+    """Which lattice file is which utterance's; "" without lattices."""
+    return f"{arguments.lattice_prefix}.index" if arguments.lattice_prefix else ""
+
+
+def report_path(arguments: argparse.Namespace) -> str:
+    return arguments.report or f"{arguments.outmlf or arguments.lattice_prefix or arguments.words}.report"
+
+
+class NothingToWrite(Exception):
+    """Every utterance was lost: an MLF that was there before stays."""
+
+
+class Run:
+    """What became of every utterance, and how fast.
+
+    interrupted(): whether to begin no more of them, because of Ctrl-C; what is done by then is kept.
+    """
+
+    def __init__(
+        self, arguments: argparse.Namespace, pipeline: Pipeline, entries: list, interrupted: Callable[[], bool]
+    ):
+        self.arguments, self.pipeline, self.entries, self.interrupted = arguments, pipeline, entries, interrupted
+        self.report = RunReport("utterances")
+        self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
+        self.ended: set[int] = set()  # numbers of entries that were done or lost
+        self.num_written = 0
+        self.lattices: list[str] = []
+        self.words: dict[str, list] = {}
+        self.started = time.monotonic()
+
+    def results(self, show) -> Iterator[tuple[str, list]]:
+        """(MLF name, labels) of every utterance that has any, in order."""
+        from decoder.search.batch import in_order
+
+        for (number, entry), result in in_order(self.attempt, self.unique(), self.arguments.threads):
+            if result is None:
+                continue
+            self.ended.add(number)
+            if isinstance(result, Exception):
+                self.report.fail(entry.key, one_line(result))
+            else:
+                self.count(number, entry, result)
+                if result.words is not None:
+                    self.words[entry.key] = result.words
+                if result.labels is not None:
+                    self.num_written += 1
+                    yield mlf_name(entry.key), result.labels
+            rate = self.num_frames / (time.monotonic() - self.started)
+            show(len(self.ended), len(self.entries), frames_per_second=rate)
+        if not self.num_written:
+            raise NothingToWrite
+
+    def attempt(self, numbered) -> Decoded | None:
+        """None for what waited for its turn when Ctrl-C came."""
+        return None if self.interrupted() else self.pipeline(numbered)
+
+    def unique(self) -> Iterator[tuple]:
+        """(number from 1, entry), without entries whose name was there before: an MLF has one place for it."""
+        seen = {}
+        for number, entry in enumerate(self.entries, start=1):
+            if self.interrupted():
+                return
+            if entry.key in seen:
+                self.ended.add(number)
+                other = seen[entry.key]
+                fault = f"{entry.where}: named as at {other.where}; expected each name once"
+                self.report.fail(entry.key, fault + apart_by_extension(entry, other))
+            else:
+                seen[entry.key] = entry
+                yield number, entry
+
+    def count(self, number: int, entry, result: Decoded) -> None:
+        self.num_frames += result.num_frames
+        self.ticks += result.num_frames * result.period
+        self.num_tokens += result.num_frames * result.tokens_per_frame
+        if result.reason:
+            hint = "" if self.arguments.partial else "; try a wider -beam, or --partial for the best unfinished path"
+            self.report.fail(entry.key, result.reason + hint)
+            return
+        self.report.done()
+        if self.arguments.lattice_prefix:
+            self.lattices.append(f"{number}\t{entry.key}\n")
+
+    def close(self) -> int:
+        """Write words, index and report, print the closing line; the exit status.
+
+        Raises KeyboardInterrupt, which says what was written, if something is not done because of Ctrl-C.
+        """
+        from readers.common.files import atomic_write
+        from readers.results.timed_words import write_words
+
+        seconds = time.monotonic() - self.started
+        if self.words:
+            write_words(self.arguments.words, self.words)
+        if self.lattices:
+            with atomic_write(index_path(self.arguments), "w") as file:
+                file.writelines(self.lattices)
+        path = report_path(self.arguments)
+        if len(self.ended) < len(self.entries):
+            raise KeyboardInterrupt(self._cut_short(path))
+        self.report.write(path)
+        show_losses(self.report, path, self.arguments.verbose, self.pipeline.source.list)
+        if self.arguments.verbose and self.num_frames:
+            print(f"{self.num_tokens / self.num_frames:.1f} tokens per frame", file=sys.stderr)
+        factor = seconds * TICKS_PER_SECOND / self.ticks if self.ticks else 0.0
+        print(f"{self.report.summary()}; frames {self.num_frames}; real-time factor {factor:.3f}")
+        return self.report.exit_status
+
+    def _cut_short(self, path: str) -> str:
+        """Name in the report what was not reached; what to say of it all."""
+        for number, entry in enumerate(self.entries, start=1):
+            if number not in self.ended:
+                self.report.skip(entry.key, "not done: interrupted")
+        arguments = self.arguments
+        files = {arguments.outmlf: self.num_written, arguments.words: self.words, index_path(arguments): self.lattices}
+        written = [name for name, content in files.items() if name and content]
+        count = f"{self.report.num_done} of {len(self.entries)} utterances are done"
+        if not written:
+            return f"{count}, nothing is written"
+        self.report.write(path)
+        return f"{count}, in {', '.join(written)}; the others are named in {path}"
+
+
+def mlf_name(key: str) -> str:
+    """The entry's name in the MLF: as HVite writes it, any directory for names without one."""
+    return f"{key}.rec" if "/" in key else f"*/{key}.rec"
