@@ -1,7 +1,16 @@
-"""Waveforms to feature matrices in HTK's arithmetic: FBANK, MELSPEC, MFCC, PLP, and the HCopy job."""
+"""Waveforms to feature matrices in HTK's arithmetic: FBANK, MELSPEC, MFCC, PLP, and the HCopy job.
 
-from features.config import FeatureConfig
-from features.extraction import extract, frame_period
-from features.job import hcopy
+This room knows nothing of networks or search.  Open extraction.py first.
+"""
 
-__all__ = ["FeatureConfig", "extract", "frame_period", "hcopy"]
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "config": ["FeatureConfig"],
+        "extraction": ["extract", "frame_period"],
+        "job": ["hcopy"],
+        "streaming": ["FeatureStream", "RunningMean"],
+    },
+)

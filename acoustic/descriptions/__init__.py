@@ -1,1 +1,5 @@
-"""From text to a network: NDL, MEL and the predefined networks."""
+"""From text to a network: the network description language (ndl/), the model editing language (mel/) and predefined
+networks (builders/).
+
+Open ndl/__init__.py first.
+"""

@@ -1,1 +1,16 @@
-"""Executes a network: values and gradients."""
+"""Executes a network: values of its roots, and gradients of a criterion.
+
+Open engine.py first; planning/ decides what runs in which memory, execution/ makes one pass.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "engine": ["Engine"],
+        "pair_engine": ["PairEngine", "make_engine"],
+        "gradient_check": ["check_gradients", "compare_with_forward_mode"],
+        "forward_mode": ["jacobian_vector_product"],
+    },
+)

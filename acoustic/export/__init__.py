@@ -1,1 +1,4 @@
-"""Networks as ONNX models and as drawings."""
+"""Networks for other programs and for people: ONNX models, Graphviz's language, pictures.
+
+Open onnx_export.py first.
+"""

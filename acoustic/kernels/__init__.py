@@ -1,1 +1,15 @@
-"""Arithmetic on matrices: an array version and a compiled version of each kernel."""
+"""Arithmetic on matrices: each kernel in terms of `xp` (numpy or cupy), the hot ones compiled as well.
+
+Open backend.py first, then arrays/elementwise.py and its compiled counterpart.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "backend": ["Backend"],
+        "shape": ["Shape"],
+        "image_geometry": ["Image"],
+    },
+)

@@ -1,1 +1,17 @@
-"""Learning: gradient descent, its update rules, its control of rates and sizes, and what it leaves on disk."""
+"""Training: gradient descent, update rules, control of learning rates, natural gradient, several jobs, checkpoints.
+
+Open sgd.py first, then trainer.py (epochs) and learner.py (minibatches).
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "sgd": ["train"],
+        "options": ["TrainingOptions"],
+        "evaluation": ["evaluate"],
+        "configuration": ["training_options"],
+        "update": ["Updater"],
+    },
+)

@@ -1,1 +1,14 @@
-"""Forced alignment."""
+"""Forced alignment: when each state, phone and word of a known transcript was spoken.
+
+Open aligner.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "aligner": ["Aligner"],
+        "boundaries": ["compare_boundaries"],
+    },
+)

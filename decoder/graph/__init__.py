@@ -1,18 +1,19 @@
-"""Decoding graphs: from dictionary, HMM states and language model to an acceptor over HMM states and words."""
+"""Decoding graphs: from dictionary, HMM states and language model to an acceptor over HMM states and words.
 
-from decoder.graph.lexicon import GraphOptions, state_map_of
-from decoder.graph.monophone import DecodingAcceptor, build_monophone_graph
-from decoder.graph.phone_models import PhoneModels, distil, from_trees
-from decoder.graph.triphone import build_triphone_graph, has_context
+Open monophone.py first, then cross_word.py; compiled_graph.py is the form that the search reads.
+"""
 
-__all__ = [
-    "DecodingAcceptor",
-    "GraphOptions",
-    "PhoneModels",
-    "build_monophone_graph",
-    "build_triphone_graph",
-    "distil",
-    "from_trees",
-    "has_context",
-    "state_map_of",
-]
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "lexicon": ["GraphOptions", "state_map_of"],
+        "monophone": ["DecodingAcceptor", "build_monophone_graph"],
+        "phone_models": ["PhoneModels", "distil", "from_trees"],
+        "triphone": ["build_triphone_graph", "has_context"],
+        "graph_file": ["load_graph", "save_graph"],
+        "compiled_graph": ["precompile"],
+        "transitions": ["estimate_transitions"],
+    },
+)

@@ -1,1 +1,13 @@
-"""Error rates."""
+"""Error rates as HTK's HResults counts them, and reports of them.
+
+Open error_counts.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "error_counts": ["Score", "score"],
+    },
+)

@@ -1,18 +1,16 @@
-"""State tying: from state alignments and features to tied triphone states, as decision trees and an HTK donor."""
+"""State tying: from state alignments and features to tied triphone states, as decision trees and HTK models.
 
-from decoder.tying.runs import StateRun, TransitionCounts, places_of, state_runs
-from decoder.tying.statistics import Statistics
-from decoder.tying.system import TiedSystem, tie_states
-from decoder.tying.trees import TreeOptions, grow_tree
+Open system.py first.
+"""
 
-__all__ = [
-    "StateRun",
-    "Statistics",
-    "TiedSystem",
-    "TransitionCounts",
-    "TreeOptions",
-    "grow_tree",
-    "places_of",
-    "state_runs",
-    "tie_states",
-]
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "runs": ["StateRun", "TransitionCounts", "places_of", "state_runs"],
+        "statistics": ["Statistics"],
+        "system": ["TiedSystem", "tie_states"],
+        "trees": ["TreeOptions", "grow_tree"],
+    },
+)

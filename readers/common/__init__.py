@@ -1,1 +1,15 @@
-"""What every reader uses: files, text, faults, reports."""
+"""What all readers use: whole-file writing, text with line numbers, faults, run reports, processes.
+
+Open files.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "files": ["atomic_write", "held", "require_writable"],
+        "report": ["RunReport"],
+        "text": ["read_lines", "read_text"],
+    },
+)

@@ -31,6 +31,7 @@ def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
 
 
 def write_hmm_list(path: str | os.PathLike, names: Mapping[str, str]) -> None:
+    """Write a list of logical models and their physical ones; see read_hmm_list."""
     with atomic_write(path, "w") as file:
         for logical, physical in names.items():
             if not logical or not physical:

@@ -1,1 +1,14 @@
-"""Kaldi file formats."""
+"""Kaldi's archives and script files of matrices and alignments, and lattices in its text form.
+
+Open ark.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "ark": ["read_alignments", "read_ark_scp", "read_matrix", "scan_ark"],
+        "lattice": ["read_word_table", "write_kaldi_lattices", "write_word_table"],
+    },
+)

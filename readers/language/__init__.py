@@ -1,1 +1,18 @@
-"""Language models, vocabularies and text."""
+"""Language models (ARPA), acceptors (AT&T text), vocabularies, word classes and texts.
+
+Open arpa.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "arpa": ["Arpa", "read_arpa", "write_arpa"],
+        "att": ["Acceptor", "read_acceptor", "write_acceptor"],
+        "cmudict": ["read_cmudict"],
+        "labelled_text": ["read_columns", "read_parallel"],
+        "vocabulary": ["read_vocabulary", "write_vocabulary"],
+        "word_classes": ["read_word_classes"],
+    },
+)

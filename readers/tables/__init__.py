@@ -1,1 +1,26 @@
-"""Small tables of other tools."""
+"""Small tables: HMM states and transitions of a decoding graph, priors, TIMIT's labels, models of dbn.exe.
+
+Open hmm_tables.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "dbn": ["DbnModel", "read_dbn"],
+        "hmm_tables": [
+            "read_cntkmap",
+            "read_lookahead",
+            "read_silence",
+            "read_state_map",
+            "read_tied_states",
+            "read_topology",
+            "read_transitions",
+            "write_state_map",
+            "write_transitions",
+        ],
+        "priors": ["read_priors"],
+        "timit": ["read_phone_map", "read_segments"],
+    },
+)

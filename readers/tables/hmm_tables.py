@@ -57,6 +57,7 @@ def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
 
 
 def write_state_map(path: str | os.PathLike, models: Mapping[str, Sequence[str]]) -> None:
+    """Write a state map; see read_state_map."""
     _write(path, ([name, *states] for name, states in models.items()))
 
 
@@ -82,6 +83,7 @@ def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
 
 
 def write_transitions(path: str | os.PathLike, transitions: Mapping[str, tuple[float, float]]) -> None:
+    """Write transition probabilities; see read_transitions."""
     _write(path, ([bracket(s), f"{a:.9g}", f"{b:.9g}"] for s, (a, b) in transitions.items()))
 
 

@@ -1,1 +1,15 @@
-"""Writers of node outputs (a catalogue)."""
+"""Writers of node outputs, a file each: HTK parameter files, Kaldi archives, sentences, text.
+
+Open text_writer.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "text_writer": ["TextFormat", "TextWriter"],
+        "htk_mlf_writer": ["HTKMLFWriter"],
+        "kaldi_writer": ["KaldiWriter"],
+    },
+)

@@ -1,0 +1,1 @@
+"""The AN4 recipe: letters, numbers and dates, with HTK alignments."""

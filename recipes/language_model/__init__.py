@@ -1,0 +1,1 @@
+"""The recipe of language models: class-based RNN and LSTM against n-grams."""

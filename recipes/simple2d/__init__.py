@@ -1,0 +1,1 @@
+"""The CNTK book's first demo: two classes on a plane."""

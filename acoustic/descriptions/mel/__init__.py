@@ -1,1 +1,15 @@
-"""The model editing language: scripts that take trained networks apart and put them together anew (CNTK book 4.2)."""
+"""The model editing language: scripts that take trained networks apart and rebuild them (CNTK book, section 4.2).
+
+Open commands.py first, where each command is a function; parse.py reads a script, script.py runs it.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "parse": ["parse_script"],
+        "registry": ["find_command"],
+        "script": ["Editor"],
+    },
+)

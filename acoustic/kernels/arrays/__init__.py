@@ -1,1 +1,13 @@
-"""Kernels written once in terms of `xp` (numpy or cupy)."""
+"""Kernels written once in terms of `xp`, numpy or cupy: for the GPU and double precision, and as compiled ones' twins.
+
+Open elementwise.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "elementwise": ["ArrayKernels"],
+    },
+)

@@ -1,1 +1,13 @@
-"""Kernels compiled with numba, float32 on the CPU."""
+"""Kernels compiled with numba, for float32 on the CPU.
+
+A module such as elementwise.py checks and arranges its operands; the loops are in elementwise_loops.py.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "elementwise": ["CompiledKernels"],
+    },
+)

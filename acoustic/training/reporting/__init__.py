@@ -1,1 +1,13 @@
-"""Logs, progress display and plots of a training run."""
+"""What a training shows and leaves to be read: log lines in CNTK's wording, progress, history, plots.
+
+Open log.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "log": ["read_history"],
+    },
+)

@@ -1,1 +1,15 @@
-"""Archives of training examples: ExampleReader."""
+"""Archives of training examples in random order: written once, read from end to end.
+
+Open example_archive.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "example_archive": ["ExampleArchive"],
+        "example_reader": ["ExampleReader"],
+        "example_writer": ["write_examples"],
+    },
+)

@@ -1,1 +1,16 @@
-"""Frames of utterances: HTKMLFReader and KaldiReader."""
+"""Frames of utterances: HTKMLFReader and KaldiReader, with windows, randomisation and paging.
+
+Open htk_mlf_reader.py first, then frame_reader.py.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "htk_mlf_reader": ["HTKMLFReader"],
+        "kaldi_reader": ["KaldiReader"],
+        "frame_reader": ["FrameReader"],
+        "data_check": ["check_reader"],
+    },
+)

@@ -1,1 +1,16 @@
-"""Records in text or a cache: UCIFastReader and BinaryReader."""
+"""Records, one example each, as text or in a binary cache: UCIFastReader and BinaryReader.
+
+Open records.py first: deriving from its RecordReader is the shortest way to a reader of your own.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "records": ["RecordOrder", "RecordReader", "RecordStream"],
+        "uci_reader": ["UCIFastReader"],
+        "binary_reader": ["BinaryReader"],
+        "record_cache": ["open_cache"],
+    },
+)

@@ -1,1 +1,16 @@
-"""Sentences: LMSequenceReader, LUSequenceReader and pairs of them."""
+"""Sentences of words: LMSequenceReader, LUSequenceReader, and pairs of sentences for encoders and decoders.
+
+Open sentences.py first.
+"""
+
+from readers.common.lazy import face
+
+__all__, __getattr__ = face(
+    __name__,
+    {
+        "lm_sequence_reader": ["LMSequenceReader"],
+        "lu_sequence_reader": ["LUSequenceReader"],
+        "pair_reader": ["PairReader"],
+        "sentences": ["SentenceReader"],
+    },
+)

@@ -1,1 +1,1 @@
-"""The `argon` command."""
+"""The `argon` command: compiles graphs, decodes, aligns, recognises streams.  Open command.py first."""
