@@ -1,4 +1,4 @@
-"""One pass of updates: minibatch after minibatch forward, backward and into the parameters (CNTK book, 5.3.4)."""
+"""One pass of updates: forward, backward and parameter update for each minibatch (CNTK book, 5.3.4)."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,11 +20,14 @@ Each = Callable[[dict[str, float], int], None]
 
 
 class Diverged(ModelError):
-    """A criterion that is no longer finite."""
+    """Raised when a criterion or a parameter is no longer finite."""
 
 
 def require_finite(network: Network, title: str) -> None:
-    """Raise Diverged for a parameter that is not finite any more: the last update shows in no criterion."""
+    """Raise Diverged if a parameter is not finite.
+
+    This catches the last update of an epoch, which no criterion value reflects.
+    """
     xp = network.backend.xp
     for node in network.parameters():
         if node.needs_gradient and not bool(xp.isfinite(node.value).all()):
@@ -35,11 +38,31 @@ def require_finite(network: Network, title: str) -> None:
 
 
 class Learner:
-    """Teaches a network what a reader gives.
+    """Trains a network on the minibatches of a reader.
 
-    criterion: the node to train by; names: it and the evaluation nodes whose values are wanted.  seed: with epoch and
-    minibatch, what dropout and noise are drawn from.  transform: applied to matrices and layout of every minibatch;
-    before_updates: called with those of a whole epoch's first minibatch and the arguments of its forward pass.
+    Parameters
+    ----------
+    network : Network
+        The network to train.
+    reader : readers.minibatches.base.Reader
+        Source of the minibatches.
+    options : TrainingOptions
+        Options of the training.
+    criterion : str
+        Name of the node to minimise.
+    names : list of str
+        The criterion and the evaluation nodes whose values are accumulated.
+    seed : int
+        Together with epoch and minibatch, the seed of dropout and noise.
+
+    Attributes
+    ----------
+    transform : callable or None
+        Applied to the matrices and the layout of every minibatch.
+    before_updates : callable or None
+        Called before the first update of a full epoch with the matrices and the arguments of the forward pass.
+    place : str
+        Name of the pass in messages; "" stands for the epoch.
     """
 
     def __init__(
@@ -56,15 +79,40 @@ class Learner:
         self.place = ""  # what messages call the pass; "": the epoch
 
     def begin_training(self, start: int | None, make_mode: bool) -> None:
-        """Before the first epoch: how many an earlier run has done, None: none; whether it is continued."""
+        """Prepare for the first epoch.
+
+        `start` is the number of epochs that an earlier run has finished (None: no earlier run);
+        `make_mode` says whether to continue it.
+        """
 
     def close(self) -> None:
-        """Give back what belongs to no single epoch."""
+        """Release resources that are held across epochs."""
 
     def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
-        """Learn from the minibatches of an epoch, counted from 0; num_frames: a trial that stops after as many, 0: all.
+        """Train on the minibatches of one epoch.
 
-        each(figures, frames) gets every minibatch's sums.  Raises Diverged, and ModelError when there is no minibatch.
+        Parameters
+        ----------
+        epoch : int
+            Epoch, counted from 0.
+        values : EpochOptions
+            Learning rate, momentum, minibatch size and dropout of the epoch.
+        each : callable, optional
+            Called as each(figures, frames) with the sums of every minibatch.
+        num_frames : int
+            Number of frames after which a trial stops; 0 for the whole epoch.
+
+        Returns
+        -------
+        Totals
+            Sums of the criterion and the evaluation nodes.
+
+        Raises
+        ------
+        Diverged
+            If the criterion is not finite.
+        ModelError
+            If the reader gives no minibatch.
         """
         totals = Totals(self.names)
         size = self.options.epoch_size or self.reader.num_frames
@@ -95,7 +143,7 @@ class Learner:
         return self.place or f"epoch {epoch + 1}"
 
     def _minibatches(self, epoch: int, values: EpochOptions) -> Any:
-        """Of an epoch; where the reader has minibatchMode=full, whole ones."""
+        """Yield the minibatches of an epoch, only full ones if the reader has minibatchMode=full."""
         size = values.minibatch_size
         given = self.reader.minibatches(epoch=epoch, minibatch_size=size, epoch_size=self.options.epoch_size)
         return given if getattr(self.reader, "partial", True) else (one for one in given if one.num_frames == size)

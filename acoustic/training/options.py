@@ -1,6 +1,6 @@
-"""What stochastic gradient descent is told, checked before any work starts, and its schedules.
+"""Options of stochastic gradient descent: schedules, and checks that run before any work starts.
 
-Source: CNTK book, section 3.3.1 (meaning and defaults); how values per minibatch become values per frame is the rule of
+Source: CNTK book, section 3.3.1 (meaning and defaults). Values per minibatch are converted to values per frame as in
 the 2016 tool.
 """
 
@@ -20,7 +20,21 @@ SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forwa
 
 @dataclass(frozen=True)
 class EpochOptions:
-    """The values that hold during one epoch; decay: what multiplies the learning rate from its start to its end."""
+    """The values that apply during one epoch.
+
+    Attributes
+    ----------
+    minibatch_size : int
+        Frames per minibatch, per sequence where sequences are processed side by side.
+    learning_rate : float
+        Learning rate per frame at the start of the epoch.
+    momentum : float
+        Momentum per frame.
+    dropout_rate : float
+        Probability that a unit is set to zero.
+    decay : float
+        Ratio of the learning rate at the end of the epoch to that at its start.
+    """
 
     minibatch_size: int
     learning_rate: float  # per frame, at the start
@@ -29,26 +43,35 @@ class EpochOptions:
     decay: float = 1.0
 
     def rate_at(self, done: float) -> float:
-        """The learning rate when so much of the epoch is done, 0 to 1: exponential, in steps that calls may repeat."""
+        """Return the learning rate after the fraction `done` (0 to 1) of the epoch.
+
+        The rate decays exponentially, in steps within which it stays constant so that recorded calls can be replayed.
+        """
         return self.learning_rate * self.decay ** (math.floor(done * DECAY_STEPS) / DECAY_STEPS)
 
     def momentum_of(self, num_frames: int) -> float:
-        """Momentum of an update from num_frames frames: the per-frame one to that power."""
+        """Return the momentum of an update from `num_frames` frames: the momentum per frame raised to that power."""
         return self.momentum**num_frames
 
     @property
     def time_constant(self) -> float:
-        """Frames after which a gradient's weight in the smoothed one has fallen to 1/e; 0 without momentum."""
+        """Number of frames after which the weight of a gradient has fallen to 1/e; 0 without momentum."""
         return -1.0 / math.log(self.momentum) if self.momentum > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Options of stochastic gradient descent; configuration.py says what a configuration calls each.
+    """Options of stochastic gradient descent.
 
-    A schedule has one value per epoch, the last one repeating; a single number is taken for a schedule of one value.
-    Exactly one of the two kinds of learning rate (none where it is searched) and at most one of the three kinds of
-    momentum may be given; without one, momentum is 0.9 per minibatch.  Raises ConfigError for anything out of range.
+    A schedule has one value per epoch, and its last value repeats; a single number is a schedule of one value.
+    Exactly one kind of learning rate must be given (none if the rate is searched for), and at most one kind of
+    momentum. The default momentum is 0.9 per minibatch. configuration.py maps the names of a configuration to these
+    fields; the comment beside each field gives its unit.
+
+    Raises
+    ------
+    OptionFault
+        If a value is out of range or two options contradict each other.
     """
 
     max_epochs: int

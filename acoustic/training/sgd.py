@@ -1,8 +1,8 @@
-"""Stochastic gradient descent: epochs over a reader, a model and a checkpoint after each, resumed where it stopped.
+"""Stochastic gradient descent over epochs, with a model and a checkpoint after each epoch.
 
-Source: CNTK book, sections 3.3.1 and 5.3.  Everything random in epoch e depends on (seed, e, minibatch) alone: the
-reader's order and the dropout masks.  With the checkpoint's smoothed gradients that makes a resumed training equal, bit
-for bit, to one that was never interrupted, given the same data, options and number of BLAS threads.
+Source: CNTK book, sections 3.3.1 and 5.3.  The order of the data and the dropout masks of an epoch depend only on the
+seed, the epoch and the minibatch.  A resumed training therefore equals an uninterrupted one bit for bit, given the same
+data, options and number of BLAS threads.
 """
 
 import contextlib
@@ -28,10 +28,16 @@ from readers.minibatches.base import Reader
 
 @dataclass
 class TrainingResult:
-    """What training leaves.
+    """The outcome of a training run.
 
-    network: another object than the one given when training was resumed from a file; history: one row per epoch, those
-    of earlier runs included (see log.py); start_epoch: epochs that an earlier run had done.
+    Attributes
+    ----------
+    network : Network
+        The trained network. It is not the object given to `train` when training was resumed from a file.
+    history : list of dict
+        One row per epoch, including the epochs of earlier runs; see reporting/log.py.
+    start_epoch : int
+        Number of epochs that earlier runs had finished.
     """
 
     network: Network
@@ -56,24 +62,58 @@ def train(
     parallel: ParallelOptions | None = None,
     source: Callable[[], Reader] | None = None,
 ) -> TrainingResult:
-    """Train a network.
+    """Train a network by stochastic gradient descent.
 
-        options = TrainingOptions(max_epochs=10, learning_rates_per_minibatch=(0.8, 3.2), minibatch_size=(256, 1024))
-        result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
+    Statistics that the network needs (Mean, InvStdDev) are computed before the first epoch.
 
-    reader, cv_reader: sources with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`, such
-    as readers.minibatches.base.Reader; cv_reader is evaluated after every epoch.  Statistics that the network wants
-    (Mean, InvStdDev) are computed first.
-    model_path: where models, checkpoints, history and picture go; None keeps everything in memory.
-    make_mode: continue after the newest model of model_path; otherwise the models of that training are removed, as
-    soon as the new one has its statistics.  description: what to write to model_path.config then.
-    reference: the fixed model of KL adaptation; it takes options.adaptation_weight of every label.
-    on_epoch: called with each epoch's row of the history, before the learning rate is settled.
-    parallel: train by several jobs, whose averaged models go to the directory model_path.parallel; source: opens the
-    training reader in each; it is sent to other processes, as functools.partial(open_reader, block, seed) can be.
-    log takes the lines of the training log; progress(frames done, frames in the epoch, **figures) is for a display.
-    Raises ModelError when a criterion or parameter is no longer finite (the models of earlier epochs stay) and when
-    another training of model_path is under way, ShapeError when reader and network do not fit.
+    Parameters
+    ----------
+    network : Network
+        The network to train; its parameters change in place.
+    reader : readers.minibatches.base.Reader
+        Training data: any object with `dims()`, `num_frames` and `minibatches(epoch, minibatch_size, epoch_size)`.
+    options : TrainingOptions
+        Learning rates, update rule, minibatch sizes and the other options of the SGD block.
+    cv_reader : readers.minibatches.base.Reader, optional
+        Validation data, evaluated after every epoch.
+    model_path : str or Path, optional
+        Where models, checkpoints, the history and the plot are written. Without it everything stays in memory.
+    make_mode : bool
+        True continues after the newest model of `model_path`. False removes the models of that training once the
+        statistics of the new one are computed.
+    description : str
+        Text that a new training writes to `model_path`.config.
+    seed : int
+        Seed of dropout masks and of the noise added to parameters.
+    log : callable
+        Receives the lines of the training log.
+    progress : callable
+        Called as progress(frames done, frames in the epoch, **figures) for a progress display.
+    reference : Reference, optional
+        The fixed model of KL adaptation, whose posteriors get the weight `options.adaptation_weight` in the labels.
+    on_epoch : callable
+        Receives each epoch's row of the history before the control of the learning rate decides.
+    parallel : ParallelOptions, optional
+        Train with several jobs. The averaged models are written to the directory `model_path`.parallel.
+    source : callable, optional
+        Opens the training reader in each job. It must be picklable, like functools.partial(open_reader, block, seed).
+
+    Returns
+    -------
+    TrainingResult
+
+    Raises
+    ------
+    ModelError
+        If a criterion or parameter is no longer finite (the models of earlier epochs are kept), or if another
+        training is writing to `model_path`.
+    ShapeError
+        If the streams of a reader do not match the inputs of the network.
+
+    Examples
+    --------
+    >>> options = TrainingOptions(max_epochs=10, learning_rates_per_minibatch=(0.8, 3.2), minibatch_size=(256, 1024))
+    >>> result = train(network, reader, options, cv_reader, model_path="exp/dnn", log=print)
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
     with files.reserved() if files is not None else contextlib.nullcontext():
@@ -106,9 +146,10 @@ def train(
 
 
 def changed_description(files: TrainingFiles, epoch: int, described: Network) -> list[str]:
-    """A message when a training goes on, or ended, with another description than it was begun with.
+    """Return a warning if the network description differs from the one that the training was started with.
 
-    What it was begun with is asked, not the model: one that was edited beforehand is not as described, and rightly so.
+    The comparison uses the description recorded in the checkpoint, not the model, because a model may have been
+    edited on purpose before training.
     """
     try:
         checkpoint = files.load_checkpoint(epoch)
@@ -122,7 +163,7 @@ def changed_description(files: TrainingFiles, epoch: int, described: Network) ->
 
 
 def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:
-    """The epochs that an earlier run has done; None when there is no model to start from."""
+    """Return the number of epochs that earlier runs have finished, or None if there is no model to start from."""
     if files is None:
         return None
     files.remove_leftovers()

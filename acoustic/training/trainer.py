@@ -1,4 +1,4 @@
-"""The epochs of one training: what stands before, between and after the passes over the data (CNTK book, 5.3)."""
+"""The epochs of a training: preparation, passes over the data, validation and saving (CNTK book, 5.3)."""
 
 import math
 import time
@@ -39,7 +39,11 @@ CONTROLS = {NONE: Control, AFTER: AdjustAfterEpoch, BEFORE: SearchBeforeEpoch}
 
 
 class Trainer:
-    """The epochs of one training; see `train`."""
+    """Runs the epochs of one training.
+
+    `train` creates it and documents the parameters. `make_learner` constructs the Learner that performs the passes
+    over the data: `Learner` itself, or a ParallelLearner for training by several jobs.
+    """
 
     def __init__(
         self,
@@ -94,9 +98,9 @@ class Trainer:
     # ---- before the first epoch
 
     def prepare(self, start: int | None, make_mode: bool = True, description: str = "") -> None:
-        """Take up an earlier run's state, or compute the statistics and save the initial model; see `train`.
+        """Restore the state of an earlier run, or compute the statistics and save the initial model.
 
-        Nothing is written or removed before the statistics are there: computing them looks at all the data.
+        No file is written or removed until the statistics, which need a pass over all the data, are computed.
         """
         # A training that returned to its very beginning has a checkpoint there too.
         if start or (start == 0 and self.files.checkpoint(0).exists()):
@@ -115,7 +119,7 @@ class Trainer:
         self.learner.begin_training(start, make_mode)
 
     def _resume(self, start: int) -> None:
-        """Take up the state after `start` epochs of an earlier run."""
+        """Restore the state after `start` epochs of an earlier run."""
         self.history = [row for row in read_history(self.files.history) if row["epoch"] <= start]
         checkpoint = self.files.load_checkpoint(start)
         if checkpoint is None:
@@ -150,11 +154,11 @@ class Trainer:
 
     @property
     def _threads(self) -> int:
-        """The threads whose number the rounding depends on."""
+        """The number of threads that determines the rounding of sums."""
         return max(self.network.backend.team.size, default_threads())
 
     def _precompute(self) -> int:
-        """Fill the statistics that have no value yet; how many."""
+        """Compute the statistics that have no value yet, and return their number."""
         waiting = [node for node in self.network.precomputed() if node.value is None]
         if not waiting:
             return 0
@@ -175,7 +179,7 @@ class Trainer:
     # ---- one epoch
 
     def run(self, start: int) -> None:
-        """Train the epochs from `start`, counted from 0, to the last, or until the control ends training."""
+        """Train from epoch `start` (counted from 0) to the last epoch, or until the control ends the training."""
         epoch = start
         while epoch < self.options.max_epochs:
             if self.control.finished:
@@ -193,7 +197,7 @@ class Trainer:
             epoch = self._best.epoch if decision.roll_back else epoch + 1
 
     def _plan(self, epoch: int) -> EpochOptions:
-        """The values of an epoch, those included that have to be searched for."""
+        """Return the values of an epoch, after any search for the learning rate or the minibatch size."""
         values = self.options.epoch(epoch)
         frames = trial_frames(self.options, epoch)
         before: Snapshot | None = None
@@ -222,7 +226,7 @@ class Trainer:
         return replace(values, minibatch_size=size)
 
     def run_epoch(self, epoch: int, values: EpochOptions | None = None) -> Decision:
-        """Train one epoch (counted from 0), validate, save; returns what follows."""
+        """Train, validate and save one epoch (counted from 0), and return the decision of the control."""
         values = values or self._plan(epoch)
         if self.options.trace_level > 0:
             applied = values if self.options.rule.uses_momentum else replace(values, momentum=0.0)
@@ -247,7 +251,7 @@ class Trainer:
         return decision
 
     def _train_and_validate(self, epoch: int, values: EpochOptions) -> dict:
-        """The epoch's row of the history."""
+        """Train and validate one epoch, and return its row of the history."""
         total = self.options.epoch_size or self.reader.num_frames
         display = Display(self.options, epoch, total, self.log, self.progress)
         display.begin(self.network, self.criterion, self.names)
@@ -294,7 +298,7 @@ class Trainer:
     # ---- after an epoch
 
     def _control_value(self, epoch: int, row: dict) -> float:
-        """What the learning rate is controlled by."""
+        """Return the value that the learning rate control compares between epochs."""
         auto = self.options.auto_adjust
         part = "validation" if auto.by_validation and "validation" in row else "training"
         name = self.names[1] if auto.by_evaluation and len(self.names) > 1 else self.criterion

@@ -1,6 +1,6 @@
-"""How a gradient changes a parameter: clipping, L2, the update rule, noise, L1, in the tool's order.
+"""Parameter updates from gradients: clipping, L2, the update rule, noise and L1, in the order of the 2016 tool.
 
-Source: CNTK book, sections 3.3.1.2 and 3.3.1.3, and for order and scaling the 2016 tool's learner.
+Source: CNTK book, sections 3.3.1.2 and 3.3.1.3; order and scaling follow the 2016 tool's learner.
 """
 
 import math
@@ -20,25 +20,37 @@ from readers.errors import ModelError
 
 
 class Updater:
-    """Changes parameters in place; called with (node, gradient), or parts of them, as soon as a gradient is complete.
+    """Updates parameters in place as soon as their gradients are complete.
 
-    A gradient is the sum over the frames of a minibatch, not their mean.  With learning rate l per frame and n frames,
-    in this order:
+    A gradient is the sum over the frames of a minibatch, not the mean. For learning rate l per frame and n frames the
+    steps are, in this order:
 
-        g <- g clipped at c n           element by element, or scaled down when its Frobenius norm exceeds c n
+        g <- g clipped at c n           element by element, or scaled down if its Frobenius norm exceeds c n
         g <- g + L2 n w
         w <- w changed by the rule      see rules/
         w <- w + noise                  normal, of mean 0 and a given deviation
         w <- sign(w) max(|w| - L1 l n, 0)
 
-    l is the parameter's own rate: the epoch's times its learningRateMultiplier.
+    l is the learning rate of the epoch times the parameter's learningRateMultiplier.
 
-    Of a gradient that comes by columns (tables of words, output matrices of class-based models) only the columns that
-    it touches are updated, where the rule works so: momentum of the others neither fades nor moves them until they are
-    touched again, and the mean of normalised AdaGrad is over touched columns.  So did the tool.  Without momentum, and
-    with AdaGrad without normalisation, that is the same as an update of the whole.
-    state: of each parameter what the rule keeps, name -> {name in the rule: matrix (rows, cols)}; scalars: numbers that
-    it keeps for all of them.
+    If the gradient is zero in most columns (word embeddings, output matrices of class-based models), only the touched
+    columns are updated when the rule supports it: momentum of the other columns neither decays nor moves them until
+    they are touched again, and normalised AdaGrad averages over the touched columns, as in the 2016 tool. Without
+    momentum, and for AdaGrad without normalisation, this equals an update of the whole matrix.
+
+    Parameters
+    ----------
+    network : Network
+        The network whose parameters are updated.
+    options : TrainingOptions
+        The update rule, clipping, regularisation and noise.
+
+    Attributes
+    ----------
+    state : dict
+        Parameter name -> {name in the rule: matrix (rows, cols)}.
+    scalars : dict
+        Numbers that the rule keeps for all parameters together.
     """
 
     def __init__(self, network: Network, options: TrainingOptions):
@@ -59,11 +71,24 @@ class Updater:
         self._seed: Sequence[int] = ()
 
     def tensors(self) -> dict[str, Any]:
-        """The state as "name in the rule:parameter" -> matrix."""
+        """Return the state as a dictionary from "name in the rule:parameter" to matrix."""
         return {f"{kind}:{name}": matrix for name, state in self.state.items() for kind, matrix in state.items()}
 
     def restore(self, tensors: Mapping[str, Any], scalars: Mapping[str, float], where: Any) -> None:
-        """Take up what `tensors` and `scalars` gave; `where` names it.  Raises ModelError when they do not fit."""
+        """Restore what `tensors` and `scalars` held.
+
+        Parameters
+        ----------
+        tensors, scalars : mapping
+            The saved state.
+        where : object
+            Name of the source in messages.
+
+        Raises
+        ------
+        ModelError
+            If the state does not fit the parameters and the update rule.
+        """
         mine = self.tensors()
         shapes = {name: matrix.shape for name, matrix in mine.items()}
         found = {name: matrix.shape for name, matrix in tensors.items()}
@@ -81,20 +106,29 @@ class Updater:
         self.scalars = dict(scalars)
 
     def begin(self, learning_rate: float, momentum: float, num_frames: int, seed: Sequence[int] = ()) -> None:
-        """What holds for the next minibatch.
+        """Set the values for the next minibatch.
 
-        learning_rate per frame; momentum of the minibatch; its frames; seed: whole numbers that noise is drawn from.
+        Parameters
+        ----------
+        learning_rate : float
+            Learning rate per frame.
+        momentum : float
+            Momentum of this minibatch.
+        num_frames : int
+            Frames in the minibatch.
+        seed : sequence of int
+            Seed of the noise.
         """
         self._rate, self._momentum, self._num_frames, self._seed = learning_rate, momentum, num_frames, seed
         self.rule.advance(self.scalars, num_frames)
 
     def __call__(self, node: Node, gradient: Any) -> None:
-        """Update one parameter; the gradient's memory is used up."""
+        """Update one parameter. The gradient is used as scratch memory."""
         self._clip_norm(gradient)
         self._update(node, gradient, node.value, list(self.state[node.name].values()), 0)
 
     def _clip_norm(self, gradient: Any) -> None:
-        """Scale down a gradient whose Frobenius norm is beyond the limit, where there is one."""
+        """Scale down a gradient whose Frobenius norm exceeds the limit, if clipping is by norm."""
         if self._by_norm:
             limit = self.options.clipping_threshold * self._num_frames
             norm = float(self.xp.sqrt(self.xp.vdot(gradient, gradient)))
@@ -102,10 +136,9 @@ class Updater:
                 gradient *= limit / norm
 
     def accumulation(self, node: Node) -> Accumulation | None:
-        """Where a parameter's gradient may be added up without a matrix of its own; `take` comes after.
+        """Return the matrix into which a parameter's gradient may be accumulated directly, or None; `take` follows.
 
-        A product of matrices can be added to what is there, scaled, as it is made: the gradient is neither written nor
-        read back.
+        A matrix product can then be scaled and added to this matrix, without writing and rereading the gradient.
         """
         if not self._plain:
             return None
@@ -114,15 +147,15 @@ class Updater:
 
     @property
     def touched(self) -> Callable[[Node, Any, Callable[[slice], Any]], None] | None:
-        """Updates the columns of a parameter whose gradient is not zero, from that; None where all have to be."""
+        """Function that updates only the columns whose gradient is not zero; None if all columns must be updated."""
         options = self.options
         whole = options.l1_weight or options.l2_weight or options.noise_deviation or not self.rule.by_columns
         return None if whole else self._touched
 
     def _touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
-        """columns (n,), ascending; fill(part): the gradient of columns[part], whose memory is used up.
+        """Update the columns (n,), in ascending order; fill(part) computes the gradient of columns[part].
 
-        Part after part, so that one stays in the cache from the gradient to the update, where the rule can do that.
+        The columns are processed in parts that stay in the cache between gradient and update, if the rule allows it.
         """
         step = self._step(node)
         if not step.rate:
@@ -136,19 +169,19 @@ class Updater:
             self.rule.update_columns(self._kernels, node.value, gradient, state, columns[part], step)
 
     def _step(self, node: Node) -> Step:
-        """What a rule is told of this minibatch and a parameter; nothing of L1."""
+        """Return the Step of a parameter in this minibatch, without L1."""
         options, frames = self.options, self._num_frames
         limit = math.inf if self._by_norm else options.clipping_threshold * frames
         rate = self._rate * node.settings["learningRateMultiplier"]
         return Step(rate, self._momentum, frames, limit=limit, l2=options.l2_weight * frames, shrink=0.0)
 
     def take(self, node: Node, columns: slice) -> None:
-        """Update some columns of a parameter whose gradient was added up where `accumulation` said."""
+        """Update some columns of a parameter whose gradient was accumulated as `accumulation` specified."""
         self.rule.take(self._kernels, node.value[:, columns], self._first_state(node)[:, columns])
 
     @property
     def key(self) -> Hashable | None:
-        """What an update depends on besides gradient and state; None where that is more than stays for a while."""
+        """Key of what an update depends on besides gradient and state; None if updates cannot be replayed."""
         if self.options.noise_deviation or not self.rule.repeats:
             return None
         return self, self._rate, self._momentum, self._num_frames
@@ -158,7 +191,7 @@ class Updater:
 
     @property
     def part(self) -> Callable[[Node, Any, slice], None] | None:
-        """Updates some columns of a parameter from their gradient; None when the rule needs the whole of it."""
+        """Function that updates some columns of a parameter from their gradient; None if the rule needs all of it."""
         return None if self._by_norm or not self.rule.by_parts else self._part
 
     def _part(self, node: Node, gradient: Any, columns: slice) -> None:
@@ -166,7 +199,7 @@ class Updater:
         self._update(node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
 
     def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
-        """weight, state: a parameter and what is kept of it, or columns of them; first: elements that stand before."""
+        """Update a parameter, or some of its columns; `first` is the number of elements before them."""
         options, step = self.options, self._step(node)
         if not step.rate:  # else noise would move a parameter that is to stay as it is
             return
@@ -179,7 +212,7 @@ class Updater:
             self._kernels.shrink(weight, shrink)
 
     def _key(self, node: Node) -> int:
-        """The 64-bit key of the noise of this parameter in this minibatch."""
+        """Return the 64-bit key of the noise of this parameter in this minibatch."""
         words = np.random.SeedSequence((*self._seed, NOISE, crc32(node.name.encode()))).generate_state(2)
         return int(words[0]) << 32 | int(words[1])
 
