@@ -1,7 +1,7 @@
-"""Automatic control of learning rate and minibatch size (CNTK book, section 3.3.1.2, `autoAdjust`).
+"""Automatic control of the learning rate and the minibatch size (CNTK book, section 3.3.1.2, `autoAdjust`).
 
-A control is told what an epoch gave and says what the next one takes; whatever it remembers is in the checkpoint.  It
-trains nothing itself: a search is handed a function that does.
+After each epoch a control receives the criterion and decides on the next epoch. Its state is saved in the checkpoint.
+A control does not train: a search receives a function that runs a short training.
 """
 
 from acoustic.training.control.after_epoch import AdjustAfterEpoch

@@ -1,4 +1,4 @@
-"""AdjustAfterEpoch: the learning rate follows how much the criterion improved (CNTK book 3.3.1.2; the tool's SGD)."""
+"""AdjustAfterEpoch: control of the learning rate by the improvement of the criterion (CNTK book 3.3.1.2; 2016 tool)."""
 
 import math
 from collections.abc import Mapping
@@ -8,16 +8,17 @@ from acoustic.training.control.base import Control, Decision, Log, Trial, finite
 
 
 class AdjustAfterEpoch(Control):
-    """At the end of every interval that reaches beyond the listed learning rates, with p the criterion of the interval
-    before, a that of this one (means over their epochs), and e = p - a:
+    """Adjusts the learning rate at the end of every interval that extends beyond the listed learning rates.
 
-        a > p or a not finite: the model, and all that training knows, becomes that of the end of the interval before
-        e <= reduce_below p, or a not finite: rate times `decrease`
-        e > increase_above p: rate times `increase`
+    With p the criterion of the previous interval, a that of this one (means over their epochs), and e = p - a:
 
-    With continue_reduce the first small improvement makes every later interval reduce, the second one ends training.
-    The rate is the schedule's (its last one beyond its end) times a factor, so that epochs that are repeated have the
-    reduced rate also where the schedule names one for them.
+        a > p, or a not finite: return to the model and training state at the end of the previous interval
+        e <= reduce_below p, or a not finite: multiply the rate by `decrease`
+        e > increase_above p: multiply the rate by `increase`
+
+    With continue_reduce, every interval after the first small improvement reduces the rate, and the second small
+    improvement ends the training. The rate is that of the schedule (its last value beyond its end) times a factor, so
+    that a repeated epoch uses the reduced rate even if the schedule lists a rate for it.
     """
 
     def __init__(self, options: Any) -> None:

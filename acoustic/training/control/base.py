@@ -1,4 +1,4 @@
-"""What the controls of the learning rate have in common, and the one that follows the schedule alone."""
+"""Base class of learning rate controls, which follows the schedule."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,8 +14,12 @@ Log = Callable[[str], None]
 class Decision:
     """What follows an epoch.
 
-    roll_back: go back to the model at the end of the last interval; change: "reduced", "increased" or "", said of the
-    learning rate.
+    Attributes
+    ----------
+    roll_back : bool
+        Return to the model at the end of the last interval.
+    change : str
+        "reduced", "increased" or "": the change of the learning rate.
     """
 
     roll_back: bool = False
@@ -23,9 +27,19 @@ class Decision:
 
 
 class Control:
-    """The schedule as it was written down: `autoAdjustLR=none`.
+    """Follows the learning rate schedule unchanged: `autoAdjustLR=none`.
 
-    options: TrainingOptions.  num_listed: epochs with a learning rate of their own in the schedule.
+    Parameters
+    ----------
+    options : TrainingOptions
+        Options of the training, including `auto_adjust`.
+
+    Attributes
+    ----------
+    num_listed : int
+        Number of epochs with a learning rate of their own in the schedule.
+    finished : bool
+        Whether the current model is the final one.
     """
 
     interval = 1  # epochs between two points that can be returned to
@@ -37,31 +51,31 @@ class Control:
         self.num_listed = len(options.learning_rates_per_minibatch or options.learning_rates_per_sample)
 
     def before_epoch(self, epoch: int, trial: Trial, log: Log) -> float:
-        """The learning rate per frame of an epoch, counted from 0."""
+        """Return the learning rate per frame of an epoch, counted from 0."""
         return self.options.epoch(epoch).learning_rate
 
     def stops(self, learning_rate: float) -> bool:
-        """Whether this learning rate ends the training."""
+        """Return whether this learning rate ends the training."""
         return False
 
     def survives(self, epoch: int) -> bool:
-        """Whether a criterion that is no longer finite is no error in this epoch."""
+        """Return whether training goes on if the criterion of this epoch is not finite."""
         return False
 
     def after_epoch(self, epoch: int, criterion: float) -> Decision:
-        """criterion: per frame, of this epoch; NaN when it was not finite."""
+        """Decide what follows an epoch; `criterion` is its value per frame, NaN if it was not finite."""
         return Decision()
 
     def state(self) -> dict[str, Any]:
-        """What is remembered, as values for JSON."""
+        """Return the state as values that JSON can hold."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` gave; what it lacks keeps its first value."""
+        """Restore a state; missing entries keep their initial values."""
 
 
 def finite_or_none(value: float) -> float | None:
-    """JSON knows no infinity."""
+    """Return None for a value that is not finite, because JSON has no infinity."""
     return value if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""Adaptive minibatch sizing: the largest minibatch that learns as well as a small one (CNTK book 3.3.1.2)."""
+"""Adaptive minibatch size: the largest size that learns as well as a small one (CNTK book 3.3.1.2)."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,13 +11,22 @@ MULTIPLE = 64  # frames
 
 
 class AdaptiveMinibatch:
-    """Epochs beyond the listed minibatch sizes take the largest one, in steps of sqrt(2) and multiples of 64, whose
-    short training has a criterion at most error_margin percent above that of the smallest.
+    """Searches a minibatch size for the epochs beyond the listed sizes.
 
-    The smallest tried: the listed size, divided by the square root of the change of the learning rate since the first
-    epoch if it fell, and at least half of the size before; the largest: tuning_max, at most twice the size before,
-    and no more than an epoch has.
-    Epochs whose number, from 1, is no multiple of tuning_frequency keep the size before.
+    It takes the largest size, in steps of sqrt(2) rounded to multiples of 64, whose short training has a criterion at
+    most error_margin percent above that of the smallest size.
+
+    The smallest size is the listed one, divided by the square root of the change of the learning rate since the first
+    epoch if the rate fell, and at least half of the previous size. The largest is tuning_max, at most twice the
+    previous size and at most the size of an epoch. Epochs whose number, counted from 1, is not a multiple of
+    tuning_frequency keep the previous size.
+
+    Parameters
+    ----------
+    options : TrainingOptions
+        Options of the training, including `auto_adjust`.
+    epoch_frames : int
+        Frames of an epoch, if the options have no epoch_size; 0 if unknown.
     """
 
     def __init__(self, options: Any, epoch_frames: int = 0) -> None:
@@ -28,7 +37,10 @@ class AdaptiveMinibatch:
         self.first_rate = 0.0  # learning rate of the first epoch
 
     def before_epoch(self, epoch: int, learning_rate: float, trial: Callable[[int], float], log: Log) -> int:
-        """The minibatch size of an epoch, counted from 0; trial(size): criterion per frame of a short training."""
+        """Return the minibatch size of an epoch, counted from 0.
+
+        trial(size) returns the criterion per frame of a short training with that size.
+        """
         self.first_rate = self.first_rate or learning_rate
         listed = self.options.minibatch_size[epoch]
         if not self.auto.adapt_minibatch or epoch < len(self.options.minibatch_size):

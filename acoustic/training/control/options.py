@@ -1,4 +1,4 @@
-"""What the automatic control of learning rate and minibatch size is told (CNTK book, section 3.3.1.2)."""
+"""Options of the automatic control of learning rate and minibatch size (CNTK book, section 3.3.1.2)."""
 
 import math
 from collections.abc import Sequence
@@ -19,9 +19,14 @@ MODES = (
 
 @dataclass(frozen=True)
 class AutoAdjust:
-    """Options of the control, with the defaults of the tool; `keys` says what a configuration calls them.
+    """Options of the control, with the defaults of the 2016 tool.
 
-    Raises OptionFault for anything out of range.
+    `keys` maps the fields to their names in a configuration; the comment beside each field gives its meaning.
+
+    Raises
+    ------
+    OptionFault
+        If a value is out of range.
     """
 
     mode: str = NONE

@@ -1,4 +1,4 @@
-"""SearchBeforeEpoch: the learning rate from short trials (CNTK book 3.3.1.2; the tool's SGD)."""
+"""SearchBeforeEpoch: the learning rate is found by short trials (CNTK book 3.3.1.2; 2016 tool)."""
 
 import math
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ CLOSE = 1.2  # learning rates whose quotient is no larger are not told apart
 
 
 class SearchBeforeEpoch(Control):
-    """Epochs beyond the listed learning rates take one that a short training from the model before them likes.
+    """Searches the learning rate of every epoch beyond the listed rates by short trainings from the current model.
 
-    With b the criterion of a trial that learns nothing, p that of the epoch before and r the square root of the trial's
-    share of the epoch, the learning rate falls from well above those of the last epochs, by 0.618 at a time, until a
-    trial's criterion is at most max(r p + (1 - r) b, b).  The first `best_epochs` epochs go on: of that rate and
-    0.01 / minibatch size, the one with the worse criterion is moved towards the other by 0.618 until they are close.
+    Let b be the criterion of a trial with learning rate 0, p that of the previous epoch, and r the square root of the
+    trial's share of an epoch. The rate starts well above those of the last epochs and falls by the factor 0.618 until a
+    trial's criterion is at most max(r p + (1 - r) b, b). The first `best_epochs` epochs then refine it: of this rate
+    and 0.01 / minibatch size, the one with the worse criterion moves towards the other by 0.618 until they are close.
     """
 
     def __init__(self, options: Any) -> None:
@@ -56,14 +56,14 @@ class SearchBeforeEpoch(Control):
         return rate
 
     def _base(self, epoch: int, unchanged: float) -> float:
-        """The criterion that a trial has to reach; unchanged: of the trial that learns nothing."""
+        """Return the criterion that a trial must reach; `unchanged` is that of the trial with learning rate 0."""
         previous = self.previous if math.isfinite(self.previous) else unchanged
         size = self.options.epoch_size
         share = math.sqrt(trial_frames(self.options, epoch) / size) if size else SHARE
         return max(share * previous + (1 - share) * unchanged, unchanged)
 
     def _sufficient(self, epoch: int, trial: Trial, base: float) -> tuple[float, float]:
-        """(learning rate, criterion) of the first trial that is good enough."""
+        """Return (learning rate, criterion) of the first trial that reaches the base criterion."""
         size = self.options.epoch(epoch).minibatch_size
         rate = max(self.rates) / STEP / STEP if self.rates and max(self.rates) > 0 else 1 / 8 / STEP / math.sqrt(size)
         lowest = 0.3 * self.options.min_learning_rate
@@ -102,7 +102,7 @@ class SearchBeforeEpoch(Control):
 
 
 def trial_frames(options: Any, epoch: int) -> int:
-    """Frames of a trial of that epoch: so many minibatches of the listed size, at most an epoch of a given size."""
+    """Return the number of frames of a trial: a number of minibatches, limited to the size of an epoch."""
     frames = options.auto_adjust.trial_minibatches[epoch] * options.minibatch_size[epoch]
     return min(frames, options.epoch_size) if options.epoch_size else frames
 

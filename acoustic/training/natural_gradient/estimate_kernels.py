@@ -29,8 +29,7 @@ from acoustic.training.natural_gradient.layer_table import (
     reduction,
     total,
 )
-
-SMALLEST, LARGEST_CONDITION, LARGEST_DEVIATION = 1e-10, 1e6, 1e-3  # as in online.py
+from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST_DEVIATION, SMALLEST
 
 
 @loop

@@ -1,4 +1,4 @@
-"""AdaGrad: every weight has a learning rate that falls with the gradients it has seen (CNTK book 3.3.1.3)."""
+"""AdaGrad: the learning rate of every weight falls with the squares of its past gradients (CNTK book 3.3.1.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,16 @@ from acoustic.training.rules.base import Rule, Step
 
 @dataclass(frozen=True)
 class AdaGrad(Rule):
-    """a <- a + g^2;  u = 1 / sqrt(a + 1e-16);  w <- w - l u g / c.
+    """AdaGrad: a <- a + g^2;  u = 1 / sqrt(a + 1e-16);  w <- w - l u g / c.
 
-    c is the mean of u over the parameter's elements, so that the rate keeps its scale; 1 without normalise.  Elements
-    whose a is 0 do not count: they have never had a gradient, and their u of 1e8 would be all there is in the mean.
-    Momentum is not applied.
+    c is the mean of u over the elements of the parameter, which keeps the scale of the learning rate, or 1 without
+    `normalise`. Elements with a = 0, which have never had a gradient, are left out of the mean because their u of 1e8
+    would dominate it. Momentum is not applied.
+
+    Parameters
+    ----------
+    normalise : bool
+        Divide by the mean c.
     """
 
     names: ClassVar = ("AdaGrad",)

@@ -1,4 +1,4 @@
-"""AdamW: both moments of the gradient averaged, weight decay apart from them (Loshchilov and Hutter, 2019, Alg. 2)."""
+"""AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, 2019, Algorithm 2)."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,22 @@ from acoustic.training.rules.base import Rule, Step
 
 @dataclass(frozen=True)
 class AdamW(Rule):
-    """p <- b1 p + (1 - b1) h;  q <- b2 q + (1 - b2) h^2;  with h = g / n, the gradient's mean over the frames;
+    """AdamW on h = g / n, the mean of the gradient over the n frames of the minibatch.
 
-    w <- w - n l (p' / (sqrt(q') + eps) + decay w),  p' = p / (1 - b1^k),  q' = q / (1 - b2^k),  k updates so far.
-    n l of a full minibatch is learningRatesPerMB, which is thus what others call the learning rate of Adam.
-    b1 takes the place of momentum.
+        p <- b1 p + (1 - b1) h;  q <- b2 q + (1 - b2) h^2
+        w <- w - n l (p' / (sqrt(q') + eps) + decay w)
+
+    with p' = p / (1 - b1^k) and q' = q / (1 - b2^k) after k updates. For a full minibatch n l equals
+    learningRatesPerMB, which is therefore the learning rate of Adam in other toolkits. b1 replaces momentum.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        Decay of the averages of the gradient and of its square.
+    epsilon : float
+        Added to the root of the averaged square.
+    decay : float
+        Weight decay.
     """
 
     names: ClassVar = ("AdamW",)

@@ -1,7 +1,7 @@
-"""The update rules' arithmetic, written once in terms of `xp`.
+"""Arithmetic of the update rules in array operations.
 
-It runs on the GPU and in double precision, and is the plain twin that the compiled loops are tested against.  Matrices
-are (rows, cols); weight, gradient and what a rule keeps change in place.
+It runs on the GPU and in double precision, and is the reference for tests of the compiled loops. Matrices are
+(rows, cols); weight, gradient and state change in place.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ LARGEST_MULTIPLIER = 10.0  # of FsAdaGrad
 
 
 class ArrayRules:
-    """Updates on arrays of the module `xp` (numpy or cupy)."""
+    """Update rules on arrays of the module `xp` (numpy or cupy)."""
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -31,7 +31,7 @@ class ArrayRules:
     def momentum_columns(
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False
     ) -> None:
-        """The same for columns (n,) of weight and velocity, gradient (rows, n), without L2 and shrinking."""
+        """Apply `momentum` to columns (n,) of weight and velocity from gradient (rows, n), without L2 and shrinking."""
         some = weight[:, columns], velocity[:, columns]
         self.momentum(some[0], gradient, some[1], step, nesterov)
         weight[:, columns], velocity[:, columns] = some
@@ -39,7 +39,7 @@ class ArrayRules:
     def adagrad_columns(
         self, weight: Any, gradient: Any, squares: Any, columns: Any, step: Step, normalise: bool = True
     ) -> None:
-        """adagrad, or with normalise adagrad_scale and scaled_step, for columns, as momentum_columns."""
+        """Apply AdaGrad, normalised or not, to columns (n,) as in momentum_columns."""
         some = weight[:, columns], squares[:, columns]
         average = self.adagrad_scale(some[0], gradient, some[1], step)
         self.scaled_step(some[0], gradient, step.rate / average if normalise else step.rate, 0.0)
@@ -133,9 +133,9 @@ class ArrayRules:
             weight -= self.xp.clip(weight, -threshold, threshold)
 
     def add_noise(self, weight: Any, key: int, deviation: float, first: int = 0) -> None:
-        """Add normal noise of mean 0; element i, counted column by column, gets what (key, first + i) says.
+        """Add normal noise of mean 0; element i, in column-major order, depends only on (key, first + i).
 
-        Two uniform numbers from a hash of 64 and 32 bits, and the transformation of Box and Muller.
+        Two uniform numbers come from a hash of 64 and 32 bits, and the Box-Muller transform makes them normal.
         """
         xp = self.xp
         counter = xp.arange(first, first + weight.size, dtype=xp.uint32)
@@ -156,13 +156,13 @@ class ArrayRules:
         return float(self.xp.where(counted, factor, 0).sum()) / count if count else 1.0
 
     def _hash(self, counter: Any, key: int) -> Any:
-        """32 bits of each counter and a key of 64."""
+        """Hash each 32-bit counter with a 64-bit key to 32 bits."""
         xp = self.xp
         words = self._mix((counter * xp.uint32(0x9E3779B9)) ^ xp.uint32(key & 0xFFFFFFFF))
         return self._mix(words + xp.uint32(key >> 32))
 
     def _mix(self, words: Any) -> Any:
-        """A 32-bit finaliser: every bit of the input reaches every bit of the output."""
+        """32-bit finaliser: every input bit affects every output bit."""
         xp = self.xp
         words = words ^ (words >> xp.uint32(16))
         words = words * xp.uint32(0x21F0AAAD)

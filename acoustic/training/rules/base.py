@@ -1,4 +1,4 @@
-"""What the update rules share: what a rule is told about an update, what it keeps between updates, its kernels."""
+"""The interface of update rules: the values of one update, and the base class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,22 @@ from readers.config.option_check import OptionFault
 
 @dataclass(frozen=True)
 class Step:
-    """One update of one parameter.
+    """The values of one update of one parameter.
 
-    rate: learning rate per frame, the parameter's own; momentum of this minibatch; num_frames in it; limit, l2, shrink:
-    bound of the gradient's elements, weight of w in the gradient, and threshold of the shrinking, all three as they
-    hold for the whole minibatch.
+    Attributes
+    ----------
+    rate : float
+        Learning rate per frame, including the parameter's multiplier.
+    momentum : float
+        Momentum of this minibatch.
+    num_frames : int
+        Frames in the minibatch.
+    limit : float
+        Bound of the absolute value of each gradient element, for the whole minibatch.
+    l2 : float
+        Weight of w in the gradient, for the whole minibatch.
+    shrink : float
+        Threshold of the L1 shrinking, for the whole minibatch.
     """
 
     rate: float
@@ -26,10 +37,25 @@ class Step:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a gradient changes a parameter; a frozen dataclass whose fields are the rule's own options.
+    """Base class of update rules: a frozen dataclass whose fields are the options of the rule.
 
-    names: what `gradUpdateType` calls it; keys: field -> (name in a configuration, how Config reads it); state: what is
-    kept of each parameter, matrices of its shape, with their first values.
+    Attributes
+    ----------
+    names : tuple of str
+        Values of `gradUpdateType` that select the rule.
+    keys : dict
+        Field -> (name in a configuration, method of Config that reads it).
+    state : dict
+        Matrices kept for each parameter, of its shape, with their initial values.
+    uses_momentum : bool
+        Whether the rule applies momentum.
+    repeats : bool
+        Whether equal Steps lead to identical kernel calls, which may then be replayed; see
+        acoustic/runtime/recorder.py.
+    by_columns : bool
+        Whether the rule implements `update_columns`.
+    refuses : tuple of str
+        Names of options that cannot be combined with the rule.
     """
 
     names: ClassVar[tuple[str, ...]] = ()
@@ -46,41 +72,55 @@ class Rule:
         return True
 
     def advance(self, scalars: dict[str, float], num_frames: int) -> None:
-        """Bring the numbers that are kept for all parameters together up to this minibatch.
+        """Update the numbers kept for all parameters together, once per minibatch.
 
-        scalars: empty at first; in checkpoints, so that a resumed run has them.
+        `scalars` is empty at first and is saved in checkpoints.
         """
         scalars["updates"] = scalars.get("updates", 0) + 1
 
     def update(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
     ) -> None:
-        """Change weight and state in place, all (rows, cols) in Fortran order; the gradient's memory is used up.
+        """Update weight and state in place.
 
-        In this order: the gradient clipped to +-limit, l2 * weight added, the rule, shrinking towards 0.
+        The steps are: clip the gradient to +-limit, add l2 * weight, apply the rule, shrink towards 0.
+
+        Parameters
+        ----------
+        kernels : ArrayRules
+            Arithmetic of the backend.
+        weight, gradient : array, shape (rows, cols), Fortran order
+            The parameter and its gradient, summed over the frames; the gradient is used as scratch memory.
+        state : sequence of arrays, shape (rows, cols)
+            The matrices named in `Rule.state`.
+        scalars : dict
+            Numbers kept for all parameters together.
+        step : Step
+            The values of this update.
         """
         raise NotImplementedError
 
     def update_columns(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], columns: Any, step: Step
     ) -> None:
-        """The same for columns (n,) of weight and state, gradient (rows, n), without L2 and shrinking.
+        """Update only the given columns (n,) of weight and state from gradient (rows, n), without L2 and shrinking.
 
-        Columns without a gradient stay as they are, and so does what is kept of them.
+        The other columns of weight and state do not change.
         """
         raise NotImplementedError
 
     def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
-        """(scale, keep) where the first matrix of the state becomes scale * gradient + keep * itself, and `take` ends
-        the update; None where a rule does something else with a gradient.
+        """Return (scale, keep) if the gradient may be accumulated directly in the first state matrix, or None.
+
+        That matrix then becomes scale * gradient + keep * itself, and `take` completes the update.
         """
         return None
 
     def take(self, kernels: Any, weight: Any, state: Any) -> None:
-        """Change the weight by the first matrix of the state, which has the gradient in it."""
+        """Update the weight from the first state matrix, which already contains the gradient."""
         raise NotImplementedError
 
     def require(self, field: str, fine: bool, expected: str) -> None:
-        """Raise OptionFault, which names the option as a configuration does, unless fine."""
+        """Raise OptionFault with the configuration's name of the option unless `fine`."""
         if not fine:
             raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")

@@ -1,4 +1,7 @@
-"""Compiled update rules for float32 on the CPU: what each does says ArrayRules; the loops are in compiled_loops.py."""
+"""Compiled update rules for float32 on the CPU.
+
+See ArrayRules for what each method computes; the loops are in compiled_loops.py.
+"""
 
 from typing import Any
 
@@ -15,7 +18,7 @@ from acoustic.training.rules.base import Step
 
 
 class CompiledRules(ArrayRules):
-    """team: threads that share long updates."""
+    """Compiled counterpart of ArrayRules; `team` holds the threads that share long updates."""
 
     def __init__(self, team: Team | None = None) -> None:
         super().__init__(np)

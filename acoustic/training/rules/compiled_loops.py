@@ -1,8 +1,7 @@
-"""Loops of the update rules: flat float32 arrays and scalars, no checks, in place, one pass over memory each.
+"""Loops of the update rules over flat float32 arrays: in place, without checks, in one pass over memory.
 
-See acoustic/kernels/compiled/elementwise_loops.py for the conventions and rules/arrays.py for what each computes.
-`limit`, `l2` and `shrink` are
-those of the whole minibatch: the gradient clipped, weight decay added, the new weight drawn towards 0.
+See acoustic/kernels/compiled/elementwise_loops.py for the conventions and rules/arrays.py for the formulas.
+`limit`, `l2` and `shrink` apply to the whole minibatch: gradient clipping, weight decay and the L1 threshold.
 """
 
 import math
@@ -11,10 +10,11 @@ import numpy as np
 from numba import float32, float64, uint32
 
 from acoustic.kernels.compiled.elementwise_loops import inline, loop, mix
+from acoustic.training.rules import arrays
 
 ZERO, ONE = float32(0), float32(1)
-FLOOR, RMS_FLOOR = float32(1e-16), float32(1e-6)
-LARGEST_MULTIPLIER = float32(10)
+FLOOR, RMS_FLOOR = float32(arrays.FLOOR), float32(arrays.RMS_FLOOR)
+LARGEST_MULTIPLIER = float32(arrays.LARGEST_MULTIPLIER)
 BLOCK = 4096  # elements: sums of single precision stay short, those of the blocks are of double
 
 

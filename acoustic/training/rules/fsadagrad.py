@@ -1,4 +1,4 @@
-"""FsAdaGrad, of the tool's 2016 version: squares that are forgotten over hours of speech, and momentum."""
+"""FsAdaGrad of the 2016 tool: an average of squared gradients over hours of speech, with momentum."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,12 @@ MEMORY = 2 * 3600 * 100  # frames: two hours of speech
 
 @dataclass(frozen=True)
 class FsAdaGrad(Rule):
-    """a <- d a + (1 - d) g^2;  k <- d k + (1 - d) n;  u = min(sqrt(k / a), 10);
+    """FsAdaGrad with n frames in the minibatch and d = exp(-n / 720000).
 
-    v <- m v + (1 - m) u g;  w <- w - l v;  with n frames in the minibatch and d = exp(-n / 720000).
-    k, the frames that a stands for, is one number for all parameters.  Where a is 0, u is 1.
+        a <- d a + (1 - d) g^2;  k <- d k + (1 - d) n;  u = min(sqrt(k / a), 10)
+        v <- m v + (1 - m) u g;  w <- w - l v
+
+    k, the number of frames that a represents, is shared by all parameters. Where a is 0, u is 1.
     """
 
     names: ClassVar = ("fsAdagrad",)

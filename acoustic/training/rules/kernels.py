@@ -8,7 +8,7 @@ from acoustic.training.rules.arrays import ArrayRules
 
 
 def rule_kernels(backend: Any) -> Any:
-    """The loops of the rules: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
+    """Return compiled update rules for float32 on the CPU, and array operations for other backends."""
     if backend.xp is np and backend.dtype is np.float32:
         from acoustic.training.rules.compiled import CompiledRules  # numba: only a job that trains loads it
 

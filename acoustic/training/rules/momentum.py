@@ -1,4 +1,4 @@
-"""Gradient descent with momentum of unit gain, or Nesterov's (CNTK book 3.3.1.2)."""
+"""Gradient descent with unit-gain momentum or Nesterov momentum (CNTK book 3.3.1.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,13 @@ from acoustic.training.rules.base import Rule, Step
 
 @dataclass(frozen=True)
 class Momentum(Rule):
-    """v <- m v + (1 - m) l g;  w <- w - v, or with nesterov w <- w - m v - (1 - m) l g, v being the new one."""
+    """Momentum: v <- m v + (1 - m) l g;  w <- w - v.
+
+    Parameters
+    ----------
+    nesterov : bool
+        Use w <- w - m v - (1 - m) l g with the new v.
+    """
 
     names: ClassVar = ("none", "normal", "simple")
     keys: ClassVar = {"nesterov": ("useNAG", "bool")}

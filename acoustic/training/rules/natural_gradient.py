@@ -1,4 +1,4 @@
-"""Natural-gradient descent: what it is told; the work is done in acoustic/training/natural_gradient."""
+"""Options of natural-gradient descent; acoustic/training/natural_gradient implements it."""
 
 import math
 from dataclasses import dataclass
@@ -11,14 +11,30 @@ ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"  # methods
 
 @dataclass(frozen=True)
 class NaturalGradient(Rule):
-    """w <- w - l A^-1 g B^-1, a weight matrix with its bias as a last column, A and B of the Fisher matrix's factors.
+    """Natural-gradient descent: w <- w - l A^-1 g B^-1 for a weight matrix with its bias as last column.
 
-    A is that of the derivatives with respect to a layer's outputs, B that of its inputs.  method: online estimates both
-    from all minibatches before, simple from the other frames of the minibatch, plain leaves them out.  alpha: smoothing
-    with the unit matrix; rank_in, rank_out: ranks of B and A; history: frames that count in the estimates; period:
-    minibatches from one of their updates to the next.  max_change: of a layer's parameters, per frame of a minibatch.
-    Parameters that are no layer's weights change by plain descent.
-    Source: Povey, Zhang and Khudanpur (2015), section 4, appendices A, B and C.3.
+    A is the Fisher factor of the derivatives with respect to the layer's outputs, B that of its inputs. Parameters that
+    are not weights of a layer are updated by plain gradient descent.
+
+    Parameters
+    ----------
+    method : str
+        "online" estimates A and B from all previous minibatches, "simple" from the other frames of the minibatch;
+        "plain" uses neither.
+    alpha : float
+        Smoothing with the unit matrix.
+    rank_in, rank_out : int
+        Ranks of B and A.
+    history : float
+        Number of frames that the estimates remember.
+    period : int
+        Minibatches between two updates of the estimates.
+    max_change : float
+        Limit of the change of a layer's parameters per frame of the minibatch (Frobenius norm).
+
+    References
+    ----------
+    Povey, Zhang and Khudanpur (2015), section 4, appendices A, B and C.3.
     """
 
     names: ClassVar = ("NaturalGradient",)

@@ -1,4 +1,4 @@
-"""RmsProp of the toolkit: a moving average of squares, and steps that grow while the sign stays (book 3.3.1.3)."""
+"""RmsProp of the 2016 tool: moving average of squares, steps that grow while the sign stays (CNTK book 3.3.1.3)."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,25 @@ from acoustic.training.rules.base import Rule, Step
 
 @dataclass(frozen=True)
 class RmsProp(Rule):
-    """r <- gamma r + (1 - gamma) g^2;  s <- min(s inc, max) while g keeps its sign, else max(s dec, min);
+    """RmsProp with a step size per weight.
 
-    u = s / sqrt(r + 1e-6);  w <- w - l u g / c.  r begins as the first g^2, s as 0.02, and 0 has no sign.
-    c is the mean of u over the elements that have had a gradient; 1 without normalise.  Momentum is not applied.
+        r <- gamma r + (1 - gamma) g^2
+        s <- min(s increase, largest) if g keeps its sign, else max(s decrease, smallest)
+        u = s / sqrt(r + 1e-6);  w <- w - l u g / c
+
+    The first r is the first g^2, s starts at 0.02, and a zero gradient has no sign. c is the mean of u over the
+    elements that have had a gradient, or 1 without `normalise`. Momentum is not applied.
+
+    Parameters
+    ----------
+    gamma : float
+        Decay of the moving average of squares.
+    increase, decrease : float
+        Factors of the step size.
+    largest, smallest : float
+        Bounds of the step size.
+    normalise : bool
+        Divide by the mean c.
     """
 
     names: ClassVar = ("RmsProp",)

@@ -1,4 +1,4 @@
-"""Kernels of the update rules as functions that a table of calls can name; see acoustic/runtime/call_registry.py."""
+"""Kernels of update rules that recorded calls can name; see acoustic/runtime/call_registry.py."""
 
 from acoustic.runtime.call_registry import real, table_call, vector
 from acoustic.training.rules import compiled_loops
