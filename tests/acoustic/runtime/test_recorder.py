@@ -9,7 +9,6 @@ from numba import config as numba_config
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.kernels.backend import Backend
-from acoustic.kernels.compiled import elementwise_loops, group_loops
 from acoustic.kernels.compiled.elementwise import CompiledKernels
 from acoustic.network.network import Network
 from acoustic.runtime import blas, recorder, replay
@@ -18,7 +17,7 @@ from acoustic.runtime.recorder import Recording, is_compiled
 from acoustic.runtime.replay import Replay, ReplayedSteps
 from acoustic.runtime.thread_team import Team
 from acoustic.training.options import TrainingOptions
-from acoustic.training.rules import AdaGrad, AdamW, Momentum, compiled_loops
+from acoustic.training.rules import AdaGrad, AdamW, Momentum
 from acoustic.training.update import Updater
 
 FRAMES = 96
@@ -326,60 +325,6 @@ def test_other_threads_are_not_written_down():
     with Recording({}) as recording:
         Team(2).run(lambda worker: worker and CompiledKernels().sigmoid(x, x))
     assert len(recording._table) == 0
-
-
-NUMBERS = {"momentum": (0.5, 0.25), "regularised_momentum": (0.5, 0.25, 0.75, 0.5, 0.125, True)}
-NUMBERS |= {"adagrad": (0.5, 0.75, 0.5, 0.125)}
-
-
-def loops():
-    """Name of a call -> arrays for it."""
-    rng = np.random.default_rng(3)
-
-    def array(*shape):
-        return rng.standard_normal(shape, dtype=np.float32)
-
-    labels = np.eye(5, dtype=np.float32)[rng.integers(0, 5, 6)]
-    by_name = {name: (array(6, 5), array(5)) for name in ("add_column", "bias_sigmoid", "bias_tanh", "bias_relu")}
-    by_name |= {name: (array(30),) for name in ("sigmoid", "tanh", "relu")}
-    by_name |= {f"{name}_gradient": (array(30), array(30)) for name in ("sigmoid", "tanh", "relu")}
-    by_name |= {f"bias_{name}_gradient": (array(6, 5), array(6, 5), array(5)) for name in ("sigmoid", "tanh", "relu")}
-    by_name |= {name: (array(6, 5),) for name in ("softmax", "log_softmax")}
-    by_name |= {"scale": (array(30), array(1)), "normalise": (array(6, 5), array(5), array(5))}
-    by_name |= {name: (array(30), array(30), np.abs(array(30))) for name in NUMBERS} | {
-        "subtract": (array(30), array(30))
-    }
-    by_name |= {"sum_frames": (array(6, 5), array(5))}
-    by_name |= {name: (labels, array(6, 5), array(1)) for name in ("cross_entropy_softmax", "count_errors")}
-    by_name |= {"cross_entropy_softmax_error": (labels, array(6, 5), array(6, 5), array(1))}
-    by_name |= {"copy": (array(30), array(30)), "add": (array(30), array(30))}
-    by_name |= {"group_norms": (array(6, 10), array(6, 5)), "root_mean_square_one": (array(6, 5), array(1))}
-    by_name |= {"group_norms_gradient": (array(6, 5), array(6, 5), array(6, 10), array(6, 10))}
-    by_name |= {"root_mean_square_one_gradient": (array(6, 5), array(6, 5), array(1))}
-    return by_name
-
-
-def test_every_loop_is_here():
-    from acoustic.recurrence import table_calls as _  # noqa: F401
-    from acoustic.runtime.call_registry import FUNCTIONS
-    from acoustic.training.natural_gradient import estimate_kernels, layer_kernels  # noqa: F401
-    from acoustic.training.rules import table_calls  # noqa: F401
-
-    others = {"product", "wide_product", "panels", "copy_block", "meet", "play_table"}
-    others |= {"loop_forward", "loop_backward", "reduce_layer", "change_layer", "estimate_layer"}
-    assert set(loops()) == set(FUNCTIONS) - others
-
-
-@pytest.mark.parametrize("name", loops())
-def test_a_call_by_address_does_what_the_loop_does(name):
-    arrays, expected = loops()[name], loops()[name]
-    numbers = [np.float32(number) for number in NUMBERS.get(name, ())]
-    home = next(module for module in (elementwise_loops, group_loops, compiled_loops) if hasattr(module, name))
-    getattr(home, name)(*expected, *numbers)
-    with Recording({}) as recording:
-        assert recording.call(name, arrays, numbers)
-    for array, right in zip(arrays, expected):
-        np.testing.assert_allclose(array, right, rtol=1e-6, atol=1e-7)
 
 
 def test_copies_and_sums():

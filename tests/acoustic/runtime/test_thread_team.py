@@ -1,4 +1,4 @@
-"""Threads that share work: every worker once, errors, nesting, and the number of BLAS threads while they work."""
+"""Threads that share work: every worker once, errors and nesting."""
 
 import ctypes
 import os
@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
-from acoustic.kernels.backend import matmul_into
-from acoustic.runtime import blas, replay
-from acoustic.runtime.products import products_by
+from acoustic.runtime import replay
 from acoustic.runtime.recorder import Recording, is_compiled
 from acoustic.runtime.replay import joined_by_meeting
 from acoustic.runtime.thread_team import Team, default_threads
@@ -213,56 +211,6 @@ def test_default_number_of_threads(monkeypatch):
     assert default_threads() == 7
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert default_threads() >= 1
-
-
-@pytest.fixture
-def threads_of_blas():
-    """How many threads numpy's BLAS uses; two at first."""
-    if not blas.controllable():
-        pytest.skip("numpy's BLAS is one whose threads cannot be set")
-    get, put = blas._thread_calls()
-    before = get()
-    put(2)
-    yield get
-    put(before)
-
-
-def test_blas_uses_one_thread_while_somebody_is_inside(threads_of_blas):
-    with blas.one_thread:
-        assert threads_of_blas() == 1
-        with blas.one_thread:
-            assert threads_of_blas() == 1
-        assert threads_of_blas() == 1
-    assert threads_of_blas() == 2
-
-
-def test_blas_has_no_threads_of_its_own_beside_a_team(threads_of_blas):
-    with products_by(Team(2)):
-        assert threads_of_blas() == 1
-    with products_by(None):
-        assert threads_of_blas() == 2
-    assert threads_of_blas() == 2
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (70, 33, 65)])
-def test_products_of_any_layout(shape, dtype):
-    """Operands in either order and cut out of larger ones; the result in Fortran order, whole or a run of columns."""
-    m, k, n = shape
-    rng = np.random.default_rng(shape)
-
-    def layouts(rows, cols):
-        x = rng.standard_normal((rows, cols)).astype(dtype)
-        padded = np.pad(x, ((2, 3), (1, 2)))
-        return [x, np.asfortranarray(x), padded[2:-3, 1:-2], np.asfortranarray(padded)[2:-3, 1:-2]]
-
-    for a in layouts(m, k):
-        for b in layouts(k, n):
-            whole = np.full((m, n + 2), 7, dtype, order="F")
-            matmul_into(np, a, b, whole[:, 1:-1])
-            np.testing.assert_allclose(whole[:, 1:-1], a @ b, rtol=1e-4, atol=1e-4)
-            assert (whole[:, 0] == 7).all()
-            assert (whole[:, -1] == 7).all()
 
 
 class TestSharing:

@@ -6,35 +6,18 @@ import pytest
 
 from decoder.lattices.consensus import consensus
 from decoder.lattices.posteriors import confident_words, oracle
-from decoder.lm.mapped_model import open_language_model
 from readers.htk.mlf import Label, read_mlf, write_mlf
-from readers.htk.slf import read_slf, write_slf
+from readers.htk.slf import read_slf
 from readers.results.timed_words import read_ctm
 from recipes.cli.main import main
-from tests.decoder.lattices.small_lattices import paths, random_lattice, spoken
-
-NAMES = ["u1", "u2", "u3"]
+from tests.decoder.lattices.small_lattices import paths, spoken
+from tests.recipes.cli.three_lattices import NAMES, lattices, make_lattices, run
 
 
 @pytest.fixture
 def place(tmp_path):
     """Three lattices, their index and a reference."""
-    for number, name in enumerate(NAMES, 1):
-        lattice = random_lattice(number)
-        lattice.utterance = name
-        write_slf(tmp_path / f"test{number}.lat", lattice, 17)
-    (tmp_path / "test.index").write_text("".join(f"{k}\t{name}\n" for k, name in enumerate(NAMES, 1)))
-    write_mlf(tmp_path / "ref.mlf", ((f"*/{name}.lab", [Label(None, None, word) for word in "abca"]) for name in NAMES))
-    return tmp_path
-
-
-def run(place, capsys, action, *arguments):
-    code = main(["lattice", action, "--lattices", str(place / "test.index"), *map(str, arguments)])
-    return code, capsys.readouterr()
-
-
-def lattices(place):
-    return {name: read_slf(place / f"test{k}.lat") for k, name in enumerate(NAMES, 1)}
+    return make_lattices(tmp_path)
 
 
 def test_words_with_confidences(place, capsys):
@@ -277,97 +260,6 @@ def test_acceptors_without_a_number_for_a_word(place, capsys):
     assert code == 2
     assert "words.txt: lattice u1: c has no number; expected one in the table of words" in shown.err
     assert not (place / "fst").exists()
-
-
-ARPA = """\\data\\
-ngram 1=5
-ngram 2=3
-
-\\1-grams:
--99 <s> -0.5
--1 </s>
--0.5 a -0.25
--0.75 b -1
--2 c -0.5
-
-\\2-grams:
--0.125 <s> c
--0.25 a b
--0.25 b </s>
-
-\\end\\
-"""
-
-
-def test_scores_of_another_language_model(place, capsys):
-    (place / "other.arpa").write_text(ARPA)
-    arguments = ("--lm", place / "other.arpa", "--lm-scale", 1.5, "--prefix", place / "new", "--mlf", place / "new.mlf")
-    code, shown = run(place, capsys, "rescore", *arguments)
-    assert code == 0
-    model = open_language_model(place / "other.arpa")
-    before, after = lattices(place), [read_slf(place / f"new{k}.lat") for k in (1, 2, 3)]
-    assert (place / "new.index").read_text() == (place / "test.index").read_text()
-    chosen, others = {}, 0
-    for lattice, (name, old) in zip(after, before.items()):
-        assert lattice.utterance == name
-        assert lattice.header == old.header | {"lmname": "other.arpa", "lmscale": "1.5"}
-        scores = []
-        for path, old_score in paths(old):
-            words = spoken(old, path)
-            lm = -float(model.sentence_costs([words])[0].sum())
-            scores.append((old_score - 2.0 * old.lm[list(path)].sum() + 1.5 * lm, old_score, words))
-        assert sorted(s for _, s in paths(lattice)) == pytest.approx(sorted(s for s, _, _ in scores), abs=1e-5)
-        chosen[name] = max(scores)[2]
-        others += chosen[name] != max(scores, key=lambda one: one[1])[2]
-    links = sum(one.num_links for one in before.values()), sum(one.num_links for one in after)
-    assert f"new.index: {links[0]} links became {links[1]}, {others} best paths have other words; lat" in shown.out
-    assert others  # or the test says little
-
-    # What other commands make of the result.
-    assert main(["lattice", "words", "--lattices", str(place / "new.index"), "--mlf", str(place / "words.mlf")]) == 0
-    for file in ("new.mlf", "words.mlf"):
-        found = read_mlf(place / file)
-        assert {name: [label.name for label in found[name]] for name in NAMES} == chosen
-    capsys.readouterr()
-    assert main(["score", str(place / "ref.mlf"), str(place / "new.mlf")]) == 0
-    assert "WER" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--lm", "none.arpa", "--prefix", "new"], 2, "none.arpa: No such file"),
-        (["--lm", "other.arpa", "--prefix", "test"], 2, "is that of --lattices; expected another one"),
-        (
-            ["--lm", "other.arpa", "--prefix", "new", "--lm-scale", "nan"],
-            2,
-            "--lm-scale nan; expected a number from 0 on",
-        ),
-        (["--lm", "few.arpa", "--prefix", "new"], 2, "words are not in the language model: "),
-        (["--lm", "bad.arpa", "--prefix", "new"], 2, "bad.arpa"),
-    ],
-)
-def test_faults_of_rescoring_are_one_line(place, capsys, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(place)
-    (place / "other.arpa").write_text(ARPA)
-    (place / "few.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-99 <s>\n-1 </s>\n\n\\end\\\n")
-    (place / "bad.arpa").write_text("what is this\n")
-    found, shown = run(place, capsys, "rescore", *arguments)
-    assert found == code
-    assert message in shown.err
-    assert "Traceback" not in shown.err
-    assert len(shown.err.splitlines()) == 1
-    assert not list(place.glob("new*"))
-
-
-def test_a_scale_that_is_no_number(place, capsys):
-    (place / "other.arpa").write_text(ARPA)
-    text = (place / "test2.lat").read_text()
-    (place / "test2.lat").write_text(text.replace("acscale=0.25", "acscale=quiet"))
-    code, shown = run(place, capsys, "rescore", "--lm", place / "other.arpa", "--prefix", place / "new")
-    assert code == 1
-    assert "test2.lat: header: acscale=quiet; expected a number" in shown.err
-    assert "2 done, 0 skipped, 1 failed" in shown.out
 
 
 def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
