@@ -70,10 +70,22 @@ CONTROL_SWITCHES = ("autoAdjustLR", "autoAdjustMinibatch")
 
 
 def training_options(sgd: Config) -> TrainingOptions:
-    """The options of an SGD block; what it does not name is looked up around it, then takes its default.
+    """Read the SGD block of a configuration.
 
-    Raises ConfigError with file and line for unknown names (naming the nearest), for what is not built, and for values
-    out of range.
+    Parameters
+    ----------
+    sgd : Config
+        The block. Values that it does not set are looked up in the enclosing blocks, then take their defaults.
+
+    Returns
+    -------
+    TrainingOptions
+
+    Raises
+    ------
+    ConfigError
+        With file and line, for an unknown name (suggesting the nearest), an option that is not built, and a value
+        out of range.
     """
     check_keys(
         sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT
@@ -95,15 +107,15 @@ def training_options(sgd: Config) -> TrainingOptions:
 
 
 def rule_keys() -> list[str]:
-    """Names of the options of all update rules."""
+    """Return the option names of all update rules."""
     return list(dict.fromkeys(key for rule in RULES.values() for key, _ in rule.keys.values()))
 
 
 def idle_keys(sgd: Config) -> list[str]:
-    """Warnings for the block's own options that nothing looks at: those of update rules that are not the chosen one,
-    and of a control of the learning rate that there is none of.
+    """Return warnings for options of the block that have no effect.
 
-    Section 7.2.1 of the book lists the latter in SGD itself; the tool reads them for a block autoAdjust alone.
+    These are options of update rules other than the chosen one, and options of a learning rate control that is not
+    switched on. Section 7.2.1 of the book lists the latter in SGD itself, but the tool reads them only in autoAdjust.
     """
     rule = _rule(sgd)
     mine = [key for key, _ in rule.keys.values()]
@@ -118,7 +130,7 @@ def idle_keys(sgd: Config) -> list[str]:
 
 
 def _rule(sgd: Config) -> Rule:
-    """The update rule with its options; those of other rules are not looked at.  Raises ConfigError, OptionFault."""
+    """Return the chosen update rule with its options. Raises ConfigError or OptionFault."""
     name = sgd.text("gradUpdateType", "") or "none"
     if name.lower() not in RULES:
         known = ", ".join(rule.names[0] for rule in dict.fromkeys(RULES.values()))
@@ -134,7 +146,7 @@ def _rule(sgd: Config) -> Rule:
 
 
 def auto_adjust_options(sgd: Config) -> AutoAdjust:
-    """What the block autoAdjust says; what it does not name is looked up around it.  Raises ConfigError."""
+    """Read the block autoAdjust of an SGD block. Raises ConfigError."""
     block = _auto_adjust_block(sgd)
     if block is None:
         _refuse_outside(sgd)
@@ -154,7 +166,7 @@ def auto_adjust_options(sgd: Config) -> AutoAdjust:
 
 
 def _auto_adjust_block(sgd: Config) -> Config | None:
-    """None when there is none, or `autoAdjust=none`."""
+    """Return the block autoAdjust, or None if it is missing or `autoAdjust=none`."""
     try:
         return sgd.block("autoAdjust", None)
     except ConfigError:
@@ -164,7 +176,7 @@ def _auto_adjust_block(sgd: Config) -> Config | None:
 
 
 def _refuse_outside(sgd: Config) -> None:
-    """Raise ConfigError for a control that is asked for where nobody looks, for want of its block."""
+    """Raise ConfigError for a control that is switched on outside a block autoAdjust."""
     for key in CONTROL_SWITCHES:
         if sgd.has_own(key) and sgd.text(key, "").lower() not in ("", "none", "false", "f", "0"):
             raise ConfigError(

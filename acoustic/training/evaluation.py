@@ -1,4 +1,4 @@
-"""Criteria and error counts of a network over a data set; sums over frames, as criterion nodes give them."""
+"""Criteria and error counts of a network over a data set, as sums over frames."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from readers.errors import ModelError, ShapeError
 
 @dataclass
 class Totals:
-    """Sums of figures over the frames of some minibatches."""
+    """Sums of criterion and evaluation values over the frames of several minibatches."""
 
     names: Sequence[str]
     figures: dict[str, float] = field(init=False)  # node name: sum
@@ -29,22 +29,34 @@ class Totals:
         self.num_minibatches += 1
 
     def averages(self) -> dict[str, float]:
-        """Figures per frame."""
+        """Return the values per frame."""
         return {name: total / max(self.num_frames, 1) for name, total in self.figures.items()}
 
 
 def scalar(engine: Engine, name: str) -> float:
-    """The value of a criterion or evaluation node after a forward pass."""
+    """Return the value of a criterion or evaluation node after a forward pass."""
     return float(engine.value(name).item())
 
 
 def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
-    """Raise ShapeError unless the reader's streams feed every input of the engine, ModelError for a network that looks
-    at other frames of a sequence, when the reader says (`in_sequence`) that it gives frames on their own, and for one
-    that needs whole sequences when it says (`cuts`) that it gives pieces.
+    """Check that a reader provides what the network needs.
 
-    title: what the message calls the reader; if the reader has a method `places`, as readers.minibatches.base.Reader,
-    it begins with the stream's place in the configuration.
+    Parameters
+    ----------
+    engine : Engine
+        The network and its inputs.
+    reader : readers.minibatches.base.Reader
+        The reader to check.
+    title : str
+        Name of the reader in messages.
+
+    Raises
+    ------
+    ShapeError
+        If a stream is missing or has another dimension than the network's input.
+    ModelError
+        If the network has delays and the reader gives single frames, or it needs whole sequences and the reader
+        gives pieces of them.
     """
     delays = engine.network.delays()
     if delays and getattr(reader, "in_sequence", None) is False:
@@ -74,7 +86,7 @@ def check_inputs(engine: Engine, reader: Any, title: str = "reader") -> None:
 
 
 def _check_classes(engine: Engine, reader: Any, title: str) -> None:
-    """Raise ShapeError for a class-based criterion with fewer words or classes than the reader's vocabulary has."""
+    """Raise ShapeError if a class-based criterion has fewer words or classes than the reader's vocabulary."""
     wanted = dict(zip(("words", "classes"), getattr(reader, "num_words_and_classes", None) or ()))
     shapes = engine.network.shapes
     for node in engine.network.nodes.values():
@@ -88,7 +100,7 @@ def _check_classes(engine: Engine, reader: Any, title: str) -> None:
 
 
 def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str = "reader") -> list[str]:
-    """What to tell the user of networks that look ahead, or at paths through sequences, where the reader cuts them."""
+    """Return warnings for networks with look-ahead or sequence criteria when the reader cuts sequences."""
     found = []
     cuts = getattr(reader, "cuts", False)
     future = [node for node in network.delays() if node.delay < 0]
@@ -113,7 +125,13 @@ def cut_warnings(network: Network, reader: Any, minibatch_size: int, title: str 
 
 
 def evaluation_nodes(network: Network, names: Sequence[str] = ()) -> list[str]:
-    """The nodes to evaluate: those named, else all evaluation nodes, then all criteria.  Each must be a scalar."""
+    """Return the nodes to evaluate: `names`, or else all evaluation nodes followed by all criteria.
+
+    Raises
+    ------
+    ModelError
+        If there is no such node, or one of them is not a scalar.
+    """
     names = list(names) or [*network.evaluations, *network.criteria]
     if not names:
         raise ModelError("the network has no evaluation or criterion node; expected evalNodeNames")
@@ -130,9 +148,27 @@ def evaluate(
     names: Sequence[str],
     each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
 ) -> Totals:
-    """Run the minibatches forward, dropout off, and add up the scalars `names`; `each` gets every minibatch's.
+    """Run the minibatches forward without dropout and sum the values of scalar nodes.
 
-    Raises ModelError if there is no frame: an error of 0 would be the best of all.
+    Parameters
+    ----------
+    engine : Engine
+        The network.
+    minibatches : iterable of Minibatch
+        The data.
+    names : sequence of str
+        Scalar nodes to sum.
+    each : callable
+        Called as each(figures, frames) with the sums of every minibatch.
+
+    Returns
+    -------
+    Totals
+
+    Raises
+    ------
+    ModelError
+        If there is no frame, because an error of 0 would look perfect.
     """
     totals = Totals(names)
     for minibatch in minibatches:

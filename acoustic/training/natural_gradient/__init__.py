@@ -8,5 +8,5 @@ from acoustic.training.update import Updater
 
 
 def make_updater(network: Network, options: TrainingOptions) -> Updater:
-    """What changes a network's parameters by the rule of the options."""
+    """Return the updater for the rule of the options."""
     return (NaturalGradientUpdater if isinstance(options.rule, NaturalGradient) else Updater)(network, options)

@@ -1,8 +1,7 @@
-"""The online natural gradient of a layer for float32 on the CPU: the loops of layer_kernels.py and
-estimate_kernels.py, and what they are told.
+"""Compiled online natural gradient of a layer for float32 on the CPU.
 
-Of a training step at 512 frames plain descent takes so much already that a tenth more is some 1e8 operations; so there
-is no Python between the products, and no pass over memory but those that the norms need.
+The loops are in layer_kernels.py and estimate_kernels.py. A minibatch runs without Python between the matrix products
+and without passes over memory other than those that the norms need.
 """
 
 import threading
@@ -19,9 +18,9 @@ from acoustic.training.rules.natural_gradient import SIMPLE
 
 
 class CompiledLayer:
-    """Does what an ArrayLayer does by the online method or the plain one, with its Fisher matrix's factors.
+    """Compiled counterpart of ArrayLayer for the online and plain methods.
 
-    turn: layers take turns in which worker does what cannot be shared.
+    `turn` decides which worker updates the Fisher estimates of this layer, work that cannot be split.
     """
 
     def __init__(self, twin: ArrayLayer, turn: int) -> None:
@@ -43,14 +42,14 @@ class CompiledLayer:
 
     @staticmethod
     def fits(twin: ArrayLayer, backend: Any) -> bool:
-        """Whether a layer can be changed by compiled loops."""
+        """Return whether the compiled loops support this layer and backend."""
         if not is_possible(backend) or twin.plan.input_axis != 1 or twin.rule.method == SIMPLE:
             return False
         return blas.eigen_function() is not None or not any(fisher.rank for fisher in twin.factors)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the Fisher matrix has its first estimates."""
+        """Whether the Fisher factors have their initial estimates."""
         return all(fisher.count or not fisher.rank for _, fisher in self._sides)
 
     @property
@@ -58,7 +57,7 @@ class CompiledLayer:
         return self.twin.bias
 
     def _fill(self) -> None:
-        """Write down what stays."""
+        """Write the table entries that do not change between minibatches."""
         k, table, rule = self._fields, self._table, self.twin.rule
         table[k.GEMM], table[k.WIDE] = blas.general_function()
         table[k.EIGEN], table[k.NUMBERS] = blas.eigen_function() or 0, address_of(self._numbers)
@@ -69,7 +68,7 @@ class CompiledLayer:
         table[k.ROWS + k.OUT], table[k.ROWS + k.IN] = self.twin.plan.weight.value.shape
 
     def begin(self, step: Step) -> None:
-        """What holds for the next minibatch; its factors will come."""
+        """Set the values for the next minibatch."""
         k, table, plan = self._fields, self._table, self.twin.plan
         self.settle()
         self._numbers[: k.LIMIT + 1] = step.rate, step.keep, step.limit
@@ -82,7 +81,7 @@ class CompiledLayer:
             fisher.advance()
 
     def settle(self) -> None:
-        """Bring in order what the loops found in doubt."""
+        """Reorthogonalise the estimates that the loops have marked as doubtful."""
         k, table = self._fields, self._table
         for side, fisher in self._sides:
             if table[k.DOUBTFUL + side]:
@@ -109,7 +108,7 @@ class CompiledLayer:
         play(table_of(name, [address_of(self._table), *map(address_of, arrays), *numbers]))
 
     def _reserve(self, num_frames: int, workers: int) -> None:
-        """Memory for so many frames and workers."""
+        """Allocate buffers for this many frames and workers."""
         if num_frames <= self._frames and workers <= self._workers:
             return
         self._frames, self._workers = max(num_frames, self._frames), max(workers, self._workers)

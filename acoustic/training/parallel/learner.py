@@ -33,12 +33,22 @@ AVERAGE = "average"
 
 
 class ParallelLearner(Learner):
-    """A Learner whose epochs are learned by jobs; a trial, which leaves no trace, it learns itself.
+    """A Learner whose epochs are trained by several jobs; it runs short trials itself.
 
-    source: opens the reader in another process; it is sent there.  directory: see files.py.  After every outer
-    iteration a row goes to the history there: which iteration and epoch, the effective learning rate, what each job
-    gave (averages over its frames, its frames, its seconds), what was taken of them ("average", or the number of a
-    job), the seconds that all took, and those of averaging among them.
+    After every outer iteration a row is added to the history in `directory`: the iteration and epoch, the effective
+    learning rate, the averages, frames and seconds of each job, the model taken ("average" or the number of a job), and
+    the seconds of the iteration and of the averaging.
+
+    Parameters
+    ----------
+    parallel : ParallelOptions
+        Number of jobs and frames between two averagings.
+    source : callable
+        Opens the reader in another process; it must be picklable.
+    directory : str or Path
+        Where the averaged models are written; see files.py.
+    log : callable
+        Receives warnings.
     """
 
     def __init__(

@@ -26,11 +26,31 @@ KEPT = 20  # averaged models, P of the paper's C.4
 
 @dataclass(frozen=True)
 class ParallelOptions:
-    """num_jobs: N of the paper; samples: K, frames that each learns from between two averagings; threads: that each
-    computes with; processes: how many run at a time on this machine, 0: as many as it has processors; retries: how
-    often a job that was lost is run again; keep: averaged models that stay, the last ones, 0: see `kept`; best_first:
-    after the first outer iteration take the best job's model instead of the average; scheduler: address, or file with
-    the address, of a Dask cluster that runs the jobs, "": this machine.
+    """Options of training by several jobs.
+
+    Parameters
+    ----------
+    num_jobs : int
+        Number of jobs, N in the paper.
+    samples : int
+        Frames that each job learns from between two averagings, K in the paper.
+    threads : int
+        Threads per job.
+    processes : int
+        Jobs that run at a time on this machine; 0: the number of processors.
+    retries : int
+        How often a lost job is run again.
+    keep : int
+        Number of averaged models to keep; 0: see `kept`.
+    best_first : bool
+        Take the best job's model instead of the average after the first outer iteration.
+    scheduler : str
+        Address of a Dask scheduler, or a file with the address; "" for this machine.
+
+    Raises
+    ------
+    OptionFault
+        If a value is out of range.
     """
 
     keys: ClassVar = {

@@ -18,7 +18,7 @@ Matrices = Mapping[str, Any]
 
 
 class Reference:
-    """A fixed model and the node of it, usually PosteriorProb, that the labels are mixed with."""
+    """A fixed model whose node, usually PosteriorProb, is mixed into the labels."""
 
     def __init__(self, network: Network, node: str) -> None:
         """Raises ModelError when there is no such node, or nothing in it changes from frame to frame."""

@@ -75,14 +75,36 @@ def combine(
     log: Log = lambda line: None,
     progress: Callable[..., None] = lambda *done, **figures: None,
 ) -> Combined:
-    """Find the weights by which the models, those of the last epochs or outer iterations, are best added up.
+    """Find, for each layer, the weighted sum of the models' parameters with the lowest criterion.
 
-    minibatches: of a part of the training data, kept in memory; criterion: default the first of the network.
-    The search is L-BFGS in a space preconditioned by the Fisher matrix of the weights, and starts from the best of the
-    models and their average; progress(evaluations, at most, loss=objective) is told of each.  Where it finds nothing
-    better that is what it gives back.  Learnable parameters that the criterion does not reach are averaged; what is
-    stored and not learned is that of the last model; running statistics of batch normalisation are taken anew from the
-    minibatches.  Raises ModelError for models of different shapes.
+    The search is L-BFGS in coordinates preconditioned by the Fisher matrix of the weights, starting from the best of
+    the models and their average; if it finds nothing better, the start is returned. Learnable parameters that the
+    criterion does not reach are averaged, other stored values are those of the last model, and running statistics of
+    batch normalisation are computed anew.
+
+    Parameters
+    ----------
+    models : sequence of Network
+        Models of the last epochs or outer iterations.
+    minibatches : iterable of Minibatch
+        Part of the training data, kept in memory.
+    criterion : str
+        Criterion node; "" for the first of the network.
+    max_evaluations : int
+        Limit of function evaluations.
+    log : callable
+        Receives lines of text.
+    progress : callable
+        Called as progress(evaluations, limit, loss=objective).
+
+    Returns
+    -------
+    Combined
+
+    Raises
+    ------
+    ModelError
+        If the models differ in structure, or the criterion of none of them is finite.
     """
     if not models:
         raise ModelError("no models; expected at least one to combine")

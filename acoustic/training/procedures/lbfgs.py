@@ -17,7 +17,7 @@ LONGEST_SEARCH = 20  # evaluations along one line
 
 @dataclass
 class Minimum:
-    """The best point that was seen, the function there, and how many evaluations it took."""
+    """The best point found, the function value there, and the number of evaluations."""
 
     point: np.ndarray
     value: float
