@@ -1,4 +1,4 @@
-"""Which parameters make up a layer, and its update from the factors of its gradient, for any device and precision."""
+"""Finds the layers of a network, and updates a layer from the factors of its gradient on any device and precision."""
 
 import math
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class LayerPlan:
 
 
 def find_layers(network: Network) -> dict[str, LayerPlan]:
-    """Layers by the names of their weights: parameters that learn and are multiplied with frames."""
+    """Return the layers by the names of their weights: learnable parameters that are multiplied with frames."""
     users: dict[str, list[Node]] = {}
     for node in network.nodes.values():
         for operand in node.operands:
@@ -72,7 +72,7 @@ def find_layers(network: Network) -> dict[str, LayerPlan]:
 
 
 def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, list[Node]]) -> Node | None:
-    """A column that learns and does nothing but to be added to a product that does nothing else."""
+    """Return the learnable column whose only use is to be added to the product, if the product has no other use."""
     above = users.get(product.name, ())
     roots = {*network.criteria, *network.evaluations, *network.outputs}
     if len(above) != 1 or type(above[0]) is not Plus or product.name in roots:
@@ -105,7 +105,7 @@ class ArrayLayer:
 
     @property
     def factors(self) -> list[OnlineFisher]:
-        """Those that are estimated."""
+        """The Fisher factors that are estimated."""
         return [fisher for fisher in (self.output_fisher, self.input_fisher) if fisher is not None]
 
     @property
@@ -113,7 +113,7 @@ class ArrayLayer:
         return None if self.plan.bias is None else self.plan.bias.name
 
     def tensors(self) -> dict[str, Any]:
-        """What is kept between minibatches, by what it is."""
+        """Return the matrices kept between minibatches, by name."""
         if self.output_fisher is None or self.input_fisher is None:
             return {}
         return {

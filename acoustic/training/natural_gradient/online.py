@@ -20,8 +20,10 @@ LARGEST_DEVIATION = 1e-3  # of R R' from the unit matrix
 
 @dataclass(frozen=True)
 class OnlineSettings:
-    """alpha: smoothing with the unit matrix; history: S, frames that count in the estimate; period: J, minibatches
-    from one of its updates to the next.
+    """Settings of the online method.
+
+    `alpha` is the smoothing with the unit matrix, `history` the number of frames that the estimate remembers (S), and
+    `period` the number of minibatches between two updates of the estimate (J).
     """
 
     alpha: float = 4.0
@@ -33,7 +35,7 @@ class OnlineSettings:
         return -math.expm1(-num_frames / self.history)
 
     def updates(self, count: int) -> bool:
-        """Whether the minibatch of this number, counted from 0, brings the estimate up to date."""
+        """Return whether minibatch `count`, counted from 0, updates the estimate."""
         return count < FIRST_UPDATES or count % self.period == 0
 
 
@@ -65,7 +67,7 @@ class OnlineFisher:
         return int(self.scales[0, self.rank + 1])
 
     def advance(self) -> None:
-        """A minibatch more is seen."""
+        """Count one more minibatch."""
         self.scales[0, self.rank + 1] += 1
 
     @property
@@ -114,7 +116,7 @@ class OnlineFisher:
     # ---- the estimate
 
     def initialise(self, x: Any) -> None:
-        """Take the covariance of the first minibatch.  [B.3.2]"""
+        """Initialise the estimate with the covariance of the first minibatch. [B.3.2]"""
         values, r, total = top_eigenvectors(_on_host(x), self.rank)
         self.scales[0, self.rank] = rho = max((total - values.sum()) / (self.dim - self.rank), SMALLEST)
         self.scales[0, : self.rank] = np.maximum(values - rho, SMALLEST)
@@ -141,7 +143,7 @@ class OnlineFisher:
             self.reorthogonalise()
 
     def reorthogonalise(self) -> None:
-        """Make R's rows orthonormal again where they have ceased to be.  [B.3.1]"""
+        """Make the rows of R orthonormal again if they no longer are. [B.3.1]"""
         root = np.sqrt(self._e())
         products = _on_host(self.w @ self.w.T) / np.outer(root, root)  # [eq. 68]
         if np.abs(products - np.eye(self.rank)).max() <= LARGEST_DEVIATION:

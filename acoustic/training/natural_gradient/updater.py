@@ -1,4 +1,4 @@
-"""The natural gradient in place of an update rule: which parameters it concerns, their state, and all the others."""
+"""Updater of the natural gradient: selects the layers, and updates all other parameters by plain gradient descent."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from acoustic.training.update import Updater
 
 
 class NaturalGradientUpdater(Updater):
-    """Changes layers from the factors of their gradients, all other parameters by plain gradient descent.
+    """Updates layers by the natural gradient and all other parameters by plain gradient descent.
 
-    A layer is a weight matrix and the bias added to its product.  Neither changes by more than max_change times the
-    frames of the minibatch, nor does any other parameter (Frobenius norm).  L2 takes its share of the weights first.
+    A layer is a weight matrix and the bias added to its product. The Frobenius norm of the change of a layer, and of
+    any other parameter, is limited to max_change times the frames of the minibatch. L2 is applied to the weights first.
     """
 
     rule: NaturalGradient
@@ -47,7 +47,7 @@ class NaturalGradientUpdater(Updater):
         self._repeats = True
 
     def layer(self, parameter: Node, node: Node, k: int) -> ArrayLayer | CompiledLayer | None:
-        """The layer of a parameter whose gradient is the product that node's operand k has; None where it is none."""
+        """Return the layer of a parameter whose gradient comes from operand k of `node`, or None if it has none."""
         layer = self.layers.get(parameter.name)
         if layer is None or k not in node.layer_inputs:
             return None

@@ -55,9 +55,9 @@ class TrainingFiles:
         return Path(f"{self.model(epoch)}.ckp")
 
     def newest_epoch(self) -> int | None:
-        """The epoch to continue after; None when there is no model to start from.
+        """Return the epoch to continue after, or None if there is no model.
 
-        A model older than that of the epoch before it was left by an earlier training and does not count.
+        A model that is older than the model of the previous epoch was left by an earlier training and is ignored.
         """
         for epoch in range(self.max_epochs, -1, -1):
             model, before = self.model(epoch), self.model(epoch - 1)
@@ -68,14 +68,14 @@ class TrainingFiles:
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[None]:
-        """While the body runs no other training writes these files.  Raises ModelError if one does already."""
+        """Hold a lock on these files. Raises ModelError if another training holds it."""
         with held(self.model_path.with_name(f".{self.model_path.name}.lock")) as is_mine:
             if not is_mine:
                 raise ModelError(f"{self.model_path}: another training is under way there; expected one at a time")
             yield
 
     def remove(self) -> int:
-        """Remove every model and checkpoint, of any number of epochs, so that nobody continues from them; how many."""
+        """Remove every model and checkpoint of the training, of any epoch, and return their number."""
         directory, stem = self.model_path.parent, self.model_path.name
         removed = 0
         for path in sorted(directory.glob("*")) if directory.is_dir() else []:
@@ -151,7 +151,7 @@ class TrainingFiles:
 
 
 def _is_running(process: int) -> bool:
-    """Whether a process is there; "yes" where asking is not safe."""
+    """Return whether a process exists; True where this cannot be checked safely."""
     if os.name != "posix":
         return True
     try:
