@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+import acoustic.kernels.compiled.table_calls
+import acoustic.runtime.products  # noqa: F401  (both register the kernels that the tables call)
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
 from acoustic.runtime import replay
 from acoustic.runtime.recorder import Recording, is_compiled
