@@ -5,7 +5,7 @@ which order, in which thread, and where their values lie.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -18,6 +18,7 @@ from acoustic.engine.execution.bound_pass import Program, Worker
 from acoustic.engine.execution.branch_scheduler import Schedule
 from acoustic.engine.execution.gradient_sinks import Taker
 from acoustic.engine.execution.inputs import Feed
+from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.execution_graph import build_graph
 from acoustic.engine.planning.pass_plan import Key, lay_out
 from acoustic.network.network import Network
@@ -89,9 +90,7 @@ class Engine:
         self._products = nullcontext if alone else partial(products_by, self.backend.team)
         self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if branches else None
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
-        self._slabs: list[Any] = []
-        self._values: dict[Hashable, Any] = {}  # of what depends on no input
-        self._gradients: dict[str, Any] = {}  # of what has no frames: parameters, mostly
+        self._memory = EngineMemory(self.backend, self.graph, self.options)
         self._owner: dict[int, Key] = {}  # what lies in each slab now
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
@@ -180,7 +179,7 @@ class Engine:
         return [name for name in due if name not in program.alone]
 
     def _repeat_forward(self, program: Program) -> bool:
-        """Make the forward pass of all workers without Python, if it has been written down; False if not."""
+        """Make the forward pass of all workers without Python, if it has been recorded; False if not."""
         if self._feed.run.sequences is not None or not program.split:
             return False
         tables = []
@@ -251,7 +250,7 @@ class Engine:
             for name in names:
                 node = self.network.nodes[name]
                 node.touch()  # the caller is about to change it
-                taker.whole(node, self._gradients[name])
+                taker.whole(node, self._memory.gradients[name])
 
         if program.split:
             self._backward_split(program, finish, taker)
@@ -305,7 +304,7 @@ class Engine:
                     finish([name])
 
     def _repeat_backward(self, program: Program, taker: Taker) -> bool:
-        """Make both parts of all workers without Python, if they have been written down; False if not."""
+        """Make both parts of all workers without Python, if they have been recorded; False if not."""
         if self._feed.run.sequences is not None or not program.partials_wait:
             return False
         key, layers_key, team, tables = taker.key, taker.layers_key, self.backend.team, []
@@ -338,8 +337,8 @@ class Engine:
 
     def gradient(self, name: str) -> Any:
         """The gradient of the last backward pass with respect to a parameter, (rows, cols).  Raises ModelError."""
-        if name in self._gradients:
-            return self._gradients[name]
+        if name in self._memory.gradients:
+            return self._memory.gradients[name]
         raise ModelError(f"node {name!r}: has no gradient here; expected a parameter that needs one")
 
     def value(self, name: str) -> Any:
@@ -360,7 +359,7 @@ class Engine:
 
     def allocated(self) -> int:
         """Bytes of the buffers whose size depends on the number of columns."""
-        return sum(slab.nbytes for slab in self._slabs)
+        return self._memory.allocated()
 
     # ---- memory
 
@@ -375,8 +374,10 @@ class Engine:
                 raise ModelError(f"criterion {criterion!r}: is not below the roots {', '.join(self.roots)}")
             num_workers = max(1, min(self.max_workers, (columns or 0) // MIN_COLUMNS))
             layout = lay_out(self.graph, self.roots, columns, node, self.sharing, num_workers > 1)
-            self._grow(layout.plan.sizes)
-            program = self._programs[key] = Program(self, layout, columns, criterion, num_workers)
+            if self._memory.grow(layout.plan.sizes):  # the programs made before no longer hold
+                self._programs.clear()
+                self._program = None
+            program = self._programs[key] = Program(self._memory, layout, columns, criterion, num_workers)
             if len(self._programs) > LAYOUTS_KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
@@ -390,29 +391,3 @@ class Engine:
                 else self._feed.inputs
             )
         return program
-
-    def _grow(self, sizes: Sequence[int]) -> None:
-        """Make the slabs at least this large; when one has to move, the programs made before no longer hold."""
-        for k, size in enumerate(sizes):
-            if k == len(self._slabs):
-                self._slabs.append(self.backend.memory(size))
-            elif self._slabs[k].size < size:
-                self._slabs[k] = self.backend.memory(size)
-                self._programs.clear()
-                self._program = None
-
-    def slab(self, index: int) -> Any:
-        """Flat memory that the layouts share."""
-        return self._slabs[index]
-
-    def own_value(self, key: Hashable, shape: Shape) -> Any:
-        """Memory for a value or workspace that depends on no input and outlives a minibatch."""
-        if key not in self._values:
-            self._values[key] = self.backend.empty(*shape)
-        return self._values[key]
-
-    def own_gradient(self, name: str, shape: Shape) -> Any:
-        """Memory for the gradient of what has no frames."""
-        if name not in self._gradients:
-            self._gradients[name] = self.backend.empty(*shape)
-        return self._gradients[name]

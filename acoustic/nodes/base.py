@@ -253,7 +253,7 @@ class Node:
     def repeats_calls(self, *shapes: Shape) -> bool:
         """Whether forward and backward compute by products and `run.kernels` alone, and alike in every pass.
 
-        Such steps can be written down and repeated without Python, see acoustic/runtime/recorder.py.  shapes: of the
+        Such steps can be recorded and repeated without Python, see acoustic/runtime/replay.py.  shapes: of the
         operands.
         """
         return False

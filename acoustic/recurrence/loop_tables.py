@@ -96,11 +96,6 @@ class Tables:
             segments.append((OPERATIONS, start, len(operations)))
         return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
 
-    @property
-    def num_weights(self) -> int:
-        """Of all parameters that are multiplied with at every step."""
-        return sum(self.shapes[product.home].rows * self.rows_of(product.operand) for product in self.inside)
-
     def rows_made(self, backward: bool) -> list[slice]:
         """Of each product inside the rows that this thread makes, of its operand's gradient going backward."""
         ends = [product.operand if backward else (True, product.home) for product in self.inside]

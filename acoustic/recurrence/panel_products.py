@@ -12,6 +12,7 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.pointers import frames
 
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
@@ -210,6 +211,12 @@ def lay_panels(transposed, m, k, matrix, distance, panels):
             out = frames(panels + NUMBER_BYTES * (row * k + first * high), columns, high)
             copy_block(source, out, columns, min(high, m - row))
             row += high
+
+
+@table_call
+def panels(p):
+    """`lay_panels` for tables of calls; p: its arguments in order."""
+    lay_panels(p[0], p[1], p[2], p[3], p[4], p[5])
 
 
 @njit(inline="always")

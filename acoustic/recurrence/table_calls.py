@@ -1,7 +1,6 @@
 """Kernels of loops as functions that a table of calls can name; see acoustic/runtime/call_registry.py."""
 
 from acoustic.recurrence import step_kernels
-from acoustic.recurrence.panel_products import lay_panels
 from acoustic.recurrence.step_kernels import LoopTables
 from acoustic.runtime.call_registry import matrix, numbers, table, table_call, usable, vector
 
@@ -23,9 +22,3 @@ def loop_backward(p):
         LoopTables(table(p, 12), table(p, 15), table(p, 18), table(p, 21)),
         usable(p, 24), table(p, 28), numbers(p, 31), numbers(p, 33),
     )  # fmt: skip
-
-
-@table_call
-def panels(p):
-    """p: whether to transpose, m, k, the matrix, its columns' distance, and where to."""
-    lay_panels(p[0], p[1], p[2], p[3], p[4], p[5])

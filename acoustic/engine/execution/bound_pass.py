@@ -6,11 +6,12 @@ per worker.  Only the gradients of parameters need all frames: when everybody is
 and of the products each worker makes some columns.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from acoustic.engine.execution.gradient_sinks import Taker
+from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.staleness import Placement
 from acoustic.engine.execution.steps import (
     BoundBackward,
@@ -21,28 +22,12 @@ from acoustic.engine.execution.steps import (
     Operands,
     Taken,
 )
-from acoustic.engine.planning.pass_plan import BackwardStep, Graph, Key, Layout, gradient_of, value_of, work_of
-from acoustic.kernels.backend import Backend
+from acoustic.engine.planning.pass_plan import BackwardStep, Key, Layout, gradient_of, value_of, work_of
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
 from acoustic.runtime import replay
-from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.replay import ReplayedSteps
 from acoustic.runtime.thread_team import share_of
-
-
-class Memory(Protocol):
-    """What a program asks of its engine."""
-
-    backend: Backend
-    graph: Graph
-    options: EngineOptions
-
-    def slab(self, index: int) -> Any: ...
-
-    def own_value(self, key: Hashable, shape: Shape) -> Any: ...
-
-    def own_gradient(self, name: str, shape: Shape) -> Any: ...
 
 
 @dataclass
@@ -80,7 +65,9 @@ class Program(Placement):
     that workers bring up to date themselves.
     """
 
-    def __init__(self, memory: Memory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int):
+    def __init__(
+        self, memory: EngineMemory, layout: Layout, columns: int | None, criterion: str | None, num_workers: int
+    ):
         super().__init__(layout, memory.graph)
         self.memory, self.backend, self.columns, self.criterion = memory, memory.backend, columns, criterion
         self.taker: Taker | None = None  # of the last backward pass

@@ -15,18 +15,11 @@ from acoustic.kernels.compiled import table_calls  # noqa: F401  (registers the 
 from acoustic.kernels.compiled.group import CompiledGroupKernels
 from acoustic.kernels.compiled.image import CompiledImageKernels
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
-from acoustic.kernels.compiled.word import CompiledWordKernels
+from acoustic.kernels.compiled.word import CompiledWordKernels, frames
 from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import Team
 
 SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
-
-
-def frames(matrix: Any) -> Any:
-    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
-    if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
-        raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
-    return matrix.T
 
 
 def flat(matrix: Any) -> Any:

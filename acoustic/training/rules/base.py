@@ -51,7 +51,7 @@ class Rule:
         Whether the rule applies momentum.
     repeats : bool
         Whether equal Steps lead to identical kernel calls, which may then be replayed; see
-        acoustic/runtime/recorder.py.
+        acoustic/runtime/replay.py.
     by_columns : bool
         Whether the rule implements `update_columns`.
     refuses : tuple of str
@@ -62,7 +62,7 @@ class Rule:
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
-    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/runtime/recorder.py
+    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/runtime/replay.py
     by_columns: ClassVar[bool] = False  # it has update_columns
     refuses: ClassVar[tuple[str, ...]] = ()  # names of options that do not go with it
 
