@@ -66,19 +66,17 @@ class EngineOptions:
         ------
         ConfigError
         """
-        text = text.strip().lower()
-        if text in ("", FULL):
+        asked = text.strip().lower()
+        if asked in ("", FULL):
             return cls()
-        if text == PLAIN:
+        if asked == PLAIN:
             return cls.plain()
-        switches = {NO + field.name.replace("_", ""): field.name for field in fields(cls) if field.default}
-        off = text.split(":")
-        for name in off:
-            if name not in switches:
-                raise ConfigError(
-                    f"{where}: engine={text}; expected {FULL}, {PLAIN} or names out of {', '.join(switches)}, "
-                    "joined by colons"
-                )
+        names = {NO + field.name.title().replace("_", ""): field.name for field in fields(cls) if field.default}
+        switches = {name.lower(): field for name, field in names.items()}
+        off = asked.split(":")
+        if not switches.keys() >= set(off):
+            expected = f"{FULL}, {PLAIN} or names out of {', '.join(names)}, joined by colons"
+            raise ConfigError(f"{where}: engine={text}; expected {expected}")
         return replace(cls(), **{switches[name]: False for name in off})
 
     @classmethod

@@ -163,7 +163,9 @@ def test_texts(text, expected):
 
 @pytest.mark.parametrize("text", ["fast", "noReplay:", "noBranches", "replay", "plain:noFusion"])
 def test_unknown_texts_are_refused(text):
-    with pytest.raises(ConfigError, match=r"a.cntk:3: engine=.*; expected full, plain or names out of noreplay, "):
+    with pytest.raises(
+        ConfigError, match=r"a.cntk:3: engine=.*; expected full, plain or names out of noReplay, noCompiledLoops, "
+    ):
         EngineOptions.from_text(text, "a.cntk:3")
 
 
