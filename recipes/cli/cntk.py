@@ -6,16 +6,16 @@ worked example: train the network that block TIMIT_Train describes, then test it
   configFile=a+b     files of settings, the later ones over the earlier ones
   name=value         any setting, over those of the files
   command=A:B        blocks to run, in order; each says action=train, test, write, edit, dumpnode, plot, ... (all
-                     of them are in docs/reference.md)
+                     of them are in docs/reference/parameters.md)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
   numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
   engine             full (default), plain (every optimisation of the engine off), or those to switch off, as in
-                     engine=noReplay:noFusion (docs/training.md); to find out whether the engine is to blame
+                     engine=noReplay:noFusion (docs/how_to/training.md); to find out whether the engine is to blame
   randomSeed         of initial weights, order of the data and dropout (default 0)
   traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
   stderr             log file: this name, the commands and .log
-  --scheduler A      address of the Dask cluster that runs the jobs of a parallelTrain (docs/parallel.md)
+  --scheduler A      address of the Dask cluster that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
   doneFile           written when every command has come to its end
   makeMode           true (default) continues a training where it stopped, false starts it again
 

@@ -1,5 +1,5 @@
-"""docs/reference.md, made from the tables of the code: functions, editing commands, parameters and their state.
+"""Pages of docs/reference that are generated from the code: NDL functions, MEL commands, configuration parameters.
 
-python -m recipes.reference            writes docs/reference.md below the current directory
-python -m recipes.reference --check    says whether it is as the code has it, exit status 1 if not
+python -m recipes.reference            writes the pages below the current directory
+python -m recipes.reference --check    exits with status 1 if a page differs from what the code gives
 """

@@ -5,23 +5,25 @@ import sys
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from recipes.reference.document import reference
+from recipes.reference.document import pages
 
-PATH = Path("docs/reference.md")
+DIRECTORY = Path("docs/reference")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when the file is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a page is stale")
     check = parser.parse_args().check
-    text = reference()
-    if check:
-        fresh = PATH.is_file() and PATH.read_text(encoding="utf-8") == text
-        print(f"{PATH}: {'as the code has it' if fresh else 'stale; python -m recipes.reference writes it anew'}")
-        return 0 if fresh else 1
-    with atomic_write(PATH, "w") as file:
-        file.write(text)
-    return 0
+    stale = False
+    for name, text in pages().items():
+        path = DIRECTORY / f"{name}.md"
+        if not check:
+            with atomic_write(path, "w") as file:
+                file.write(text)
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            print(f"{path}: stale; run python -m recipes.reference")
+            stale = True
+    return int(stale)
 
 
 if __name__ == "__main__":

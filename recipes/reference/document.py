@@ -1,4 +1,4 @@
-"""The reference as one Markdown text."""
+"""The generated reference pages as Markdown."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,26 +7,26 @@ from acoustic.nodes.registry import registered_nodes
 from recipes.reference.parameters import HONOURED, Place, places
 from recipes.reference.source_names import default_text
 
-HEAD = """\
-# Reference
-
-Made by `python -m recipes.reference` from the tables of the code; a test fails when it is stale.  Numbers are sections
-of the CNTK book.  Names count in any case of letters.
-
-- [Functions of the network description language](#functions-of-the-network-description-language)
-- [Commands of the model editing language](#commands-of-the-model-editing-language)
-- [Parameters](#parameters)
+GENERATED = """\
+`python -m recipes.reference` generates this page from the code.  Numbers are sections of the CNTK book.  Names are not
+case-sensitive.
+"""
+FUNCTIONS = """\
+The functions are those of section 4.1.4.  Arguments are given in this order; an argument with a default and every
+option may be omitted.
 """
 PARAMETERS = """\
-By the block that they stand in; a name that a block does not set is looked for in the blocks around it.  A name that
-is in no table is an error in the blocks of builders and SGD, a warning in those of readers and writers, and nothing in
-those of commands; `argonaut validate` lists the first two, and of the others those that look misspelled.
+The tables are ordered by the block in which a parameter stands.  A name that a block does not set is looked up in the
+enclosing blocks.  An unknown name is an error in the blocks of builders and SGD, a warning in those of readers and
+writers, and ignored in those of commands.  `argonaut validate` lists the first two, and names in the blocks of commands
+that look misspelled.
 """
 
 
-def reference() -> str:
-    """The whole text."""
-    return "\n".join([HEAD, *_functions(), *_commands(), *_parameters()]) + "\n"
+def pages() -> dict[str, str]:
+    """Name of each generated page -> its Markdown."""
+    made = {"ndl_functions": _functions(), "mel_commands": _commands(), "parameters": _parameters()}
+    return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -47,11 +47,12 @@ def _row(cells: Iterable[str]) -> str:
 def _functions() -> Iterator[str]:
     from acoustic.nodes.registry import NOT_BUILT
 
-    yield "## Functions of the network description language\n"
-    yield "Section 4.1.4.  Arguments stand in this order; those with a default, and all options, may be left out.\n"
+    yield "# Functions of the network description language\n"
+    yield GENERATED
+    yield FUNCTIONS
     nodes = list(registered_nodes())
     yield from _table(("function", "arguments", "options", "what it is"), map(_function, nodes))
-    yield "### Refused by name\n"
+    yield "## Not built\n"
     yield from _table(("function", "reason"), [(f"`{name}`", f"{why}: not built") for name, why in NOT_BUILT.items()])
 
 
@@ -83,8 +84,9 @@ def _option(option: Option) -> str:
 def _commands() -> Iterator[str]:
     from acoustic.descriptions.mel.registry import commands
 
-    yield "## Commands of the model editing language\n"
-    yield "Section 4.2.2.\n"
+    yield "# Commands of the model editing language\n"
+    yield GENERATED
+    yield "The commands are those of section 4.2.2.\n"
     rows = []
     for spec in commands():
         options = "; ".join(
@@ -99,10 +101,11 @@ def _commands() -> Iterator[str]:
 
 
 def _parameters() -> Iterator[str]:
-    yield "## Parameters\n"
+    yield "# Parameters of configurations\n"
+    yield GENERATED
     yield PARAMETERS
     for place in places():
-        yield f"### {place.title}{f' ({place.section})' if place.section else ''}\n"
+        yield f"## {place.title}{f' ({place.section})' if place.section else ''}\n"
         yield from _place(place)
 
 

@@ -11,6 +11,7 @@ from recipes.cli.main import main
 from recipes.reversal import data
 from recipes.reversal.run import CONFIG
 from recipes.reversal.score import score
+from tests.pages import page_text
 
 
 def test_strings_are_reversed_and_no_part_has_one_of_another():
@@ -98,7 +99,7 @@ def test_recipe_goes_from_pairs_to_a_score_and_resumes(tmp_path, capsys):
 
 
 def test_what_the_documentation_shows_works(tmp_path, monkeypatch, capsys):
-    text = (Path(__file__).parents[2] / "docs" / "encoder_decoder.md").read_text()
+    text = page_text("encoder_decoder")
     blocks = re.findall(r"```(?:cntk|ndl)\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)

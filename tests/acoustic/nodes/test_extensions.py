@@ -1,7 +1,6 @@
 """Node types of other packages, and the page that says how to write one: its code is run as it stands there."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from acoustic.engine.gradient_check import check_gradients, compare_with_forward
 from acoustic.network.network import Network
 from acoustic.nodes import base, registry
 from readers.errors import ModelError
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[3] / "docs" / "nodes.md").read_text(encoding="utf-8")
+PAGE = page_text("nodes")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -1,7 +1,6 @@
-"""The descriptions in docs/images.md build with the shapes that it gives, and train."""
+"""The descriptions in images.md build with the shapes that it gives, and train."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from acoustic.kernels.image_geometry import Image, image_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
+PAGE = page_text("images")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)
 
 

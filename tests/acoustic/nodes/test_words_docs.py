@@ -1,7 +1,6 @@
-"""What docs/words.md describes builds, and learns from a minibatch of words."""
+"""What words.md describes builds, and learns from a minibatch of words."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from acoustic.engine.engine import Engine
 from readers.config.config import Config
 from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[3] / "docs" / "words.md").read_text(encoding="utf-8")
+PAGE = page_text("words")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)
 
 

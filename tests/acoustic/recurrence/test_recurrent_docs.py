@@ -1,7 +1,6 @@
-"""The examples of docs/recurrent.md build and compute."""
+"""The examples of recurrent.md build and compute."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from acoustic.descriptions.ndl.macros import shipped_macros
 from acoustic.engine.engine import Engine
 from readers.config.config import Config
 from readers.minibatches.sequence_layout import SequenceLayout
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[3] / "docs" / "recurrent.md").read_text(encoding="utf-8")
+PAGE = page_text("recurrent")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -10,6 +10,7 @@ from readers.htk.hmm_list import read_hmm_list
 from readers.htk.mlf import read_mlf
 from readers.htk.trees import read_trees
 from readers.tables.hmm_tables import read_cntkmap, read_state_map
+from tests.pages import page_text
 
 QUESTIONS = "".join(
     f"QS '{side}_{phone}' {{ \"{pattern}\" }}\n"
@@ -137,7 +138,7 @@ def test_faults_of_the_command_line(tying, arguments, message):
 
 
 def test_the_page_shows_python_that_runs(tying):
-    page = (Path(__file__).resolve().parents[3] / "docs" / "tying.md").read_text(encoding="utf-8")
+    page = page_text("tying")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     states = {phone: (f"{phone}_s2", f"{phone}_s3") for phone in ("a", "b", "c", "sil")}
     for old, new in (
@@ -149,7 +150,7 @@ def test_the_page_shows_python_that_runs(tying):
         assert old in code
         code = code.replace(old, new)
     code = re.sub(r"^states = .*$", f"states = {states}", code, flags=re.MULTILINE)
-    exec(compile(code, "docs/tying.md", "exec"), {})
+    exec(compile(code, "tying.md", "exec"), {})
     assert tying.run("tie", *TIE, "--out", "commanded").status == 0
     for name in ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list"):
         ours, theirs = ((tying.root / folder / name).read_text() for folder in ("hmms", "commanded"))

@@ -1,4 +1,4 @@
-"""docs/from_htk_and_kaldi.md: its commands run on a data directory of Kaldi's form, its options are there."""
+"""from_htk_and_kaldi.md: its commands run on a data directory of Kaldi's form, its options are there."""
 
 import re
 import subprocess
@@ -20,8 +20,9 @@ from recipes.cli import cntk
 from recipes.cli.argon.options import canonical, make_parser
 from recipes.cli.main import COMMANDS, main
 from tests.decoder.lattices.small_lattices import random_lattice
+from tests.pages import page_text
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "from_htk_and_kaldi.md").read_text(encoding="utf-8")
+PAGE = page_text("from_htk_and_kaldi")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")

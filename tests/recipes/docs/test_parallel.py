@@ -1,4 +1,4 @@
-"""The configuration and the commands of docs/parallel.md are ones that the program takes."""
+"""The configuration and the commands of parallel.md are ones that the program takes."""
 
 import ast
 import re
@@ -9,8 +9,9 @@ from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.options import KEYS
 from readers.config.config import Config
 from recipes.cli import cntk
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[3] / "docs" / "parallel.md").read_text(encoding="utf-8")
+PAGE = page_text("parallel")
 
 
 def test_the_configuration_is_taken(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What docs/readers.md shows works: its reader and writer in one file each, by module and entry point; its blocks."""
+"""What readers.md shows works: its reader and writer in one file each, by module and entry point; its blocks."""
 
 import importlib.metadata
 import re
@@ -15,9 +15,10 @@ from readers.minibatches.base import READERS, WRITERS, Reader, Writer, open_read
 from readers.sources.frames import htk_mlf_options, streams
 from readers.writers.text_writer import TextFormat
 from recipes.cli import cntk
+from tests.pages import page_text
 from tests.readers.tables.dbn_files import dbn_bytes
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "readers.md").read_text(encoding="utf-8")
+PAGE = page_text("readers")
 FENCED = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 PYTHON = {code.split("\n", 1)[0][2:]: code for language, code in FENCED if language == "python"}
 BLOCKS = [text for language, text in FENCED if not language]

@@ -1,7 +1,6 @@
-"""What docs/streaming.md and docs/scores.md show works: the Python on the small system, the options in the parser."""
+"""What streaming.md and scores.md show works: the Python on the small system, the options in the parser."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from readers.audio.audio_file import read_audio
 from readers.config.hcopy import read_hcopy_config
 from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.argon.options import make_parser
+from tests.pages import page_text
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("streaming", "scores")}
+PAGES = {name: page_text(name) for name in ("streaming", "scores")}
 
 
 def python_of(page):

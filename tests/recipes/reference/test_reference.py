@@ -1,4 +1,4 @@
-"""docs/reference.md is what the code's tables make, and nothing that the book lists is absent from it."""
+"""The generated reference pages match the code and list every name of the book."""
 
 import ast
 import re
@@ -9,11 +9,11 @@ import pytest
 import readers
 from acoustic.actions import ACTIONS
 from readers.config.syntax import strip_comment
-from recipes.reference.document import reference
+from recipes.reference.document import pages
 from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS, places
 from recipes.reference.source_names import names_read
+from tests.pages import DOCS, page_text
 
-ROOT = Path(__file__).resolve().parents[3]
 BOOK = Path(__file__).with_name("book_names.txt")
 
 
@@ -23,27 +23,20 @@ def book_names():
     return [(section, what, name) for section, what, *names in lines for name in names]
 
 
-def rows_of(title):
-    """Names in the first columns of a part of the reference."""
-    part = reference().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
-    cells = [line.split(" | ")[0:2] for line in part.splitlines() if line.startswith("| `")]
+def rows_of(name):
+    """Names in the first two columns of the tables of a generated page."""
+    cells = [line.split(" | ")[0:2] for line in pages()[name].splitlines() if line.startswith("| `")]
     return {name.lower() for row in cells for cell in row for name in re.findall(r"(\w+)(?=`|\()", cell)}
 
 
-def test_the_document_is_what_the_code_says():
-    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
-    assert text == reference(), "docs/reference.md is stale: python -m recipes.reference writes it anew"
+@pytest.mark.parametrize("name", pages())
+def test_generated_page_matches_the_code(name):
+    assert page_text(name) == pages()[name], f"{name}.md is stale: run python -m recipes.reference"
 
 
-@pytest.mark.parametrize(
-    ("what", "title"),
-    [
-        ("function", "Functions of the network description language"),
-        ("command", "Commands of the model editing language"),
-    ],
-)
-def test_every_function_and_command_of_the_book_is_there(what, title):
-    rows = rows_of(title)
+@pytest.mark.parametrize(("what", "name"), [("function", "ndl_functions"), ("command", "mel_commands")])
+def test_every_function_and_command_of_the_book_is_there(what, name):
+    rows = rows_of(name)
     assert [name for _, kind, name in book_names() if kind == what and name.lower() not in rows] == []
 
 
@@ -60,8 +53,8 @@ def test_every_parameter_of_the_book_is_there():
 
 
 def test_every_honoured_parameter_is_told_of_on_another_page():
-    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md") if page.name != "reference.md"]
-    told = set(re.findall(r"\w+", " ".join(pages).lower()))
+    texts = [path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md") if path.stem not in pages()]
+    told = set(re.findall(r"\w+", " ".join(texts).lower()))
     names = {row.name for place in places() for row in place.parameters if row.state == HONOURED}
     assert {name for name in names if name.lower() not in told} == set()
 

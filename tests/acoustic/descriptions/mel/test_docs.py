@@ -1,4 +1,4 @@
-"""The scripts and configurations in docs/mel.md run, one after another."""
+"""The scripts and configurations in mel.md run, one after another."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,9 @@ from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from readers.config.config import Config
 from readers.config.syntax import Source
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[4] / "docs" / "mel.md").read_text(encoding="utf-8")
+PAGE = page_text("mel")
 SCRIPTS = re.findall(r"```mel\n(.*?)```", PAGE, re.DOTALL)
 CONFIGURATIONS = re.findall(r"```cntk\n(.*?)```", PAGE, re.DOTALL)
 

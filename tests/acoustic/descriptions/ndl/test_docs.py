@@ -1,14 +1,14 @@
-"""The descriptions in docs/ndl.md build, and what the page says of macros is so."""
+"""The descriptions in ndl.md build, and what the page says of macros is so."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from acoustic.descriptions.ndl import build_network, shipped_macros
 from readers.config.config import Config
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[4] / "docs" / "ndl.md").read_text(encoding="utf-8")
+PAGE = page_text("ndl")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)
 
 

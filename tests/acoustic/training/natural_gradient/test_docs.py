@@ -1,14 +1,14 @@
-"""What docs/natural_gradient.md shows is read as it says."""
+"""What natural_gradient.md shows is read as it says."""
 
 import re
-from pathlib import Path
 
 from acoustic.training.configuration import training_options
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from readers.config.config import Config
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[4] / "docs" / "natural_gradient.md").read_text(encoding="utf-8")
+PAGE = page_text("natural_gradient")
 
 
 def test_the_configuration():

@@ -1,7 +1,6 @@
-"""What docs/p_norm.md shows, run on a few frames; the numbers that it names are the code's."""
+"""What p_norm.md shows, run on a few frames; the numbers that it names are the code's."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ from acoustic.actions import Machine, make_action
 from acoustic.network.model_file import load_model
 from acoustic.training.procedures.mixing_up import NOISE, POWER
 from readers.config.config import Config
+from tests.pages import page_text
 
-PAGE = (Path(__file__).parents[4] / "docs" / "p_norm.md").read_text(encoding="utf-8")
+PAGE = page_text("p_norm")
 EXAMPLE = re.search(r"```cntk\n(.*?)```", PAGE, re.DOTALL).group(1)
 READER = (
     "reader=[\nreaderType=UCIFastReader\nfile=data\nfeatures=[dim=4;start=0]\n"
