@@ -166,5 +166,4 @@ def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:
     """Return the number of epochs that earlier runs have finished, or None if there is no model to start from."""
     if files is None:
         return None
-    files.remove_leftovers()
     return files.newest_epoch() if make_mode else None

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from readers.common.temporary import TemporaryPath, sync_directory
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -17,10 +19,27 @@ except ImportError:  # Windows
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
 
-    mode is "wb" or "w" (UTF-8; file names that are not UTF-8 keep their bytes).  Missing directories are made.  When
-    the body raises, the temporary file is removed and whatever stood at `path` stays as it was.  OSErrors of the
-    temporary file name `path`.  A symbolic link stays one: what it leads to is written.  Devices and pipes
-    (/dev/null, a process substitution of the shell) are written as they are, and cannot be left as they were.
+    Missing directories are made.  When the body raises, the temporary file is removed and the file at `path` stays as
+    it was.  A file that is replaced keeps its permissions.  A symbolic link stays a link: its target is written.
+    Devices and pipes (/dev/null, a process substitution of the shell) are written directly, and cannot be restored.
+    Threads and processes may write the same path at the same time; the last one to finish wins.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    mode : {"wb", "w"}
+        Bytes, or UTF-8 text; in text, file names that are not UTF-8 keep their bytes.
+
+    Yields
+    ------
+    file object
+        The temporary file, open for writing.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.  An error of the temporary file names `path`.
     """
     path = Path(path)
     _refuse_misplaced(path)
@@ -31,20 +50,15 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
         return
     place = Path(os.path.realpath(path))
     place.parent.mkdir(parents=True, exist_ok=True)
-    # The process id keeps two runs that write the same path from sharing a temporary file.
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    with _naming(path, temporary):
-        try:
-            with temporary.open(mode, **text) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(place)
-        except BaseException:
-            # What cannot be removed (a place where nothing could be made) was not there.
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+    with _naming(path, place):
+        temporary = TemporaryPath(place)
+    with temporary, _naming(path, temporary.path):
+        with temporary.open(mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.path.replace(place)
+        sync_directory(place.parent)
 
 
 @contextlib.contextmanager
@@ -111,7 +125,7 @@ def abandon(files: contextlib.ExitStack) -> None:
 
 
 def _is_special(path: str | Path) -> bool:
-    """Is there a device or a pipe at `path`?  To rename a file over it would do away with it."""
+    """Return whether `path` is a device or a pipe, which renaming a file over it would remove."""
     path = Path(path)
     return path.exists() and not path.is_file() and not path.is_dir()
 
@@ -140,6 +154,11 @@ def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -
 
 def _refuse_misplaced(path: Path) -> Path:
     """The nearest directory above `path` that is there; raises OSError for a path that can be no file."""
+    try:
+        path.lstat()
+    except OSError as fault:
+        if fault.errno == errno.ENAMETOOLONG:
+            raise OSError(fault.errno, "cannot be written, the name is too long", os.fspath(path)) from fault
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a directory; expected a file to write", os.fspath(path))
     directory = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent

@@ -7,8 +7,6 @@ model has its checkpoint.
 """
 
 import contextlib
-import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,17 +84,6 @@ class TrainingFiles:
                 removed += 1
         return removed
 
-    def remove_leftovers(self) -> None:
-        """Remove temporary files that a killed run left in the middle of writing one of these files."""
-        directory = self.model_path.parent
-        pattern = re.compile(
-            rf"\.{re.escape(self.model_path.name)}(\.\d+)?(\.(ckp|png|config|history\.jsonl))?\.(\d+)\.tmp"
-        )
-        for path in list(directory.glob(".*.tmp")) if directory.is_dir() else []:
-            match = pattern.fullmatch(path.name)
-            if match and not _is_running(int(match.group(4))):
-                path.unlink(missing_ok=True)
-
     def load(self, epoch: int, precision: str | None = None, device: str | None = None) -> Network:
         return load_model(self.model(epoch), precision, device)
 
@@ -148,19 +135,6 @@ class TrainingFiles:
 
     def save_initial(self, network: Network) -> None:
         save_model(network, self.model(0))
-
-
-def _is_running(process: int) -> bool:
-    """Return whether a process exists; True where this cannot be checked safely."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)  # sends nothing, only asks
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _age(path: Path) -> int:

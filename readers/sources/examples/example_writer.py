@@ -6,7 +6,6 @@ as likely as any other.
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2.
 """
 
-import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from typing import IO
 
 import numpy as np
 
+from readers.common.temporary import TemporaryPath
 from readers.errors import FormatError
 from readers.minibatches.base import Minibatch
 from readers.minibatches.indicators import Indicators
@@ -115,13 +115,14 @@ class Heaps:
         self._checksum = zlib.crc32(f"{dtype} {count} {seed}".encode())
         self._kept: list[np.ndarray] = []
         target = Path(path)
-        self._paths = [target.with_name(f".{target.name}.heap{heap}.{os.getpid()}.tmp") for heap in range(count)]
+        self._temporary: list[TemporaryPath] = []
         self._files: list[IO[bytes]] = []
         if count > 1:
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                for place in self._paths:
-                    self._files.append(place.open("wb"))
+                for _ in range(count):
+                    self._temporary.append(TemporaryPath(target))
+                    self._files.append(self._temporary[-1].open("wb"))
             except BaseException:
                 self.close()
                 raise
@@ -150,16 +151,15 @@ class Heaps:
             records, self._kept = np.concatenate(self._kept), []
             return records
         self._files[heap].close()
-        records = np.fromfile(self._paths[heap], self.dtype)
-        self._paths[heap].unlink()
+        records = np.fromfile(self._temporary[heap].path, self.dtype)
+        self._temporary[heap].close()
         return records
 
     def close(self) -> None:
         for file in self._files:
             file.close()
-        for path in self._paths if self._files else []:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+        for temporary in self._temporary:
+            temporary.close()
 
 
 def _streams(minibatch: Minibatch, compress: bool) -> tuple[ExampleStream, ...]:

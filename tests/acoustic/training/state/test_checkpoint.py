@@ -93,13 +93,3 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     files.save(network_of(1), Checkpoint(1, 5, {}, {}))
     with pytest.raises(ModelError, match=r"no state of the update rule; expected an object with `update`"):
         files.load_checkpoint(1)
-
-
-def test_leftovers_of_dead_writers_are_removed(tmp_path):
-    dead = 2**22 + 12345  # beyond Linux' largest process number
-    leftovers = [f".m.{dead}.tmp", f".m.3.{dead}.tmp", f".m.3.ckp.{dead}.tmp", f".m.history.jsonl.{dead}.tmp"]
-    kept = [f".m.3.{os.getpid()}.tmp", f".m2.3.{dead}.tmp", f".n.{dead}.tmp", ".m.x.tmp", "m.3"]
-    for name in leftovers + kept:
-        touch(tmp_path / name, 0)
-    TrainingFiles(tmp_path / "m", 5).remove_leftovers()
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)

@@ -1,0 +1,147 @@
+"""Temporary files beside the files that they will replace, and the removal of those that a killed run left behind.
+
+A temporary file is locked (flock) while its writer lives.  A process that writes into a directory for the first time
+removes the temporary files there that nobody holds.  Where the system or the file system has no locks, none is removed.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+NAME = re.compile(r"\.(.*\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+LONGEST_NAME = 255  # bytes, in the file systems in use
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_cleaned: set[str] = set()  # directories in which this process has looked for abandoned files
+
+
+class TemporaryPath:
+    """A new file beside `place`, with an unpredictable name; removed at the end unless it was renamed.
+
+    Parameters
+    ----------
+    place : Path
+        The file that the temporary file will replace.  If it exists, its permissions are taken over.
+
+    Attributes
+    ----------
+    path : Path
+        The temporary file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made.
+    """
+
+    def __init__(self, place: Path):
+        if os.fspath(place.parent) not in _cleaned:
+            _cleaned.add(os.fspath(place.parent))
+            remove_abandoned(place.parent)
+        self.path: Path
+        self._descriptor: int | None
+        self.path, self._descriptor = _create(place)
+
+    def open(self, mode: str, **text) -> IO:
+        """Open the file for writing, once; it stays locked after it is closed, until the end of the context."""
+        if fcntl is not None:
+            return os.fdopen(os.dup(self._descriptor), mode, **text)
+        # Windows renames only files that nobody has open.
+        descriptor, self._descriptor = self._descriptor, None
+        return os.fdopen(descriptor, mode, **text)
+
+    def __enter__(self) -> "TemporaryPath":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the file, unless it was renamed, and release its lock."""
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _create(place: Path) -> tuple[Path, int]:
+    while True:
+        ending = f"{secrets.token_hex(8)}.tmp"
+        path = place.with_name(f".{place.name}.{ending}")
+        if len(os.fsencode(path.name)) > LONGEST_NAME:
+            path = place.with_name(f".{ending}")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o666)
+        except FileExistsError:
+            continue
+        except OSError as fault:
+            raise OSError(fault.errno, fault.strerror, os.fspath(place)) from fault
+        try:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                # Another process may have taken the file for an abandoned one before it was locked.
+                if not _is_same(descriptor, path):
+                    os.close(descriptor)
+                    continue
+            with contextlib.suppress(OSError, AttributeError):  # no such file yet, or Windows
+                os.fchmod(descriptor, stat.S_IMODE(place.stat().st_mode) & 0o777)
+        except BaseException:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise
+        return path, descriptor
+
+
+def remove_abandoned(directory: Path) -> int:
+    """Remove the temporary files in `directory` whose writers have ended, and return their number."""
+    if fcntl is None:
+        return 0
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if NAME.fullmatch(entry.name)]
+    except OSError:
+        return 0
+    return sum(_remove_if_abandoned(directory / name) for name in names)
+
+
+def _remove_if_abandoned(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or not _is_same(descriptor, path):
+            return False
+        path.unlink()
+    except OSError:  # its writer lives, or there are no locks here
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _is_same(descriptor: int, path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    return False
+
+
+def sync_directory(directory: Path) -> None:
+    """Flush a directory to disk, so that a renamed file is found there after a crash of the machine."""
+    with contextlib.suppress(OSError):  # Windows, and file systems that cannot
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
