@@ -1,7 +1,9 @@
-"""The computational network: nodes, differentiation, descriptions, training, scores.
+"""Computational networks: node types, automatic differentiation, network descriptions, training and scoring.
 
-This room knows nothing of words, graphs or search.  From the ground up: runtime, kernels, nodes, network, recurrence,
-engine, descriptions, training, scoring, export, actions.  Open nodes/base.py first, then engine/engine.py.
+This package knows nothing of words, decoding graphs or search. Its subpackages, lowest layer first: `runtime`
+(threads and BLAS), `kernels` (arithmetic), `nodes` (node types), `network` (graphs of nodes), `recurrence` (loops),
+`engine` (forward and backward passes), `descriptions` (NDL, MEL and builders), `training`, `scoring`, `export` and
+`actions` (the commands). Open `nodes/base.py` first, then `engine/engine.py`.
 """
 
 from readers.common.lazy import face

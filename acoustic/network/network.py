@@ -8,7 +8,8 @@ import numpy as np
 
 from acoustic.kernels.backend import Backend
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Shape, did_you_mean
+from acoustic.nodes.base import Node, Shape
+from acoustic.nodes.option import name_hint
 from acoustic.nodes.registry import node_class
 from readers.errors import ModelError, ShapeError
 
@@ -44,7 +45,7 @@ class Network:
         try:
             return self.nodes[name]
         except KeyError:
-            hint = did_you_mean(name, self.nodes)
+            hint = name_hint(name, self.nodes)
             raise ModelError(f"node {name!r}: not in the network; {hint}") from None
 
     def add(self, type_name: str, name: str, *operands: Node | str, **options: Any) -> Node:

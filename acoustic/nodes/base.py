@@ -1,61 +1,41 @@
-"""What a computation node is: a description, a shape rule and two pure functions; and the registry of node types.
+"""The base class of node types: declarations, a shape rule and two pure functions; and their registry.
 
-A node type is one class.  It declares its names in the network description language, its operands and options, how its
-shape follows from theirs, `forward`, which fills a buffer, and `backward`, which adds into its operands' gradients, and
-what `backward` reads, so that the engine may recycle everything else.  Nothing else in the system lists node types.
+A node type is one class. It declares its names in the network description language, its operands and options, how its
+shape follows from theirs, `forward`, which fills a buffer with the value, and `backward`, which adds to the gradients
+of the operands. It also declares what `backward` reads, so that the engine may reuse all other memory. Nothing else in
+the system lists node types.
 """
 
-import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from acoustic.kernels.backend import Backend
 from acoustic.kernels.shape import Shape
+from acoustic.nodes.option import REQUIRED, Option, name_hint
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError, ShapeError
 
-REQUIRED: Any = object()
-VALUE = "value"  # in `backward_reads`: the node's own value
-WORK = "work"  # in `backward_reads`: the node's own workspace
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a node type: its name, type, default, and whether it may be given by position."""
-
-    name: str
-    kind: type
-    default: Any = REQUIRED
-    positional: bool = False
-    aliases: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-
-    def convert(self, value: Any, where: str) -> Any:
-        """The value as this option's type, from that type or from text.  Raises ModelError."""
-        try:
-            if self.kind is bool:
-                return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
-            converted = self.kind(value)
-            if self.kind is int and converted != float(value):
-                raise ValueError(value)
-        except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ModelError(f"{where}: {self.name}={value!r}; expected {self.kind.__name__}") from error
-        if self.choices:
-            known = {choice.lower(): choice for choice in self.choices}
-            if str(converted).lower() not in known:
-                raise ModelError(f"{where}: {self.name}={value!r}; expected one of {', '.join(self.choices)}")
-            return known[str(converted).lower()]
-        return converted
+VALUE = "value"  # in `backward_reads`: the node's value
+WORK = "work"  # in `backward_reads`: the node's workspace
 
 
 @dataclass
 class Run:
-    """What one pass over a minibatch is told: where to compute, whether it trains, and where its randomness starts.
+    """The settings of one pass over a minibatch: where it computes, whether it trains, and its random seed.
 
-    dropout_rate is 0 in evaluation.  seed: whole numbers, say (seed, epoch, minibatch); equal seeds give equal masks.
-    first_column: which column of the minibatch a part of it begins with.  sequences: how the columns hold sequences,
-    and what came before them; None: the frames are on their own.
+    Parameters
+    ----------
+    backend : Backend
+    training : bool
+    dropout_rate : float
+        Probability that Dropout sets an element to zero; 0 in evaluation.
+    seed : tuple of int
+        For instance (seed, epoch, minibatch); equal seeds give equal dropout masks.
+    first_column : int
+        The number in the minibatch of the first column of this part, where threads share the columns.
+    sequences : Sequences or None
+        The sequences that the columns hold, and the state from earlier minibatches; None for independent frames.
     """
 
     backend: Backend
@@ -74,45 +54,59 @@ class Run:
 class Node:
     """Base of every node type.
 
-    Operands are matrices (rows, cols) in Fortran order.  A subclass sets the class attributes it needs and defines
-    `infer_shape`, `forward` and, when it can be differentiated, `backward` and, to check it, `tangent`.
+    Operands and values are matrices (rows, cols) in Fortran order, in the precision of the network. A subclass sets the
+    class attributes that it needs and defines `infer_shape`, `forward` and, when it is differentiable, `backward` and
+    `tangent`, the derivative in forward mode that checks `backward`.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its network.
+    operands : sequence of Node
+    settings : dict, optional
+        Options by name, as values or text.
+    origin : str
+        File and line of the description that made the node, for messages; it is not saved.
+
+    Raises
+    ------
+    ModelError
+        For a wrong number of operands, an unknown or missing option, or a bad value of one.
     """
 
     type_name: ClassVar[str] = ""
     aliases: ClassVar[tuple[str, ...]] = ()
     operand_names: ClassVar[tuple[str, ...]] = ()
-    variadic: ClassVar[bool] = False  # the last operand may stand any number of times, at least once
+    variadic: ClassVar[bool] = False  # the last operand may be given any number of times, at least once
     options: ClassVar[tuple[Option, ...]] = ()
-    # The order of the positional arguments in the network description language, when it is another than operands, then
-    # positional options; names of operands and options.
+    # Names of operands and options in the order of a positional call, if it is not operands, then positional options.
     arguments: ClassVar[tuple[str, ...]] = ()
-    # Per operand what its gradient reads: operand indices, VALUE, WORK; None, or no entry: it has no gradient.
+    # For each operand what its gradient reads: operand numbers, VALUE, WORK. None or no entry: no gradient.
     backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
-    # Operands whose buffer the value may overwrite, and whose gradient may be written over the node's own gradient
-    # (if so, `backward` writes that one last, or unchanged).
+    # Operands whose buffer the value may overwrite, and operands whose gradient may overwrite the node's gradient
+    # (`backward` then writes that gradient last, or leaves it unchanged).
     value_in_place: ClassVar[tuple[int, ...]] = ()
     gradient_in_place: ClassVar[tuple[int, ...]] = ()
-    # The value is a sum over the frames: parts computed from parts of the columns add up to it.
+    # The value is a sum over frames: it is the sum of the values of parts of the columns.
     sums_frames: ClassVar[bool] = False
-    # Operands without frames whose gradient is one matrix product over all frames: better made once than added up.
+    # Operands without frames whose gradient is one matrix product over all frames, computed once and not per thread.
     frame_products: ClassVar[tuple[int, ...]] = ()
-    # Those of them that are weights of a layer: which of the weight's dimensions, 0 rows or 1 columns, is that of the
-    # layer's inputs.
+    # Those of them that are weights of a layer: the dimension, 0 for rows or 1 for columns, of the layer's inputs.
     layer_inputs: ClassVar[dict[int, int]] = {}
-    # Operands that may be given as Indicators, without the matrix, where an input holds one-hot columns.
+    # Operands that may be given as Indicators: the row numbers of one-hot columns instead of the matrix.
     takes_indicators: ClassVar[tuple[int, ...]] = ()
-    # Operands without frames whose gradient may be given for some columns alone: see Into.add_columns.
+    # Operands without frames whose gradient may be given for some columns only: see Into.add_columns.
     touches_columns: ClassVar[tuple[int, ...]] = ()
-    skips_gaps: ClassVar[bool] = False  # leaves columns without a frame out by itself
-    is_input: ClassVar[bool] = False  # fed by the caller, one column per frame
-    is_stored: ClassVar[bool] = False  # holds a value of its own, saved with the model
-    is_precomputed: ClassVar[bool] = False  # a statistic of the whole training set; `value` is None until it is known
-    reads_run: ClassVar[bool] = False  # its value depends on Run (random numbers, training or not)
-    onnx_operator: ClassVar[str] = ""  # the ONNX operator that does the same to transposed matrices, if there is one
-    is_delay: ClassVar[bool] = False  # may be made before its operand: see `delay`
-    along_sequences: ClassVar[bool] = False  # its value of a frame follows from other frames of the same sequence
-    is_socket: ClassVar[bool] = False  # its operand is of another network, with columns of its own: see PairNetwork
-    keeps_statistics: ClassVar[bool] = False  # some stored operands follow the minibatches: see updated_statistics
+    skips_gaps: ClassVar[bool] = False  # ignores gaps, the columns without a frame, by itself
+    is_input: ClassVar[bool] = False  # given by the caller, one column per frame
+    is_stored: ClassVar[bool] = False  # has a value that is saved with the model
+    is_precomputed: ClassVar[bool] = False  # a statistic of the training set; its value is None until it is computed
+    reads_run: ClassVar[bool] = False  # the value depends on Run (random numbers, training or not)
+    onnx_operator: ClassVar[str] = ""  # the equivalent ONNX operator on transposed matrices, if there is one
+    is_delay: ClassVar[bool] = False  # may be created before its operand: see `delay`
+    along_sequences: ClassVar[bool] = False  # a frame's value depends on other frames of its sequence
+    is_socket: ClassVar[bool] = False  # the operand belongs to another network, with other columns: see PairNetwork
+    keeps_statistics: ClassVar[bool] = False  # stored operands follow the minibatches: see updated_statistics
 
     def __init__(
         self,
@@ -122,12 +116,12 @@ class Node:
         origin: str = "",
     ) -> None:
         self.name = name
-        self.origin = origin  # file and line of the description that made it, for messages; not saved
+        self.origin = origin
         self.operands = list(operands)
         self.settings = self._check_settings(settings or {})
         self._check_number_of_operands()
         self._value: Any = None
-        self.version = 0  # rises whenever a stored value changes
+        self.version = 0  # increases whenever the stored value changes
 
     def _check_number_of_operands(self) -> None:
         count, names = len(self.operands), self.operand_names
@@ -137,7 +131,7 @@ class Node:
         raise ModelError(f"{self.where}: {count} operands; expected {expected} ({', '.join(names)})")
 
     def check_connected(self) -> None:
-        """Raise ModelError when an operand is None, as editing leaves it where the node it stood for is gone."""
+        """Raise ModelError when an operand is None, as after the removal of its node."""
         for k, operand in enumerate(self.operands):
             if operand is None:
                 name = self.operand_names[min(k, len(self.operand_names) - 1)]
@@ -148,7 +142,7 @@ class Node:
         checked = {}
         for name, value in settings.items():
             if name.lower() not in known:
-                hint = did_you_mean(name, [option.name for option in self.options])
+                hint = name_hint(name, [option.name for option in self.options])
                 raise ModelError(f"{self.where}: unknown option {name!r}; {hint}")
             option = known[name.lower()]
             checked[option.name] = option.convert(value, self.where)
@@ -159,7 +153,7 @@ class Node:
 
     @classmethod
     def positional_arguments(cls) -> tuple[str, ...]:
-        """Names of the operands and options in the order of a call by position, as in `RowSlice(startRow, numRows, X)`.
+        """Return operands and options in the order of a positional call, as in ``RowSlice(startRow, numRows, X)``.
 
         The last one of a variadic type stands for any number of operands.
         """
@@ -167,6 +161,7 @@ class Node:
 
     @property
     def where(self) -> str:
+        """The node's name and type, after the file and line that made it if known, for messages."""
         return f"{self.origin}: {self._label}" if self.origin else self._label
 
     @property
@@ -175,15 +170,18 @@ class Node:
 
     @property
     def needs_gradient(self) -> bool:
-        """Whether training changes this node's own value; for other nodes the engine derives it (Algorithm 2.5)."""
+        """Whether training changes this node's own value; the engine derives it for other nodes (Algorithm 2.5)."""
         return False
 
     def has_gradient(self, k: int) -> bool:
-        """Whether the value can be differentiated with respect to operand k."""
+        """Return whether the value is differentiable with respect to operand `k`."""
         return self.gradient_reads(k) is not None
 
     def gradient_reads(self, k: int) -> tuple[int | str, ...] | None:
-        """The entry of `backward_reads` for operand k; of a variadic type the last entry stands for all that follow."""
+        """Return the entry of `backward_reads` for operand `k`, or None.
+
+        The last entry of a variadic type holds for all further operands.
+        """
         if self.variadic:
             k = min(k, len(self.backward_reads) - 1)
         return self.backward_reads[k] if 0 <= k < len(self.backward_reads) else None
@@ -195,7 +193,7 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """The stored matrix (rows, cols) of a parameter, constant or statistic; None when there is none yet."""
+        """The stored matrix (rows, cols) of a parameter, constant or statistic; None while there is none."""
         return self._value
 
     @value.setter
@@ -204,91 +202,154 @@ class Node:
         self.touch()
 
     def touch(self) -> None:
-        """Call after every change of `value` in place: engines and compiled loops look at the version alone."""
+        """Mark the value as changed, after a change in place; engines and compiled loops compare `version` only."""
         self.version += 1
 
     def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
-        """The fault `n.ndl:7: node 'h' (Times): A 'W' is 2x3, B 'x' is 4x5; expected columns of A = rows of B`."""
+        """Return the error for operands that do not fit.
+
+        Its text has the form
+        ``n.ndl:7: node 'h' (Times): A 'W' is 2x3, B 'x' is 4x5; expected columns of A = rows of B``.
+
+        Parameters
+        ----------
+        shapes : sequence of Shape
+            Of the operands.
+        expected : str
+
+        Returns
+        -------
+        ShapeError
+        """
         roles = [*self.operand_names, *[f"operand {k + 1}" for k in range(len(self.operand_names), len(shapes))]]
         operands = zip(roles, self.operands, shapes)
         found = ", ".join(f"{role} {operand.name!r} is {shape}" for role, operand, shape in operands)
         return ShapeError(f"{self.where}: {found}; expected {expected}")
 
     def infer_shape(self, *shapes: Shape) -> Shape:
-        """The shape of the value.  Raises ShapeError when the operands do not fit."""
+        """Return the shape of the value.
+
+        Parameters
+        ----------
+        *shapes : Shape
+            Of the operands.
+
+        Raises
+        ------
+        ShapeError
+            When the operands do not fit.
+        """
         raise NotImplementedError
 
     @property
     def delay(self) -> int:
-        """How many steps back in time the value was computed; negative: ahead.  0: it is of the same step.
+        """The number of steps by which the value lags behind the operand; negative if it is ahead, 0 for no delay.
 
-        Such a node may be made before its operand, and it may be its own operand through others: a recurrent loop.
+        A delay node may be created before its operand, and may depend on its own value: it closes a recurrent loop.
         """
         return 0
 
     def wanted_operand(self, k: int, *shapes: Shape) -> Shape | None:
-        """The shape that a parameter must have as operand k, when its description leaves rows or columns open with 0.
+        """Return the shape that operand `k`, a parameter with rows or columns left open as 0, must have.
 
-        shapes: of all operands.  None: the node does not settle it.
+        `shapes` are those of all operands. None means that this node does not determine it.
         """
         return None
 
     def work_shape(self, *shapes: Shape) -> Shape | None:
-        """The shape of a workspace that `forward` fills for `backward`; None when there is none."""
+        """Return the shape of the workspace that `forward` fills for `backward`, or None for no workspace."""
         return None
 
     def splits_frames(self, *shapes: Shape) -> bool:
-        """Whether some columns of the value follow from the same columns of the operands that have one per frame.
+        """Return whether threads may share the columns, given the shapes of the operands.
 
-        For a sum over frames: whether some columns of the operands give their share of it.  shapes: of the operands.
+        This holds if each column of the value depends only on the same column of the operands that have one column per
+        frame. A sum over frames may be shared if the sum of its parts is the value.
         """
         if self.sums_frames:
             return all(shape.cols is None for shape in shapes)
         return all(shape.cols in (None, 1) for shape in shapes)
 
     def frame_by_frame(self, *shapes: Shape) -> bool:
-        """The same question in evaluation: whether a minibatch can be cut anywhere, and the values stay the same."""
+        """Return whether a minibatch in evaluation may be cut at any column without changing the values."""
         return self.splits_frames(*shapes) and not self.sums_frames
 
     def repeats_calls(self, *shapes: Shape) -> bool:
-        """Whether forward and backward compute by products and `run.kernels` alone, and alike in every pass.
+        """Return whether all passes make the same calls, products and `run.kernels` only, in `forward` and `backward`.
 
-        Such steps can be recorded and repeated without Python, see acoustic/runtime/replay.py.  shapes: of the
-        operands.
+        The calls of such nodes are recorded and replayed without Python; see acoustic/runtime/replay.py. `shapes` are
+        those of the operands.
         """
         return False
 
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
-        """Fill `out` with the value; nodes with a workspace get it as `work` (None when no gradient will follow)."""
+        """Fill `out` with the value.
+
+        Parameters
+        ----------
+        run : Run
+        *inputs : array (rows, cols)
+            The values of the operands.
+        out : array (rows, cols)
+            The buffer of the value.
+        work : array, optional
+            The workspace, for types that define `work_shape`; None when no backward pass follows.
+        """
         raise NotImplementedError
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
-        """Add to the operands' gradients.
+        """Add to the gradients of the operands.
 
-        grad: gradient of the criterion with respect to the value.  inputs and value hold None where `backward_reads`
-        does not name them.  into: see acoustic.nodes.gradient_targets.Into.
+        Parameters
+        ----------
+        run : Run
+        grad : array (rows, cols)
+            The gradient of the criterion with respect to the value.
+        inputs, value : arrays or None
+            Values of the operands and of the node; None where `backward_reads` does not name them.
+        into : Into
+            The gradients of the operands, see gradient_targets.py.
+
+        Raises
+        ------
+        ModelError
+            For a type without a gradient.
         """
         raise ModelError(f"{self.where}: has no gradient; expected a differentiable node below a training criterion")
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
-        """Position of a stored operand -> its value after a training minibatch, where `keeps_statistics`.
+        """Return new values of stored operands after a training minibatch, by operand number, if `keeps_statistics`.
 
-        stored: the operands' values now, None for those that are computed; work: the workspace `forward` has filled.
+        `stored` are the current values of the operands, None for computed ones; `work` is the workspace that `forward`
+        filled.
         """
         raise NotImplementedError
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The derivative of the value along one direction: how fast it changes while every operand moves.
+        """Return the directional derivative of the value (forward mode), an array (rows, cols).
 
-        inputs: the operands' values; tangents: of each the direction in which it moves, a matrix of its shape.  It
-        checks `backward`, so it follows from the formula of the value and from `inputs` alone.
+        It serves to check `backward` and is therefore computed from the formula of the value and from `inputs` only.
+
+        Parameters
+        ----------
+        run : Run
+        inputs : sequence of arrays
+            The values of the operands.
+        tangents : sequence of arrays
+            The direction in which each operand moves, of its shape.
         """
         raise ModelError(f"{self.where}: has no derivative; expected a differentiable node above the parameters")
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
-        """Add what computes the value to an OnnxGraph, where every matrix is transposed: (cols, rows), a frame a row.
+        """Add the operators that compute the value to an OnnxGraph and return the name of the resulting tensor.
 
-        inputs: names of the operands' tensors; returns that of the value's.  Raises ModelError where ONNX has nothing.
+        Every matrix is transposed in the graph, to (cols, rows): one row per frame. `inputs` are the names of the
+        operands' tensors.
+
+        Raises
+        ------
+        ModelError
+            When ONNX has no equivalent.
         """
         if not self.onnx_operator:
             raise ModelError(f"{self.where}: has no form in ONNX; expected output nodes that do not depend on it")
@@ -296,7 +357,7 @@ class Node:
 
 
 class LinearNode(Node):
-    """Base of the types whose value is linear in all operands together: the derivative is the direction's value."""
+    """Base of types whose value is linear in all operands jointly; their tangent is the value of the tangents."""
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         out = run.backend.empty(*self.infer_shape(*(Shape(*tangent.shape) for tangent in tangents)))
@@ -304,21 +365,23 @@ class LinearNode(Node):
         return out
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: `did you mean X or Y`, or all known ones when none is near."""
-    folded = {one.lower(): one for one in known}
-    near = [one for low, one in folded.items() if name and low.startswith(name.lower())]
-    near += [folded[low] for low in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
-    if near:
-        return f"did you mean {' or '.join(dict.fromkeys(near[:3]))}"
-    return f"known: {', '.join(folded.values()) or 'none'}"
-
-
 REGISTRY: dict[str, type[Node]] = {}
 
 
 def register_node(name: str, *aliases: str) -> Callable[[type[Node]], type[Node]]:
-    """Class decorator: make a node type known under a name and its aliases, in any case.  Refuses a name twice."""
+    """Return a class decorator that registers a node type under a name and aliases, in any case.
+
+    Parameters
+    ----------
+    name : str
+        The name that model files store.
+    *aliases : str
+
+    Raises
+    ------
+    ValueError
+        When a name is already registered.
+    """
 
     def register(node_class: type[Node]) -> type[Node]:
         for known in (name, *aliases):

@@ -1,6 +1,6 @@
-"""Batch normalisation: each row, or channel of an image, brought to a mean and deviation of its own.
+"""Batch normalisation of each row, or of each channel of an image.
 
-Source: Ioffe and Szegedy, Batch normalization (2015), with the arguments and time constants of the 2016 tool.
+Source: S. Ioffe, C. Szegedy, "Batch normalization", 2015, with the arguments and time constants of CNTK in 2016.
 """
 
 import math
@@ -8,29 +8,50 @@ from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import image_of
-from acoustic.nodes.base import WORK, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
-# Columns of the workspace: what is subtracted and multiplied by, the minibatch's own statistics, its weight in both.
+# Columns of the workspace: m and s, the minibatch's mean m_b and variance v_b, and their weight w.
 CENTRE, INVERSE, MEAN, VARIANCE, WEIGHT = range(5)
 
 
 @register_node("BatchNormalization")
 class BatchNormalization(Node):
-    """V = scale (x - m) s + bias, s = 1 / sqrt(v + epsilon), row by row.
+    """Batch normalisation: ``V = scale (x - m) s + bias`` with ``s = 1 / sqrt(v + epsilon)``, row by row.
 
-    x (rows, T); scale, bias, mean, invstd (C, 1), C = rows, or with spatial the channels of the image in a column,
-    whose pixels then share them.  Training takes m and v from the N numbers of the minibatch, m_b and v_b (divided by
-    N), with weight w = 1 - blendTimeConstant / (blendTimeConstant + T), and else from mean and invstd; evaluation
-    takes mean and invstd for m and s.  With G = dJ/dV and x^ = (x - m) s, sums over the N numbers:
+    In evaluation m and s are the operands mean and invstd. In training m and v are w times the mean m_b and variance
+    v_b of the N values of the row in the minibatch plus 1 - w times the stored statistics, with ``w = 1 -
+    blendTimeConstant / (blendTimeConstant + T)``. With ``z = (x - m) s`` and sums over the N values::
 
-        dJ/dscale = sum G x^        dJ/dbias = sum G
-        dJ/dx = scale s (G - w / N (sum G + s (x - m_b) sum G x^))
+        dJ/dscale = sum G z        dJ/dbias = sum G
+        dJ/dx = scale s (G - w / N (sum G + s (x - m_b) sum G z))
 
-    After a training minibatch mean and 1 / invstd^2 - epsilon move by the share 1 - exp(-T / normalizationTimeConstant)
-    (0: all the way) towards m_b and v_b, and all the way where invstd is 0, which says that nothing is known yet.  They
-    are parameters that do not learn, and so are saved with the model.  All frames of a minibatch count, so they are
-    not shared out among threads.
+    After a training minibatch, mean and the variance ``1 / invstd^2 - epsilon`` move towards m_b and v_b by the
+    fraction ``1 - exp(-T / normalizationTimeConstant)``. They are set to m_b and v_b if that constant is 0 or if invstd
+    is 0, which means that nothing is known yet. All frames of a minibatch are needed, so threads do not share the
+    columns.
+
+    Parameters
+    ----------
+    x : (rows, T)
+    scale, bias : (C, 1)
+        C is the number of rows or, with `spatial`, the number of channels of the image in each column.
+    mean, invstd : (C, 1)
+        Parameters with needGradient=false, which are saved with the model.
+    spatial : bool
+        Whether all pixels of a channel share their statistics.
+    normalizationTimeConstant, blendTimeConstant : float
+        In frames.
+    epsilon : float
+    engine : str
+        Without effect: ``cntk`` and ``cudnn`` compute the same.
+    imageLayout : str
+
+    Raises
+    ------
+    ModelError
+        When mean or invstd is not a parameter with needGradient=false, or a constant is negative.
     """
 
     operand_names = ("x", "scale", "bias", "mean", "invstd")
@@ -39,20 +60,20 @@ class BatchNormalization(Node):
         Option("normalizationTimeConstant", float, 0.0),  # frames
         Option("blendTimeConstant", float, 0.0),  # frames
         Option("epsilon", float, 1e-5),
-        Option("engine", str, "cntk", choices=("cntk", "cudnn")),  # kept for the language; both compute the same
+        Option("engine", str, "cntk", choices=("cntk", "cudnn")),  # without effect: both compute the same
         Option("imageLayout", str, "HWC", choices=("HWC",)),
     )
     backward_reads = ((0, 1, WORK), (0, WORK), (), None, None)
     gradient_in_place = (0,)
     reads_run = True
     keeps_statistics = True
-    channels: int  # C, known once the shape is
+    channels: int  # C, set by infer_shape
 
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
     def frame_by_frame(self, *shapes: Shape) -> bool:
-        return True  # evaluation takes the stored statistics
+        return True  # evaluation uses the stored statistics
 
     def infer_shape(self, x: Shape, *columns: Shape) -> Shape:
         spatial, image = self.settings["spatial"], image_of(x)
@@ -77,7 +98,7 @@ class BatchNormalization(Node):
         return Shape(scale.rows, 5)
 
     def _fold(self, matrix: Any) -> Any:
-        """The pixels of images (rows, T) as columns (C, N) of channels, which lie side by side; a view."""
+        """View images (rows, T) as columns (C, N) of channels, one column per pixel."""
         return matrix.reshape((self.channels, -1), order="F")
 
     def forward(
@@ -91,7 +112,7 @@ class BatchNormalization(Node):
         run.kernels.scale_shift(self._fold(x), centre, inverse * scale, bias, self._fold(out))
 
     def _measure(self, run: Run, x: Any, mean: Any, invstd: Any, work: Any) -> None:
-        """Fill the workspace."""
+        """Fill the workspace with the statistics of the minibatch."""
         xp = run.xp
         batch_mean, variance = (column[:, 0] for column in run.kernels.moments(self._fold(x)))
         blend = self.settings["blendTimeConstant"]
@@ -103,7 +124,7 @@ class BatchNormalization(Node):
         work[:, MEAN], work[:, VARIANCE], work[:, WEIGHT] = batch_mean, variance, weight
 
     def _variance(self, run: Run, invstd: Any) -> Any:
-        """The variance that stands behind invstd; 0 where nothing is known."""
+        """Return the variance that `invstd` stands for; 0 where nothing is known."""
         known = run.xp.where(invstd > 0, invstd, 1).astype("float64")
         return run.xp.where(invstd > 0, run.xp.maximum(known**-2 - self.settings["epsilon"], 0), 0.0)
 
@@ -129,7 +150,7 @@ class BatchNormalization(Node):
             )
 
     def updated_statistics(self, run: Run, stored: Sequence[Any], work: Any, num_frames: int) -> dict[int, Any]:
-        """New mean and invstd, (C, 1); see Node.updated_statistics."""
+        """Return the new mean and invstd, (C, 1) each."""
         mean, invstd = stored[3][:, 0], stored[4][:, 0]
         constant = self.settings["normalizationTimeConstant"]
         share = 1 - math.exp(-num_frames / constant) if constant > 0 else 1.0
@@ -139,7 +160,7 @@ class BatchNormalization(Node):
         return {3: new_mean[:, None], 4: (1 / run.xp.sqrt(variance + self.settings["epsilon"]))[:, None]}
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Quotient and product rule, with what the minibatch's statistics change while training."""
+        """Apply the quotient and product rules, including the change of the minibatch's statistics in training."""
         x, scale, _, mean, invstd = inputs
         xp, folded, step = run.xp, self._fold(x), self._fold(tangents[0])
         centre, inverse, centre_step, inverse_step = mean, invstd, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""ClassBasedCrossEntropyWithSoftmax: the criterion of language models whose words are in classes (book 2.4.3)."""
+"""Cross entropy of language models with word classes (CNTK book 2.4.3)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,21 +10,40 @@ from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.criteria import scalar
 from readers.errors import ModelError
 
-LABEL_ROWS = 4  # word, class, first word of the class, the one behind its last
+LABEL_ROWS = 4  # word, class, first word of the class, last word of the class plus one
 
 
 @register_node("ClassBasedCrossEntropyWithSoftmax", "CBCEWithSM")
 class ClassBasedCrossEntropyWithSoftmax(Node):
-    """v = -sum of ln p(class) + ln p(word | class): of softmax(Q), and of softmax(W' h) over the words of the class.
+    """Cross entropy of words that are predicted by class: ``-sum of ln p(class) + ln p(word | class)``, a scalar.
 
-    labels (4, T): word, class, first word of the class and the one behind its last, as LMSequenceReader with mode=class
-    gives them; h (dim, T): the hidden layer; W (dim, words): a column for each word; Q (classes, T): Times of a matrix
-    (classes, dim) and h.  With e = softmax(W' h) - the word's indicator, over the words of the class, and G = dJ/dv:
-    dJ/dh = G W e, dJ/dW = G h e' in the columns of the class, dJ/dQ = G (softmax(Q) - the class's indicator).
-    [eq. 2.132 to 2.148; 2.142 and 2.144 lack the minus that 2.127 lacks too]
+    p(class) is softmax(Q); p(word | class) is softmax(W' h) over the words of the class. exp(V / frames) is the
+    perplexity. The cost of a frame depends on the number of classes and on the words of its own class, not on the size
+    of the vocabulary; so does the cost of the update if its rule works by columns (see Updater).
 
-    A frame costs what the classes and the words of its own class do, not what the vocabulary does, and so does the
-    update where the rule works by columns: see Updater.  exp(v / frames) is the perplexity.
+    With ``e = softmax(W' h) - indicator of the word``, over the words of the class, the gradients are ``dJ/dh = G W
+    e``, ``dJ/dW = G h e'`` in the columns of the class, and ``dJ/dQ = G (softmax(Q) - indicator of the class)``.
+
+    Parameters
+    ----------
+    labels : (4, T)
+        The word, its class, the first word of the class and the last plus one, as LMSequenceReader with mode=class
+        gives them.
+    h : (dim, T)
+        The hidden layer.
+    W : (dim, words)
+        One column per word.
+    Q : (classes, T)
+        Scores of the classes, for instance Times of a matrix (classes, dim) and h.
+
+    Raises
+    ------
+    ModelError
+        During a pass, for labels that are not of this form.
+
+    References
+    ----------
+    CNTK book, eq. 2.132 to 2.148; eq. 2.142 and 2.144 lack a minus, as does 2.127.
     """
 
     operand_names = ("labels", "h", "W", "Q")
@@ -57,7 +76,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
         into.add(3, lambda out: kernels.class_posterior_gradient(labels, q, scale, out))
         if into.needs(2):
             columns = labels.touched(w.shape[1])
-            place = np.searchsorted(columns, labels.first)  # the words of a class are neighbours there too
+            place = np.searchsorted(columns, labels.first)  # the words of a class are consecutive there too
 
             def write(block: Any, part: slice) -> None:
                 kernels.class_weight_gradient(labels, errors, h, scale, place - (part.start or 0), block)
@@ -65,7 +84,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
             into.add_columns(2, run.xp.asarray(columns), write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Of -ln softmax(x)_k along dx: softmax(x)' dx - dx_k, for the classes and, where words are, for all scores."""
+        """Sum the derivatives of -ln softmax(x)_k along dx, softmax(x)' dx - dx_k, for classes and words."""
         labels, (_, h, w, q), (_, dh, dw, dq), xp = inputs[0], inputs, tangents, run.xp
         scores, moves = w.T @ h, dw.T @ h + w.T @ dh
         word = xp.arange(w.shape[1])[:, None]
@@ -75,7 +94,7 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
         return scalar(total + _slope(xp, xp.where(inside, scores, -xp.inf), moves, inside & (word == labels[0]), 1))
 
     def _labels(self, run: Run, labels: Any, num_words: int = 0, num_classes: int = 0) -> ClassLabels:
-        """The rows of labels as numbers, none in columns without a frame; checked where the sizes are given."""
+        """Return the labels as integers, empty classes in gaps; check them if the sizes are given."""
         rows = run.backend.to_host(labels)
         gaps = run.sequences.gaps if run.sequences is not None else None
         rows = rows.astype(np.int64, order="C")
@@ -92,13 +111,13 @@ class ClassBasedCrossEntropyWithSoftmax(Node):
                 odd = int(np.flatnonzero(~fine)[0])
                 raise ModelError(
                     f"{self.where}: labels {rows[:, odd].tolist()} in column {odd}; expected word, class, first word "
-                    f"of the class and the one behind its last, of {num_words} words and {num_classes} classes"
+                    f"of the class and its last plus one, among {num_words} words and {num_classes} classes"
                 )
         return ClassLabels(word, word_class, first, behind)
 
 
 def _slope(xp: Any, x: Any, dx: Any, own: Any, real: Any) -> Any:
-    """The sum over the columns of softmax(x)' dx - dx in the row that is its own; nothing where real is 0."""
+    """Sum softmax(x)' dx over the columns where `real`, minus the elements of dx where `own`."""
     top = x.max(axis=0)
     weight = xp.exp(x - xp.where(xp.isfinite(top), top, 0))
     total = weight.sum(axis=0)

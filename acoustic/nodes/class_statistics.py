@@ -1,4 +1,4 @@
-"""Statistics of labelled training data: a scale for every class, and the LDA-like transform of the input.
+"""Statistics of labelled training data: a scale for each class, and the LDA-like transform of the input.
 
 Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
 2015, appendices C.5 and C.6.
@@ -6,18 +6,29 @@ Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natura
 
 from typing import Any
 
-from acoustic.nodes.base import Option, Shape, register_node
+from acoustic.nodes.base import Shape, register_node
+from acoustic.nodes.option import Option
 from acoustic.nodes.statistics import StatisticNode
 
-COUNT_SMOOTHING = 0.01  # of the average count, as Kaldi adds it: classes without data have a scale too
-SPREAD_FLOOR = 1e-8  # of the largest variance: directions in which the data do not spread are taken to have this
+COUNT_SMOOTHING = 0.01  # fraction of the average count added to every count, as in Kaldi, for classes without data
+SPREAD_FLOOR = 1e-8  # floor of the variance in any direction, as a fraction of the largest
 
 
 @register_node("ClassScale")
 class ClassScale(StatisticNode):
-    """A scale (rows, 1) for each class, (its count)^power, renormalised to an average of 1 over the classes.
+    """A scale for each class, its count to the `power`, normalised to an average of 1 over the classes.
 
-    X: labels, a row a class.  Between output layer and softmax it slows the learning of frequent classes.  [end of C.5]
+    Between output layer and softmax it slows down the learning of frequent classes. The value has shape (rows, 1).
+
+    Parameters
+    ----------
+    X : (rows, T)
+        Labels, one row per class.
+    power : float
+
+    References
+    ----------
+    Povey, Zhang and Khudanpur 2015, end of appendix C.5.
     """
 
     options = (Option("power", float, -0.25),)
@@ -30,12 +41,24 @@ class ClassScale(StatisticNode):
 
 @register_node("LDATransform")
 class LDATransform(StatisticNode):
-    """The matrix M (rows, rows) that decorrelates X, more spread where classes are further apart.
+    """The LDA-like transform M (rows, rows) of X: it decorrelates X and scales dimensions by their class separation.
 
-    X (rows, T) features; labels, a row a class.  With the covariances W within and B between classes, M makes W unit
-    and B diagonal, b_i in falling order; then row i is scaled by sqrt((b_i + withinClass) / (b_i + 1)), so that the
-    variance becomes b_i + withinClass; then singular values above maxSingularValue are set to that, for where the data
-    hardly spread M would be very large.  It is for X less its mean.  [C.6; "floor" there is this ceiling]
+    Let W be the covariance within and B the covariance between classes. M first makes W the unit matrix and B diagonal,
+    with elements b_i in descending order. Row i is then scaled by ``sqrt((b_i + withinClass) / (b_i + 1))``, which
+    makes the variance b_i + withinClass. Singular values above maxSingularValue are limited to it, as M would be very
+    large in directions in which the data hardly vary. M is for X minus its mean.
+
+    Parameters
+    ----------
+    X : (rows, T)
+        Features.
+    labels : (classes, T)
+        One row per class.
+    withinClass, maxSingularValue : float
+
+    References
+    ----------
+    Povey, Zhang and Khudanpur 2015, appendix C.6, where the limit is called a floor.
     """
 
     operand_names = ("X", "labels")
@@ -52,14 +75,14 @@ class LDATransform(StatisticNode):
         return {"squares": xp.zeros((rows, rows)), "sums": None, "counts": None}
 
     def accumulate(self, tally: dict[str, Any], x: Any, labels: Any) -> None:
-        """Sums of the classes (classes, rows), their counts, and the sum of all x x', float64."""
+        """Add to the sums (classes, rows) and counts of the classes and to the sum of x x', in float64."""
         wide, weights = x.astype("float64"), labels.astype("float64")
         if tally["sums"] is None:
             tally["counts"] = weights.sum(axis=1)
             tally["sums"] = weights @ wide.T
         else:
             tally["counts"] += weights.sum(axis=1)
-            present = weights.any(axis=1).nonzero()[0]  # few of many classes, in a minibatch
+            present = weights.any(axis=1).nonzero()[0]  # a minibatch holds few of the classes
             tally["sums"][present] += weights[present] @ wide.T
         tally["squares"] += (wide * weights.sum(axis=0)) @ wide.T
 
@@ -77,7 +100,7 @@ class LDATransform(StatisticNode):
 
 
 def lda_like_transform(xp: Any, within: Any, between: Any, within_class: float = 0.001, largest: float = 5.0) -> Any:
-    """M (n, n) from the covariances within and between classes, (n, n) float64; see LDATransform."""
+    """Return M (n, n) for the covariances within and between classes, (n, n) float64; see LDATransform."""
     values, vectors = xp.linalg.eigh(within)
     spread = xp.linalg.eigvalsh(within + between).max()
     floor = SPREAD_FLOOR * xp.where(spread > 0, spread, 1)

@@ -1,19 +1,20 @@
-"""Normalisations of each column by itself: to a root mean square of one, and to mean 0 and variance 1."""
+"""Normalisation of each column: to a root mean square of 1, or to mean 0 and variance 1."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.group import SQUARE_FLOOR
-from acoustic.nodes.base import Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.elementwise import ElementwiseNode
+from acoustic.nodes.option import Option
 
 
 @register_node("RMSNormalization", "Renormalize")
 class RMSNormalization(ElementwiseNode):
-    """V = X r, r = 1 / root mean square of each column: a column of n rows gets length sqrt(n).
+    """Every column divided by its root mean square: ``V = X r``; a column of n rows gets length sqrt(n).
 
-    dJ/dX = r (G - V q), q = the column means of G V; where the mean square is below 2^-66, r is constant and q is 0.
-    [Kaldi's NormalizeComponent with target-rms 1]
+    The gradient is ``dJ/dX = r (G - V q)``, where q are the column means of ``G V``. Where the mean square is below
+    2^-66, r is constant and q is 0. This is Kaldi's NormalizeComponent with target-rms 1.
     """
 
     backward_reads = ((0,),)
@@ -28,7 +29,7 @@ class RMSNormalization(ElementwiseNode):
         into.add(0, lambda out: run.kernels.root_mean_square_one_gradient(grad, inputs[0], out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, s the mean square, ds = 2 mean of x dx."""
+        """d(x s^-1/2) = dx s^-1/2 - x s^-3/2 ds / 2, where s is the mean square and ds twice the mean of x dx."""
         xp, x, dx = run.xp, inputs[0], tangents[0]
         s, ds = (x**2).mean(axis=0), 2 * (x * dx).mean(axis=0)
         moving = s > SQUARE_FLOOR
@@ -42,11 +43,21 @@ class RMSNormalization(ElementwiseNode):
 
 @register_node("LayerNormalization")
 class LayerNormalization(Node):
-    """V = scale Z + bias, Z = (X - m) / sqrt(v + epsilon), m and v the mean and variance of each column of X.
+    """Layer normalisation of every column: ``V = scale Z + bias`` with ``Z = (X - m) / sqrt(v + epsilon)``.
 
-    X (n, cols); scale, bias (n, 1), parameters as a rule.  With D = G scale and r = 1 / sqrt(v + epsilon):
-    dJ/dX = r (D - mean of D - Z times the mean of D Z), dJ/dscale = the row sums of G Z, dJ/dbias = those of G.
-    [J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016]
+    m and v are the mean and variance of the column. With ``D = G scale`` and ``r = 1 / sqrt(v + epsilon)``, the
+    gradients are ``dJ/dX = r (D - mean of D - Z * mean of D Z)``, ``dJ/dscale = row sums of G Z`` and ``dJ/dbias = row
+    sums of G``.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    scale, bias : (rows, 1)
+    epsilon : float
+
+    References
+    ----------
+    J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016.
     """
 
     operand_names = ("X", "scale", "bias")
@@ -61,7 +72,7 @@ class LayerNormalization(Node):
         return x
 
     def _normalised(self, xp: Any, x: Any) -> tuple[Any, Any]:
-        """(Z, r)."""
+        """Return Z and r."""
         centred = x - x.mean(axis=0, keepdims=True)
         r = 1 / xp.sqrt((centred * centred).mean(axis=0, keepdims=True) + self.settings["epsilon"])
         return xp.multiply(centred, r, out=centred), r
@@ -90,7 +101,7 @@ class LayerNormalization(Node):
             into.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """By the quotient rule for (x - m) / s, s = sqrt(v + epsilon), ds = dv / 2 s, dv = 2 mean of (x - m) dx."""
+        """Apply the quotient rule to (x - m) / s with s = sqrt(v + epsilon)."""
         (x, scale, _), (dx, dscale, dbias) = inputs, tangents
         s = run.xp.sqrt(x.var(axis=0) + self.settings["epsilon"])
         y, dy = x - x.mean(axis=0), dx - dx.mean(axis=0)

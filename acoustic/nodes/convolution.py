@@ -1,26 +1,40 @@
-"""Images as inputs, and convolutions: of images, and over time within a context window (book 2.5, 4.1.4.34)."""
+"""Image inputs and convolutions (CNTK book 2.5 and 4.1.4.34)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.backend import matmul_into
 from acoustic.kernels.image_geometry import Image, ImageShape, Windows, image_of, spread
-from acoustic.nodes.base import Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.leaves import InputValue
+from acoustic.nodes.option import Option
 
 IMAGE_LAYOUT = Option("imageLayout", str, "HWC", choices=("HWC",))
 
 
 @register_node("ImageInput", "Image")
 class ImageInput(InputValue):
-    """Images: (width * height * channels, T), one image per frame, fed by the caller; acoustic.kernels.image_geometry
-    has the order."""
+    """Input of images, a matrix (width * height * channels, T) with one image per frame.
+
+    Channels vary fastest in a column; see acoustic/kernels/image_geometry.py for the order of the elements.
+
+    Parameters
+    ----------
+    width, height, channels : int
+    numImages : int
+        Without effect: the minibatch determines the number of images.
+    tag, imageLayout : str
+
+    References
+    ----------
+    CNTK book 4.1.4.2.
+    """
 
     options = (
         Option("width", int, positional=True),
         Option("height", int, positional=True),
         Option("channels", int, positional=True),
-        Option("numImages", int, 1, positional=True),  # the minibatch decides; kept for the language
+        Option("numImages", int, 1, positional=True),  # without effect, as the minibatch determines it
         Option("tag", str, ""),
         IMAGE_LAYOUT,
     )
@@ -30,27 +44,27 @@ class ImageInput(InputValue):
 
 
 class WindowProduct(Node):
-    """Base of the nodes that multiply every window of an image by one matrix: V = W X, X = Pack(Y).
+    """Base of nodes that multiply every window of an image by one matrix: ``V = W X`` with ``X = Pack(Y)``.
 
-    W (m, k), k elements of a window; Y (rows, T), an image per column; V (m places, T): the image of the m products
-    of every window, again channel fastest.  With G = dJ/dV as (m, places T): dJ/dW = G X', dJ/dY = Unpack(W' G).
-    Packing is done for some images at a time, and again for the gradient: X is many times as large as Y.
-    [eq. 2.165 to 2.169]
+    W is (m, k), k elements of a window; Y is (rows, T), one image per column; V is (m places, T), the image of the m
+    products of every window, with channels varying fastest. With G as (m, places T), the gradients are ``dJ/dW = G X'``
+    and ``dJ/dY = Unpack(W' G)``. A few images are packed at a time, and packed again for the gradient, because X is
+    several times as large as Y. See the CNTK book, eq. 2.165 to 2.169.
     """
 
     operand_names = ("w", "image")
     backward_reads = ((1,), (0,))
-    windows: Windows  # known once the shape is
+    windows: Windows  # set by infer_shape
 
     def splits_frames(self, w: Shape, image: Shape) -> bool:
         return w.cols is not None
 
     def images_at_a_time(self, run: Run) -> int:
-        """How many images one thread packs together."""
+        """Return the number of images that one thread packs together."""
         return max(1, run.kernels.packed_elements // (self.windows.size * self.windows.count))
 
     def infer_product(self, w: Shape, image: Shape) -> Shape:
-        """The shape of the value, once `windows` is set.  Raises ShapeError when the weights do not fit a window."""
+        """Return the shape of the value, given `windows`; raise ShapeError for weights that do not fit a window."""
         if w.cols != self.windows.size:
             raise self.shape_error((w, image), f"w to have {self.windows.size} columns, the elements of a window")
         return ImageShape(self.windows.output(w.rows), image.cols)
@@ -81,7 +95,7 @@ class WindowProduct(Node):
             run.kernels.unpack(self.windows, packed, out[:, images])
 
     def _blocks(self, run: Run, num_images: int) -> Iterator[tuple[slice, slice, Any]]:
-        """(images of a block, their windows among all, memory to pack them in)."""
+        """Yield the images of a block, their places among all windows, and the memory to pack them in."""
         size, count = self.windows.size, self.windows.count
         step = min(num_images, self.images_at_a_time(run))
         memory = run.backend.empty(size, count * step)
@@ -100,11 +114,11 @@ class WindowProduct(Node):
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         w, image = inputs
         windows = self.windows
-        if not windows.contiguous:  # take the elements of all windows, for ONNX has no such kernel
+        if not windows.contiguous:  # gather the elements of all windows, as ONNX has no such kernel
             packed = graph.add("Gather", image, graph.constant(windows.index.T), axis=1)
             products = graph.add("MatMul", packed, w)
             return graph.reshape(products, (-1, windows.count * graph.shapes[w].rows))
-        # Kernels lie as images do, so that a transposed matrix of them is read like a batch of images.
+        # Kernels have the memory order of images: their transposed matrix can be read as a batch of images.
         kernels = graph.add("Transpose", w, perm=(1, 0))
         kernels = planes_in_onnx(graph, kernels, Image(len(windows.offsets), windows.height, windows.image.channels))
         planes = planes_in_onnx(graph, image, windows.image)
@@ -115,12 +129,27 @@ class WindowProduct(Node):
 
 @register_node("Convolution", "Convolve")
 class Convolution(WindowProduct):
-    """Every window of an image times the kernels: V = W Pack(Y).  [eq. 2.162 to 2.169]
+    """Convolution of images: every window of an image is multiplied by the kernels, ``V = W Pack(Y)``.
 
-    W (outputChannels, kernelWidth * kernelHeight * channels of the image), a row the kernels of one output channel in
-    the order of an image.  Y an image per column; V too, of outputChannels channels.  With zeroPadding the windows may
-    reach over the sides, where they find zeros.  horizontalSubsample, verticalSubsample: steps of the window.
-    maxTempMemSizeInSamples: how many images may be packed at a time; 0: as many as is fastest.
+    Parameters
+    ----------
+    w : (outputChannels, kernelWidth * kernelHeight * channels)
+        One row per output channel, its elements in the order of an image.
+    image : (width * height * channels, T)
+        One image per column. V holds images of `outputChannels` channels.
+    kernelWidth, kernelHeight : int
+    outputChannels : int
+    horizontalSubsample, verticalSubsample : int
+        Steps of the window, in pixels.
+    zeroPadding : bool
+        Whether windows may reach beyond the image, where pixels are 0.
+    maxTempMemSizeInSamples : int
+        The largest number of images that are packed at a time; 0 for the fastest number.
+    imageLayout : str
+
+    References
+    ----------
+    CNTK book 4.1.4.34 and eq. 2.162 to 2.169.
     """
 
     options = (
@@ -139,7 +168,7 @@ class Convolution(WindowProduct):
         return max(1, min(fastest, limit // run.backend.team.size)) if limit > 0 else fastest
 
     def wanted_operand(self, k: int, w: Shape, image: Shape) -> Shape | None:
-        """Weights whose dimensions are not given take them from here (book 4.1.4.34)."""
+        """Return the shape of weights whose dimensions are left open (CNTK book 4.1.4.34)."""
         pixels = image_of(image)
         if k != 0 or pixels is None:
             return None
@@ -156,20 +185,20 @@ class Convolution(WindowProduct):
 
 
 def limit_packing(network: Any, samples: int) -> None:
-    """Let every convolution pack at most so many images at a time (maxTempMemSizeInSamplesForCNN)."""
+    """Let each convolution pack at most `samples` images at a time (maxTempMemSizeInSamplesForCNN)."""
     for node in network.nodes.values():
         if isinstance(node, Convolution):
             node.settings["maxTempMemSizeInSamples"] = samples
 
 
 def planes_in_onnx(graph: Any, columns: str, image: Image) -> str:
-    """Images in columns as ONNX has them, (images, channels, width, height): its rows are our columns of pixels."""
+    """Reshape columns of images to ONNX's (images, channels, width, height); our pixel columns are ONNX rows."""
     pixels = graph.reshape(columns, (-1, image.width, image.height, image.channels))
     return graph.add("Transpose", pixels, perm=(0, 3, 1, 2))
 
 
 def columns_in_onnx(graph: Any, planes: str, size: int) -> str:
-    """The way back, to images of `size` numbers."""
+    """Reshape ONNX planes to columns of images of `size` elements, the inverse of planes_in_onnx."""
     return graph.reshape(graph.add("Transpose", planes, perm=(0, 2, 3, 1)), (-1, size))
 
 
@@ -183,7 +212,7 @@ def sliding_windows(
     step_down: int,
     padded: bool = False,
 ) -> Windows:
-    """Windows of a size over an image in steps.  Raises ShapeError, naming the node and its operands' shapes."""
+    """Return the windows over an image; raise ShapeError with the operands' shapes if none fits."""
     if image is None:
         raise node.shape_error(shapes, "an image, which comes from ImageInput or Reshape with imageWidth and so on")
     if min(width, height, step_right, step_down) < 1:

@@ -1,4 +1,4 @@
-"""Conditional random fields: the criterion of whole label sequences, and the best of them (book 2.4.3)."""
+"""Conditional random fields: the criterion of label sequences, and the best sequence (CNTK book 2.4.3)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from readers.errors import ModelError
 
 
 class PathNode(Node):
-    """Base: what scores paths through sequences, by H (labels, T) and A (labels, labels), from row to column.
+    """Base of nodes that score paths by ``H`` (labels, T) and ``A`` (labels, labels), scores of label j after label i.
 
-    With sequences side by side each is a path of its own, of which columns without a frame are no part; what a
-    minibatch has of a longer sequence counts as one.  Without a word about sequences, all columns are one.
+    Each sequence of a minibatch is a path of its own; gaps belong to none. The part of a longer sequence that a
+    minibatch holds counts as a sequence. If the minibatch has no sequences, all columns are one path.
     """
 
     skips_gaps = True
@@ -24,18 +24,37 @@ class PathNode(Node):
         return False
 
     def marks(self, run: Run, columns: int) -> Marks:
-        """Where the sequences are."""
+        """Return the places of the sequences in the columns."""
         return Marks.of_columns(columns) if run.sequences is None else Marks.of_layout(run.sequences.layout)
 
 
 @register_node("CRF")
 class CRF(PathNode):
-    """v = the sum over the sequences of ln Z - s(labels), minus the logarithm of the probability of their labels.
+    """Negative log probability of the label sequences under a conditional random field, a scalar.
 
-    labels (labels, T) one-hot, H (labels, T) scores of labels, A (labels, labels) scores a_ij of label j after label i,
-    a parameter.  s(path) = sum of h_t(i_t) + sum of a_(i_t-1 i_t); Z = the sum of exp s over all paths, by Forward and
-    Backward.  dJ/dH = G (p_t(i) - labels), dJ/dA = G (the expected number of pairs - those of the labels).
-    [eq. 2.149 to 2.153, negated: it is minimised, as criteria are.  SequenceDecoder gives the best path.]
+    It is the sum over the sequences of ``ln Z - s(labels)``, where the score of a path i_1 ... i_T is ``s(path) = sum
+    of h_t(i_t) + sum of a(i_t-1, i_t)`` and Z is the sum of exp s over all paths, by the forward-backward algorithm.
+    The gradients are ``dJ/dH = G (p_t(i) - labels)`` and ``dJ/dA = G (expected number of label pairs - number of label
+    pairs)``.
+
+    Parameters
+    ----------
+    labels : (labels, T)
+        One-hot.
+    H : (labels, T)
+        Scores of the labels.
+    A : (labels, labels)
+        Scores of the label of the column after the label of the row, a parameter.
+
+    Raises
+    ------
+    ModelError
+        During a pass, for a frame without a label.
+
+    References
+    ----------
+    CNTK book, eq. 2.149 to 2.153, with the sign changed so that training minimises it. SequenceDecoder gives the best
+    path.
     """
 
     operand_names = ("labels", "H", "A")
@@ -62,7 +81,7 @@ class CRF(PathNode):
         into.add(2, lambda out: run.xp.multiply(grad_a, grad, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Step by step, of alpha_t(j) = h_t(j) + ln of the sum of exp(alpha_t-1(i) + a_ij)."""
+        """Follow alpha_t(j) = h_t(j) + ln sum_i exp(alpha_t-1(i) + a_ij) step by step."""
         (labels, h, a), (_, dh, da), xp = inputs, tangents, run.xp
         alpha, move = h[:, 0], dh[:, 0]
         for t in range(1, h.shape[1]):
@@ -75,7 +94,7 @@ class CRF(PathNode):
         return ((share * move).sum() / share.sum() - right).reshape(1, 1)
 
     def _path(self, run: Run, labels: Any) -> tuple[Marks, np.ndarray]:
-        """The sequences, and the row of the label of each column; raises ModelError where a frame has no label."""
+        """Return the sequences and the label (row) of each column; raise ModelError if a frame has none."""
         marks = self.marks(run, labels.shape[1])
         numbers = one_number(labels)
         if numbers is None:
@@ -88,10 +107,17 @@ class CRF(PathNode):
 
 @register_node("SequenceDecoder")
 class SequenceDecoder(PathNode):
-    """The best path, one-hot: V (labels, T) is 1 in the rows of the labels that score the most, by Viterbi; 0 in gaps.
+    """Best label sequence by the Viterbi algorithm, one-hot (labels, T), 0 in gaps.
 
-    H (labels, T) and A (labels, labels) as of CRF; ErrorPrediction counts its errors, LUSequenceWriter writes it.  Has
-    no gradient.  [not in the book; 2015's SequenceDecoder, without its operand of labels]
+    It has no gradient. ErrorPrediction counts its errors and LUSequenceWriter writes it. Not in the book: it is the
+    SequenceDecoder of CNTK in 2015 without the operand of labels.
+
+    Parameters
+    ----------
+    H : (labels, T)
+        Scores of the labels, as for CRF.
+    A : (labels, labels)
+        Scores of label pairs, as for CRF.
     """
 
     operand_names = ("H", "A")

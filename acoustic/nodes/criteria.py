@@ -1,4 +1,4 @@
-"""Criteria: scalars (1, 1), summed over the frames (book 2.4.3, 4.1.4.22 ff.)."""
+"""Training and evaluation criteria: scalars, summed over the frames (CNTK book 2.4.3 and 4.1.4.22 to 4.1.4.25)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from readers.minibatches.indicators import Indicators
 
 
 class CriterionNode(Node):
-    """Base: two operands of one shape, a scalar value."""
+    """Base of criteria: two operands of one shape and a scalar value."""
 
     sums_frames = True
 
@@ -20,12 +20,12 @@ class CriterionNode(Node):
 
 
 def scalar(terms: Any) -> Any:
-    """The sum of a matrix as a matrix (1, 1)."""
+    """Return the sum of a matrix as a matrix (1, 1)."""
     return terms.sum().reshape(1, 1)
 
 
 def one_number(labels: Any) -> Any:
-    """(T,): which row is 1 in each column of labels given as Indicators, -1: none; None for others."""
+    """Return the row of the 1 in each column of one-hot Indicators, (T,), -1 for none; None for other labels."""
     if isinstance(labels, Indicators) and len(labels.numbers) == 1:
         return labels.numbers[0]
     return None
@@ -33,7 +33,18 @@ def one_number(labels: Any) -> Any:
 
 @register_node("SquareError", "SE")
 class SquareError(CriterionNode):
-    """v = half the sum of (X - Y)^2; dJ/dX = G (X - Y), dJ/dY = -G (X - Y).  [eq. 2.112 to 2.114]"""
+    """Half the sum of squared differences, ``sum of (X - Y)^2 / 2``, a scalar.
+
+    The gradients are ``dJ/dX = G (X - Y)`` and ``dJ/dY = -G (X - Y)``.
+
+    Parameters
+    ----------
+    X, Y : (rows, T)
+
+    References
+    ----------
+    CNTK book, eq. 2.112 to 2.114.
+    """
 
     operand_names = ("X", "Y")
     backward_reads = ((0, 1), (0, 1))
@@ -58,9 +69,18 @@ class SquareError(CriterionNode):
 
 @register_node("CrossEntropy")
 class CrossEntropy(CriterionNode):
-    """v = -sum of labels * ln p; dJ/dlabels = -G ln p, dJ/dp = -G labels / p.  [eq. 2.117 to 2.120]
+    """Cross entropy of labels and probabilities, ``-sum of labels * ln p``, a scalar.
 
-    labels and p hold a probability distribution in each column; ln p has Log's floor.
+    The gradients are ``dJ/dlabels = -G ln p`` and ``dJ/dp = -G labels / p``. The logarithm has the floor of Log.
+
+    Parameters
+    ----------
+    labels, p : (rows, T)
+        A probability distribution in each column.
+
+    References
+    ----------
+    CNTK book, eq. 2.117 to 2.120.
     """
 
     operand_names = ("labels", "p")
@@ -96,11 +116,22 @@ class CrossEntropy(CriterionNode):
 
 @register_node("CrossEntropyWithSoftmax", "CEWithSM")
 class CrossEntropyWithSoftmax(CriterionNode):
-    """v = -sum of labels * ln softmax(z); dJ/dlabels = -G ln softmax(z), dJ/dz = G (softmax(z) m - labels).
+    """Cross entropy of labels and the softmax of z, ``-sum of labels * ln softmax(z)``, a scalar.
 
-    m is the sum of a column of labels, 1 in the book.  [eq. 2.125 to 2.129; 2.127 lacks the minus that 2.118 has]
-    `forward` leaves the bracket in the workspace, so that one pass over the columns does it all.  Labels that an input
-    gives as Indicators stay numbers.
+    The gradients are ``dJ/dlabels = -G ln softmax(z)`` and ``dJ/dz = G (m softmax(z) - labels)``, where m is the sum of
+    a column of labels, 1 in the book. `forward` leaves the bracket in the workspace, so that one sweep over the columns
+    computes value and gradient. Labels may be given as `Indicators`.
+
+    Parameters
+    ----------
+    labels : (rows, T)
+        A probability distribution in each column, usually one-hot.
+    z : (rows, T)
+        The input of the softmax.
+
+    References
+    ----------
+    CNTK book, eq. 2.125 to 2.129; eq. 2.127 lacks the minus of 2.118.
     """
 
     operand_names = ("labels", "z")
@@ -128,7 +159,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
         into.add(1, lambda out: run.kernels.scale(work, grad, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """ln softmax(z) = z - ln s; so -sum of dlabels (z - ln s) + labels (dz - ds / s)."""
+        """With ln softmax(z) = z - ln s: minus the sum of dlabels (z - ln s) + labels (dz - ds / s)."""
         (labels, z), (dlabels, dz) = inputs, tangents
         z = z - z.max(axis=0)
         s = run.xp.exp(z).sum(axis=0)
@@ -138,11 +169,17 @@ class CrossEntropyWithSoftmax(CriterionNode):
 
 @register_node("Logistic")
 class Logistic(CriterionNode):
-    """v = -sum of labels * ln p + (1 - labels) * ln(1 - p); dJ/dlabels = G (ln(1 - p) - ln p),
-    dJ/dp = -G (labels / p - (1 - labels) / (1 - p)).
+    """Cross entropy of binary labels, ``-sum of labels * ln p + (1 - labels) * ln(1 - p)``, a scalar.
 
-    p holds probabilities, labels 0 or 1, or shares between them; the logarithms have Log's floor.
-    [not in the book; 2016's Logistic, without its weights]
+    The gradients are ``dJ/dlabels = G (ln(1 - p) - ln p)`` and ``dJ/dp = -G (labels / p - (1 - labels) / (1 - p))``.
+    The logarithms have the floor of Log. Not in the book: it is the Logistic of CNTK in 2016 without weights.
+
+    Parameters
+    ----------
+    labels : (rows, T)
+        From 0 to 1.
+    p : (rows, T)
+        Probabilities.
     """
 
     operand_names = ("labels", "p")
@@ -176,16 +213,24 @@ class Logistic(CriterionNode):
         into.add(1, write_p)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Both terms are those of a cross-entropy; of labels and p, and of what they lack of 1."""
+        """Add the tangents of two cross entropies: of labels and p, and of 1 - labels and 1 - p."""
         terms = ((inputs, tangents), ([1 - x for x in inputs], [-x for x in tangents]))
         return sum(CrossEntropy.tangent(self, run, *term) for term in terms)
 
 
 @register_node("ErrorPrediction", "ClassificationError")
 class ErrorPrediction(CriterionNode):
-    """v = number of columns in which labels and z have their largest element in different rows.  [eq. 2.109 to 2.111]
+    """Number of columns whose largest elements in `labels` and `z` are in different rows, a scalar.
 
-    Has no gradient.
+    It has no gradient.
+
+    Parameters
+    ----------
+    labels, z : (rows, T)
+
+    References
+    ----------
+    CNTK book, eq. 2.109 to 2.111.
     """
 
     operand_names = ("labels", "z")

@@ -1,21 +1,22 @@
-"""Delays: the value of another step of the same sequence (book 2.6, 4.1.4.36)."""
+"""Delays: the value of another time step of the same sequence (CNTK book 2.6 and 4.1.4.36)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 from acoustic.nodes.sequence_state import Sequences
 from readers.errors import ModelError
 
 
 class DelayNode(Node):
-    """Base: V of step t = X of step t - delay where that is of the same sequence, else defaultHiddenActivity.
+    """Base of delays: the value of step t is the operand's value of step t - delay of the same sequence.
 
-    dJ/dX of step t = G of step t + delay.  Sequences that go on from the minibatch before see its last values, which
-    have no gradient.  rows is needed because the operand may not be there yet; cols is without effect.
-    [eq. 2.174 to 2.177]
+    It is defaultHiddenActivity where the sequence has no such step. The gradient of step t is G of step t + delay. A
+    sequence that continues from the previous minibatch sees the last values of that minibatch, without a gradient.
+    See the CNTK book, eq. 2.174 to 2.177.
     """
 
     operand_names = ("m",)
@@ -43,7 +44,7 @@ class DelayNode(Node):
         return self.sign * self.settings["timeStep"]
 
     def infer_shape(self, *operand: Shape) -> Shape:
-        """The declared one; without an operand, too, for a node in a loop comes before what it delays."""
+        """Return the declared shape; a delay in a loop is created before its operand, and then has none."""
         rows = self.settings["rows"]
         if operand and operand[0].rows != rows:
             raise self.shape_error(operand, f"{rows} rows, one column per frame")
@@ -53,9 +54,9 @@ class DelayNode(Node):
         return False
 
     def sequences(self, run: Run) -> Sequences:
-        """How the columns hold sequences.  Raises ModelError when they hold frames on their own."""
+        """Return the sequences of the columns; raise ModelError for independent frames."""
         if run.sequences is None:
-            raise ModelError(f"{self.where}: frames on their own; expected whole sequences, or parts of them in order")
+            raise ModelError(f"{self.where}: independent frames; expected whole sequences, or parts of them in order")
         return run.sequences
 
     def forward(self, run: Run, x: Any, *, out: Any) -> None:
@@ -74,7 +75,7 @@ class DelayNode(Node):
         run.xp.copyto(out, default, where=~usable)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The direction, delayed; what is held from before and the default do not move."""
+        """Delay the direction; the held values and the default do not move."""
         (moved,) = tangents
         usable, shift = self.sequences(run).usable(self.delay).reshape(1, -1), self.delay * run.sequences.num_slots
         out, count = run.xp.zeros_like(moved), max(0, moved.shape[1] - abs(shift))
@@ -85,7 +86,7 @@ class DelayNode(Node):
         return out
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
-        """Outside a loop: the rows of one sequence, shifted; what is shifted in is the default."""
+        """Shift the rows of one sequence and fill in the default, outside a loop."""
         (x,) = inputs
         steps, rows = abs(self.delay), self.settings["rows"]
         default = graph.constant(np.full((steps, rows), self.settings["defaultHiddenActivity"]))
@@ -110,11 +111,45 @@ class DelayNode(Node):
 
 @register_node("PastValue", "Delay")
 class PastValue(DelayNode):
-    """V of step t = X of step t - timeStep."""
+    """Value of `timeStep` steps earlier in the same sequence.
+
+    Parameters
+    ----------
+    rows : int
+        The number of rows, as the operand may not exist yet.
+    cols : int
+        Without effect.
+    m : (rows, T)
+    timeStep : int
+        At least 1.
+    defaultHiddenActivity : float
+        The value before the beginning of a sequence.
+
+    References
+    ----------
+    CNTK book 4.1.4.36 and eq. 2.174 to 2.177.
+    """
 
 
 @register_node("FutureValue")
 class FutureValue(DelayNode):
-    """V of step t = X of step t + timeStep."""
+    """Value of `timeStep` steps later in the same sequence.
+
+    Parameters
+    ----------
+    rows : int
+        The number of rows, as the operand may not exist yet.
+    cols : int
+        Without effect.
+    m : (rows, T)
+    timeStep : int
+        At least 1.
+    defaultHiddenActivity : float
+        The value after the end of a sequence.
+
+    References
+    ----------
+    CNTK book 4.1.4.36 and eq. 2.174 to 2.177.
+    """
 
     sign = -1

@@ -1,27 +1,28 @@
-"""Cosine distances between the columns of two matrices (book 2.4.3, 4.1.4.26, 4.1.4.27)."""
+"""Cosine similarities of the columns of two matrices (CNTK book 2.4.3, 4.1.4.26 and 4.1.4.27)."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 
 
 def unit_columns(xp: Any, x: Any) -> tuple[Any, Any]:
-    """(the columns of x divided by their lengths, the lengths (cols,)); a column of zeros stays one, its length 1."""
+    """Return the columns of x divided by their lengths, and the lengths (cols,); a column of zeros gets length 1."""
     length = xp.sqrt((x * x).sum(axis=0))
     length[length == 0] = 1
     return x / length, length
 
 
 def cosine_gradient(xp: Any, grad: Any, x: Any, unit_y: Any) -> Any:
-    """dJ/dX of v = the cosines between the columns of x and y, 0 for a column of zeros; grad (1, cols).  [eq. 2.104]"""
+    """Return dJ/dX for the cosines of the columns of x and y (eq. 2.104), 0 for zero columns; grad is (1, cols)."""
     unit_x, length = unit_columns(xp, x)
     slope = grad / length * (unit_y - unit_x * (unit_x * unit_y).sum(axis=0))
     return xp.multiply(slope, x.any(axis=0), out=slope)
 
 
 def cosine_change(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
-    """The derivative (cols,) of x'y / sqrt(x'x y'y), column by column, by the quotient rule; 0 for columns of zeros."""
+    """Return the derivative (cols,) of x'y / sqrt(x'x y'y) by the quotient rule; 0 for columns of zeros."""
     s, a, b = (x * y).sum(axis=0), (x * x).sum(axis=0), (y * y).sum(axis=0)
     ds, da, db = (dx * y + x * dy).sum(axis=0), 2 * (x * dx).sum(axis=0), 2 * (y * dy).sum(axis=0)
     zero = a * b == 0
@@ -31,9 +32,18 @@ def cosine_change(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
 
 @register_node("CosDistance", "CosDist")
 class CosDistance(Node):
-    """V (1, cols) = x'y / |x| |y| of columns x of X and y of Y, 0 where one is 0; dJ/dx = G (y / |x||y| - x v / |x|^2).
+    """Cosine of the angle between the same columns of X and Y: ``v = x'y / (|x| |y|)``, and 0 where x or y is 0.
 
-    [eq. 2.103 to 2.105]
+    The gradient of a column is ``dJ/dx = G (y / (|x| |y|) - v x / |x|^2)``, and likewise for y.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        V has shape (1, cols).
+
+    References
+    ----------
+    CNTK book, eq. 2.103 to 2.105.
     """
 
     operand_names = ("X", "Y")
@@ -60,10 +70,23 @@ class CosDistance(Node):
 
 @register_node("CosDistanceWithNegativeSamples", "CosWithNegSamples")
 class CosDistanceWithNegativeSamples(Node):
-    """V (numNegSamples + 1, cols): cosines of column j of X with column j of Y, and with columns of Y further on.
+    """Cosines of each column of X with the same column of Y and with later columns of Y as negative samples.
 
-    v_0j = cos(x_j, y_j), v_kj = cos(x_j, y_(j + numShifts + k - 1)), columns counted round the minibatch.
-    [book 4.1.4.27]
+    ``v_0j = cos(x_j, y_j)`` and ``v_kj = cos(x_j, y_(j + numShifts + k - 1))`` for k from 1 to numNegSamples. Column
+    numbers wrap around at the end of the minibatch.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        V has shape (numNegSamples + 1, cols).
+    numShifts : int
+        At least 1.
+    numNegSamples : int
+        At least 0.
+
+    References
+    ----------
+    CNTK book 4.1.4.27.
     """
 
     operand_names = ("X", "Y")
@@ -76,14 +99,14 @@ class CosDistanceWithNegativeSamples(Node):
         shift, count = self.settings["numShifts"], self.settings["numNegSamples"]
         if shift < 1 or count < 0:
             found = f"numShifts={shift}, numNegSamples={count}"
-            raise self.shape_error((x, y), f"at least one shift and no less than 0 samples; {found}")
+            raise self.shape_error((x, y), f"numShifts of at least 1 and numNegSamples of at least 0, not {found}")
         return Shape(1 + count, x.cols)
 
     def splits_frames(self, x: Shape, y: Shape) -> bool:
-        return False  # a column meets others
+        return False  # a column is combined with others
 
     def _shifts(self) -> list[int]:
-        """For each row of V how many columns to the right Y's partner stands."""
+        """Return the shift of the partner column in Y for each row of V."""
         first = self.settings["numShifts"]
         return [0, *range(first, first + self.settings["numNegSamples"])]
 
@@ -99,7 +122,7 @@ class CosDistanceWithNegativeSamples(Node):
         if into.needs(0):
             terms = (cosine_gradient(xp, grad[row], x, xp.roll(unit_y, -shift, axis=1)) for row, shift in rows)
             into.add_matrix(0, sum(terms))
-        if into.needs(1):  # y_j met x_(j - shift)
+        if into.needs(1):  # y_j is the partner of x_(j - shift)
             terms = (
                 cosine_gradient(xp, xp.roll(grad[row], shift), y, xp.roll(unit_x, shift, axis=1)) for row, shift in rows
             )

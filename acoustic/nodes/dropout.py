@@ -1,4 +1,4 @@
-"""Dropout: elements set to zero at random while training (book 2.4.3, Dropout; 4.1.4.33)."""
+"""Dropout: elements are set to zero at random during training (CNTK book 2.4.3 and 4.1.4.33)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,16 @@ from acoustic.nodes.elementwise import ElementwiseNode
 
 @register_node("Dropout")
 class Dropout(LinearNode, ElementwiseNode):
-    """V = M X, m_ij = 0 with probability p, else 1 / (1 - p); V = X in evaluation; dJ/dX = M G.  [eq. 2.95 to 2.97]
+    """Dropout: ``V = M X`` with a random mask M in training, ``V = X`` in evaluation.
 
-    The mask is a function of (seed of the run, name of the node, element), so `backward` makes it again instead of
-    keeping it, a resumed run draws what it would have drawn, and every device draws the same.
+    An element of M is 0 with probability p, the dropout rate of the pass, and 1 / (1 - p) otherwise. The gradient is
+    ``dJ/dX = M G``. The mask is a function of the seed of the pass, the node's name and the place of the element.
+    Therefore `backward` generates it again instead of storing it, a resumed training draws the same masks, and every
+    device draws the same masks.
+
+    References
+    ----------
+    CNTK book, eq. 2.95 to 2.97.
     """
 
     onnx_operator = "Identity"
@@ -36,6 +42,6 @@ class Dropout(LinearNode, ElementwiseNode):
             run.xp.copyto(out, x)
 
     def key(self, run: Run) -> int:
-        """The 64-bit key of this node's mask in this run."""
+        """Return the 64-bit key of this node's mask in this pass."""
         words = np.random.SeedSequence((*run.seed, crc32(self.name.encode()))).generate_state(2)
         return int(words[0]) << 32 | int(words[1])

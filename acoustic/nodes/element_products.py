@@ -1,17 +1,26 @@
-"""Products element by element, one operand possibly repeated over rows or columns (book 2.4.3, 4.1.4.17, 4.1.4.19)."""
+"""Products element by element, with broadcasting (CNTK book 2.4.3 and 4.1.4.17 to 4.1.4.19)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from acoustic.nodes.base import Run, Shape, register_node
-from acoustic.nodes.sums import BroadcastNode, combine, widened
+from acoustic.nodes.sums import BroadcastNode, broadcast_copies, combine
 
 
 @register_node("ElementTimes")
 class ElementTimes(BroadcastNode):
-    """v_ij = x_ij y_ij, the smaller operand repeated; dJ/dX = G Y, dJ/dY = G X, summed over the repetitions.
+    """Product element by element: ``V = X Y``; the smaller operand is repeated to the size of the larger one.
 
-    [eq. 2.73 to 2.75, where the shapes are equal]
+    The gradients are ``dJ/dX = G Y`` and ``dJ/dY = G X``, summed over the repetitions.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        Of one shape, or of shapes that broadcast as those of Plus.
+
+    References
+    ----------
+    CNTK book, eq. 2.73 to 2.75, for equal shapes.
     """
 
     onnx_operator = "Mul"
@@ -32,13 +41,25 @@ class ElementTimes(BroadcastNode):
                 into.add_reduced(k, product)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, y, dx, dy = widened(run, (*inputs, *tangents))
+        x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
         return dx * y + x * dy
 
 
 @register_node("RowElementTimes")
 class RowElementTimes(ElementTimes):
-    """v_ij = x_ij r_j with a row r (1, cols); dJ/dX = G r, dJ/dr = the column sums of G X.  [book 4.1.4.19]"""
+    """Each row of X multiplied element by element by one row r: ``v_ij = x_ij r_j``.
+
+    The gradients are ``dJ/dX = G r`` and ``dJ/dr = column sums of G X``.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    row : (1, cols)
+
+    References
+    ----------
+    CNTK book 4.1.4.19.
+    """
 
     operand_names = ("X", "row")
     value_in_place = (0,)
@@ -51,7 +72,19 @@ class RowElementTimes(ElementTimes):
 
 @register_node("ColumnElementTimes")
 class ColumnElementTimes(ElementTimes):
-    """v_ij = x_ij c_i with a column c (rows, 1); dJ/dX = G c, dJ/dc = the row sums of G X.  [book 4.1.4.19]"""
+    """Each column of X multiplied element by element by one column c: ``v_ij = x_ij c_i``.
+
+    The gradients are ``dJ/dX = G c`` and ``dJ/dc = row sums of G X``.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    column : (rows, 1)
+
+    References
+    ----------
+    CNTK book 4.1.4.19.
+    """
 
     operand_names = ("X", "column")
     value_in_place = (0,)
@@ -64,7 +97,19 @@ class ColumnElementTimes(ElementTimes):
 
 @register_node("DiagTimes")
 class DiagTimes(ElementTimes):
-    """V = diag(d) Y with a column d (rows, 1); dJ/dd = the row sums of G Y, dJ/dY = diag(d) G.  [eq. 2.88 to 2.90]"""
+    """Product of a diagonal matrix, given by its diagonal d, and a matrix: ``V = diag(d) Y``.
+
+    The gradients are ``dJ/dd = row sums of G Y`` and ``dJ/dY = diag(d) G``.
+
+    Parameters
+    ----------
+    d : (rows, 1)
+    Y : (rows, cols)
+
+    References
+    ----------
+    CNTK book, eq. 2.88 to 2.90.
+    """
 
     operand_names = ("d", "Y")
     value_in_place = (1,)

@@ -1,17 +1,19 @@
-"""Functions of one operand X, applied to every element; V has X's shape, G = dJ/dV (book 2.4, one operand)."""
+"""Functions of one operand, applied to every element (CNTK book 2.4.2)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.arrays.elementwise import LOG_FLOOR, LOG_OF_FLOOR
-from acoustic.nodes.base import VALUE, LinearNode, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, LinearNode, Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
 
 class ElementwiseNode(Node):
-    """Base: the shape rule, leave to compute in the operand's memory, and the chain rule for one operand.
+    """Base of functions of one operand X whose value V has the shape of X.
 
-    A subclass defines `derivative`, or `tangent` where an element depends on others.
+    The value may overwrite X and the gradient may overwrite G. A subclass defines `derivative`, or `tangent` where an
+    element of V depends on more than one element of X.
     """
 
     operand_names = ("X",)
@@ -22,7 +24,7 @@ class ElementwiseNode(Node):
         return x
 
     def derivative(self, xp: Any, x: Any) -> Any:
-        """f'(x), element by element, from the formula of the function."""
+        """Return f'(x) of every element of `x` (rows, cols), from the formula of the function."""
         raise NotImplementedError
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -31,7 +33,14 @@ class ElementwiseNode(Node):
 
 @register_node("Negate")
 class Negate(LinearNode, ElementwiseNode):
-    """V = -X; dJ/dX = -G.  [eq. 2.7, 2.8]"""
+    """Negative of every element: ``V = -X``.
+
+    The gradient is ``dJ/dX = -G``.
+
+    References
+    ----------
+    CNTK book, eq. 2.7 and 2.8.
+    """
 
     onnx_operator = "Neg"
     backward_reads = ((),)
@@ -45,7 +54,14 @@ class Negate(LinearNode, ElementwiseNode):
 
 @register_node("Sigmoid")
 class Sigmoid(ElementwiseNode):
-    """V = 1 / (1 + exp(-X)); dJ/dX = G V (1 - V).  [eq. 2.11, 2.12]"""
+    """Logistic sigmoid of every element: ``V = 1 / (1 + exp(-X))``.
+
+    The gradient is ``dJ/dX = G V (1 - V)``.
+
+    References
+    ----------
+    CNTK book, eq. 2.11 and 2.12.
+    """
 
     onnx_operator = "Sigmoid"
     backward_reads = ((VALUE,),)
@@ -66,7 +82,14 @@ class Sigmoid(ElementwiseNode):
 
 @register_node("Tanh")
 class Tanh(ElementwiseNode):
-    """V = tanh X; dJ/dX = G (1 - V^2).  [eq. 2.15, 2.16]"""
+    """Hyperbolic tangent of every element: ``V = tanh X``.
+
+    The gradient is ``dJ/dX = G (1 - V^2)``.
+
+    References
+    ----------
+    CNTK book, eq. 2.15 and 2.16.
+    """
 
     onnx_operator = "Tanh"
     backward_reads = ((VALUE,),)
@@ -87,7 +110,14 @@ class Tanh(ElementwiseNode):
 
 @register_node("RectifiedLinear", "ReLU")
 class RectifiedLinear(ElementwiseNode):
-    """V = max(0, X); dJ/dX = G where X > 0, which is where V > 0.  [eq. 2.19, 2.20]"""
+    """Rectified linear unit (ReLU) of every element: ``V = max(0, X)``.
+
+    The gradient is ``dJ/dX = G`` where X > 0, which is where V > 0, and 0 elsewhere.
+
+    References
+    ----------
+    CNTK book, eq. 2.19 and 2.20.
+    """
 
     onnx_operator = "Relu"
     backward_reads = ((VALUE,),)
@@ -107,7 +137,14 @@ class RectifiedLinear(ElementwiseNode):
 
 @register_node("Log")
 class Log(ElementwiseNode):
-    """V = ln X, -85.1 where X < 1e-37; dJ/dX = G / X, 0 where V is that constant.  [eq. 2.23, 2.24]"""
+    """Natural logarithm of every element: ``V = ln X``, and -85.1 where X < 1e-37.
+
+    The gradient is ``dJ/dX = G / X``, and 0 where X < 1e-37.
+
+    References
+    ----------
+    CNTK book, eq. 2.23 and 2.24.
+    """
 
     backward_reads = ((0,),)
 
@@ -133,7 +170,14 @@ class Log(ElementwiseNode):
 
 @register_node("Exp")
 class Exp(ElementwiseNode):
-    """V = exp X; dJ/dX = G V.  [eq. 2.27, 2.28]"""
+    """Exponential of every element: ``V = exp X``.
+
+    The gradient is ``dJ/dX = G V``.
+
+    References
+    ----------
+    CNTK book, eq. 2.27 and 2.28.
+    """
 
     onnx_operator = "Exp"
     backward_reads = ((VALUE,),)
@@ -150,7 +194,10 @@ class Exp(ElementwiseNode):
 
 @register_node("Sqrt")
 class Sqrt(ElementwiseNode):
-    """V = sqrt X, 0 where X < 0; dJ/dX = G / 2 V, 0 where V = 0.  [not in the book]"""
+    """Square root of every element: ``V = sqrt X``, and 0 where X < 0.
+
+    The gradient is ``dJ/dX = G / (2 V)``, and 0 where V = 0. Not in the book.
+    """
 
     backward_reads = ((VALUE,),)
 
@@ -175,7 +222,10 @@ class Sqrt(ElementwiseNode):
 
 @register_node("Abs")
 class Abs(ElementwiseNode):
-    """V = |X|; dJ/dX = G sign X.  [not in the book]"""
+    """Absolute value of every element: ``V = |X|``.
+
+    The gradient is ``dJ/dX = G sign X``. Not in the book.
+    """
 
     onnx_operator = "Abs"
     backward_reads = ((0,),)
@@ -192,7 +242,10 @@ class Abs(ElementwiseNode):
 
 @register_node("Reciprocal")
 class Reciprocal(ElementwiseNode):
-    """V = 1 / X; dJ/dX = -G V^2.  [not in the book]"""
+    """Reciprocal of every element: ``V = 1 / X``.
+
+    The gradient is ``dJ/dX = -G V^2``. Not in the book.
+    """
 
     onnx_operator = "Reciprocal"
     backward_reads = ((VALUE,),)
@@ -209,7 +262,10 @@ class Reciprocal(ElementwiseNode):
 
 @register_node("Floor")
 class Floor(ElementwiseNode):
-    """V = the largest whole number <= X; dJ/dX = 0, as it is wherever V is continuous.  [not in the book]"""
+    """Largest integer that is not above the element, for every element of X.
+
+    The gradient is 0, the derivative wherever V is continuous. Not in the book.
+    """
 
     onnx_operator = "Floor"
     backward_reads = ((),)
@@ -226,7 +282,10 @@ class Floor(ElementwiseNode):
 
 @register_node("Sin")
 class Sin(ElementwiseNode):
-    """V = sin X; dJ/dX = G cos X.  [not in the book]"""
+    """Sine of every element: ``V = sin X``.
+
+    The gradient is ``dJ/dX = G cos X``. Not in the book.
+    """
 
     onnx_operator = "Sin"
     backward_reads = ((0,),)
@@ -243,7 +302,10 @@ class Sin(ElementwiseNode):
 
 @register_node("Cosine", "Cos")
 class Cosine(ElementwiseNode):
-    """V = cos X; dJ/dX = -G sin X.  [not in the book, whose Cos is CosDistance]"""
+    """Cosine of every element: ``V = cos X``.
+
+    The gradient is ``dJ/dX = -G sin X``. Not in the book, whose Cos is CosDistance.
+    """
 
     onnx_operator = "Cos"
     backward_reads = ((0,),)
@@ -260,9 +322,19 @@ class Cosine(ElementwiseNode):
 
 @register_node("Clip")
 class Clip(ElementwiseNode):
-    """V = X, but at least `minValue` and at most `maxValue`; dJ/dX = G strictly between them, else 0.
+    """Every element limited to the range from `minValue` to `maxValue`.
 
-    Raises ModelError when minValue > maxValue.  [not in the book]
+    The gradient is ``dJ/dX = G`` strictly between the limits, and 0 elsewhere. Not in the book.
+
+    Parameters
+    ----------
+    minValue, maxValue : float
+    X : (rows, cols)
+
+    Raises
+    ------
+    ModelError
+        When minValue > maxValue.
     """
 
     options = (Option("minValue", float, positional=True), Option("maxValue", float, positional=True))

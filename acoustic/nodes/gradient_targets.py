@@ -1,7 +1,7 @@
-"""Where a node's backward puts its contributions.
+"""The gradients of a node's operands, to which its `backward` adds.
 
-Nodes always add.  Whether a contribution is the first one, and may therefore be written instead of added, is the
-engine's knowledge: it saves zeroing every gradient and reading it back.
+Nodes always add. Only the engine knows whether a contribution is the first one, which may then be written instead of
+added: this saves setting gradients to zero and reading them back.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -12,7 +12,7 @@ from acoustic.runtime.thread_team import share_of
 
 
 class Accumulation(NamedTuple):
-    """Where a gradient is added up instead of in a matrix of its own: matrix <- scale * gradient + keep * matrix."""
+    """Where a gradient is accumulated outside its own matrix: matrix <- scale * gradient + keep * matrix."""
 
     matrix: Any
     scale: float
@@ -20,20 +20,39 @@ class Accumulation(NamedTuple):
 
 
 class Into:
-    """The gradients of one node's operands.
+    """The gradients of the operands of one node.
 
-    targets: per operand its gradient buffer, or None when nobody needs it; fresh: per operand whether its buffer holds
-    nothing yet.  scratch(rows, cols) lends a buffer for a moment; share:
-    (worker, workers) when several of them make each some columns of the products; rows: of every operand, whether its
-    gradient is needed or not (default: every operand has a target).
-    elsewhere: operands whose gradient, all of it one or more products, is added up in another place than its target.
-    touched: operands of whose gradient, all of it made here, only the columns that are not zero are wanted: those, and
-    what gives a block of some of them, lent until the next; None before.
-    factored: operands whose gradient, all of it one product a b' over the frames, is not made: both factors are given
-    to this instead.
-    on_columns: operands whose gradient, all of it one or more products, may be taken some columns at a time, in any
-    thread, as soon as they are complete and nobody reads the operand any more; taken: of which all columns were; key:
-    what that depends on, see Taker.
+    Parameters
+    ----------
+    backend : Backend
+    targets : sequence of arrays or None
+        The gradient buffer of each operand; None if the gradient is not needed.
+    fresh : sequence of bool
+        Whether the buffer of each operand is still empty.
+    scratch : callable, optional
+        ``scratch(rows, cols)`` lends a temporary buffer; by default it allocates one.
+    share : tuple of int, optional
+        (worker, workers) if each worker computes some columns of the products.
+    rows : sequence of int, optional
+        Rows of every operand, needed or not; by default every operand has a target.
+
+    Attributes
+    ----------
+    elsewhere : dict
+        Operands whose gradient consists of products only and is accumulated in another place than the target.
+    touched : dict
+        Operands of whose gradient only the nonzero columns are wanted: the column numbers and the function that
+        computes a block of them, or None before `backward`.
+    factored : dict
+        Operands whose gradient is one product a b' over the frames that is not computed: the function that receives
+        both factors.
+    on_columns : dict
+        Operands whose gradient consists of products only: the function that uses some of its columns as soon as they
+        are complete and the operand is no longer read, in any thread.
+    taken : collection of int
+        The operands all of whose columns were used in that way.
+    key : hashable
+        The key of the functions in `on_columns`, see Taker.
     """
 
     def __init__(
@@ -49,7 +68,7 @@ class Into:
         self.targets = targets
         self.rows = rows or [target.shape[0] for target in targets if target is not None]
         self.scratch, self.share = scratch or backend.empty, share
-        # One flag per distinct buffer: a node may have one operand twice; only its first contribution is fresh.
+        # One flag per distinct buffer: an operand may occur twice, and then only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
         self.elsewhere: dict[int, Accumulation] = {}
@@ -61,21 +80,21 @@ class Into:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was added: a new backward pass begins."""
+        """Start a new backward pass: all buffers are as fresh as at the beginning."""
         self._fresh = list(self._initially_fresh)
 
     def take_fresh(self, k: int) -> bool:
-        """Whether operand k's buffer holds nothing yet; it does from now on."""
+        """Return whether the buffer of operand `k` is still empty, and mark it as filled."""
         slot = self._slot[k]
         fresh, self._fresh[slot] = self._fresh[slot], False
         return fresh
 
     def needs(self, k: int) -> bool:
-        """Whether operand k's gradient is asked for."""
+        """Return whether the gradient of operand `k` is needed."""
         return self.targets[k] is not None
 
     def add(self, k: int, write: Callable[[Any], Any]) -> None:
-        """Add what `write(out)` writes into a buffer of operand k's shape; not called when nobody needs it."""
+        """Add the matrix of the shape of operand `k` that ``write(out)`` fills; `write` is not called if not needed."""
         target = self.targets[k]
         if target is None:
             return
@@ -87,12 +106,12 @@ class Into:
         self.backend.kernels.accumulate(target, buffer)
 
     def place(self, k: int) -> Accumulation:
-        """Where a product is added to operand k's gradient, and how."""
+        """Return where and how a product is added to the gradient of operand `k`."""
         place = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
         return place if self.take_fresh(k) else place._replace(keep=1.0)
 
     def add_product(self, k: int, a: Any, b: Any) -> None:
-        """Add the matrix product a b, or this worker's columns of it."""
+        """Add the matrix product a b, or this worker's columns of it, to the gradient of operand `k`."""
         if self.targets[k] is None:
             return
         if k in self.factored:
@@ -107,10 +126,10 @@ class Into:
         matmul_into(self.xp, a, b, out, scale, keep)
 
     def add_columns(self, k: int, columns: Any, write: Callable[[Any, slice], Any]) -> None:
-        """Add to columns (n,) of operand k's gradient, each once and ascending.
+        """Add to some columns of the gradient of operand `k`.
 
-        write(block, part) writes what belongs to columns[part] into a matrix; it may be called, for one part after
-        another, until the node's operands change.
+        `columns` (n,) are distinct and ascending. ``write(block, part)`` fills a matrix with the contribution to
+        ``columns[part]``; it may be called for one part after another until the operands of the node change.
         """
         target = self.targets[k]
         if target is None:
@@ -139,12 +158,12 @@ class Into:
             out[:, columns[first:last]] += scale * block if scale != 1 else block
 
     def columns(self, k: int) -> slice:
-        """This worker's columns of operand k's gradient."""
+        """Return this worker's columns of the gradient of operand `k`."""
         count = self.targets[k].shape[1]
         return slice(0, count) if self.share is None else share_of(*self.share, count)
 
     def add_matrix(self, k: int, grad: Any) -> None:
-        """Add a matrix of the operand's shape; free when it already lies in the operand's buffer."""
+        """Add a matrix of the shape of operand `k`; this costs nothing if it is already in the operand's buffer."""
         target = self.targets[k]
         if target is None:
             return
@@ -154,10 +173,9 @@ class Into:
             self.backend.kernels.copy(grad, target)
 
     def add_reduced(self, k: int, grad: Any) -> None:
-        """Add a matrix of the value's shape to an operand that was broadcast to it.
+        """Add a matrix of the shape of the value to the gradient of an operand that was broadcast to that shape.
 
-        A row or column of one element is summed over; an operand of c columns repeated over a multiple of c is summed
-        over the repetitions (book 2.4.3, Plus), and so is a column repeated downwards.
+        It is summed over the rows or columns along which the operand was repeated (CNTK book 2.4.3, Plus).
         """
         target = self.targets[k]
         if target is None:

@@ -1,4 +1,4 @@
-"""Classes as sums of sub-classes: the counterpart for networks of the components of Gaussian mixtures.
+"""Classes as sums of sub-classes, the counterpart of the components of Gaussian mixtures.
 
 Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
 2015, appendix C.5.
@@ -11,15 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import VALUE, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 
 
 @register_node("LogSumGroups")
 class LogSumGroups(Node):
-    """v_g = log of the sum of exp x_i over the rows i of group g; dJ/dx_i = G_g exp(x_i - v_g).
+    """Log of the sum of exponentials of each group of rows: ``v_g = ln sum of exp x_i`` over the rows i of group g.
 
-    X (sum of sizes, cols), the rows of a group next to each other; sizes: of the groups, `2:1:3`; V (groups, cols).
-    The softmax of V is the softmax of X summed over each group: the source's sum-group layer, before the softmax.
+    The softmax of V is the softmax of X summed over each group: the sum-group layer of the source, before the softmax.
+    The gradient is ``dJ/dx_i = G_g exp(x_i - v_g)``.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+        The rows of a group are consecutive.
+    sizes : str
+        The sizes of the groups, separated by colons: ``2:1:3``. V has shape (groups, cols).
+
+    References
+    ----------
+    Povey, Zhang and Khudanpur 2015, appendix C.5.
     """
 
     operand_names = ("X",)
@@ -28,7 +40,7 @@ class LogSumGroups(Node):
 
     @property
     def sizes(self) -> list[int] | None:
-        """None where the option is no list of sizes above 0."""
+        """The sizes of the groups; None if the option is not a list of positive integers."""
         parts = self.settings["sizes"].split(":")
         return [int(part) for part in parts] if all(part.isdecimal() and int(part) > 0 for part in parts) else None
 
@@ -36,7 +48,7 @@ class LogSumGroups(Node):
         sizes = self.sizes
         if sizes is None:
             raise self.shape_error(
-                (x,), f"sizes={shortened(self.settings['sizes'])} to be whole numbers > 0 with colons"
+                (x,), f"sizes={shortened(self.settings['sizes'])} to be integers above 0, separated by colons"
             )
         if sum(sizes) != x.rows:
             raise self.shape_error((x,), f"{sum(sizes)} rows, the sum of sizes={shortened(self.settings['sizes'])}")
@@ -50,14 +62,14 @@ class LogSumGroups(Node):
         into.add(0, lambda out: run.kernels.log_sum_groups_gradient(grad, value, inputs[0], first, out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d log s = ds / s, s the sum of exp x, ds the sum of exp(x) dx."""
+        """d ln s = ds / s, where s is the sum of exp x and ds the sum of exp(x) dx."""
         parts = [slice(a, b) for a, b in pairwise(first_rows(self.settings["sizes"]).tolist())]
         xp, (x,), (dx,) = run.xp, inputs, tangents
         rows = [(xp.exp(x[part]) * dx[part]).sum(axis=0) / xp.exp(x[part]).sum(axis=0) for part in parts]
         return xp.stack(rows)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
-        """The largest of each column is taken out of all its groups: one that lies 80 and more below it is lost."""
+        """Subtract the largest element of each column from all groups: a group 80 and more below it is lost."""
         first = first_rows(self.settings["sizes"])
         members = np.zeros((int(first[-1]), len(first) - 1), np.float32)
         members[np.arange(first[-1]), np.repeat(np.arange(len(first) - 1), np.diff(first))] = 1
@@ -69,7 +81,7 @@ class LogSumGroups(Node):
 
 @lru_cache(maxsize=8)
 def first_rows(sizes: str) -> np.ndarray:
-    """The first row of every group and, at the end, the number of rows; int64."""
+    """Return the first row of every group and, last, the number of rows, int64."""
     return np.concatenate([[0], np.cumsum([int(size) for size in sizes.split(":")])]).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Nonlinearities that make one row of every group of rows: p-norm and maxout.
+"""Nonlinearities that reduce every group of rows to one row: p-norm and maxout.
 
 Sources: X. Zhang, J. Trmal, D. Povey, S. Khudanpur, "Improving deep neural network acoustic models using generalized
 maxout networks", ICASSP 2014; I. Goodfellow et al., "Maxout networks", ICML 2013.
@@ -7,11 +7,12 @@ maxout networks", ICASSP 2014; I. Goodfellow et al., "Maxout networks", ICML 201
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.nodes.base import VALUE, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
+from acoustic.nodes.option import Option
 
 
 class GroupNode(Node):
-    """Base: X (groups * groupSize, cols), the rows of a group next to each other; V (groups, cols)."""
+    """Base of group nonlinearities: X is (groups * groupSize, cols) with consecutive groups, V is (groups, cols)."""
 
     operand_names = ("X",)
     options = (Option("groupSize", int, positional=True),)
@@ -23,26 +24,43 @@ class GroupNode(Node):
         return Shape(x.rows // size, x.cols)
 
     def _groups(self, x: Any) -> Any:
-        """A view (groupSize, groups, cols)."""
+        """View a matrix as (groupSize, groups, cols)."""
         size = self.settings["groupSize"]
         return x.reshape((size, x.shape[0] // size, x.shape[1]), order="F")
 
     def groups_in_onnx(self, graph: Any, x: str) -> str:
-        """X as (cols, groups, groupSize)."""
+        """Reshape the tensor of X to (cols, groups, groupSize)."""
         size = self.settings["groupSize"]
         return graph.reshape(x, (-1, graph.shapes[x].rows // size, size))
 
 
 @register_node("PNorm")
 class PNorm(GroupNode):
-    """v = (sum of |x_i|^p)^(1/p) over each group; dJ/dx_i = G sign(x_i) (|x_i| / v)^(p-1), 0 where v = 0.  p >= 1."""
+    """p-norm of each group of rows: ``v = (sum of |x_i|^p)^(1/p)``.
+
+    The gradient is ``dJ/dx_i = G sign(x_i) (|x_i| / v)^(p-1)``, and 0 where v = 0.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    groupSize : int
+        Rows of a group, which are consecutive. V has shape (rows / groupSize, cols).
+    p : float
+        At least 1.
+
+    References
+    ----------
+    Zhang, Trmal, Povey and Khudanpur 2014.
+    """
 
     options = (*GroupNode.options, Option("p", float, 2.0))
     backward_reads = ((0, VALUE),)
 
     def infer_shape(self, x: Shape) -> Shape:
         if not 1 <= self.settings["p"] < float("inf"):
-            raise self.shape_error((x,), f"p={self.settings['p']:g} to be at least 1; for the largest use Maxout")
+            raise self.shape_error(
+                (x,), f"p={self.settings['p']:g} to be finite and at least 1; for the largest element use Maxout"
+            )
         return super().infer_shape(x)
 
     def repeats_calls(self, *shapes: Shape) -> bool:
@@ -53,7 +71,7 @@ class PNorm(GroupNode):
             run.kernels.group_norms(x, out)
             return
         magnitude = run.xp.absolute(self._groups(x))
-        largest = magnitude.max(axis=0)  # taken out, so that no power overflows
+        largest = magnitude.max(axis=0)  # factored out, so that no power overflows
         scale = run.xp.where(largest == 0, 1, largest)
         power = ((magnitude / scale) ** self.settings["p"]).sum(axis=0)
         run.xp.multiply(largest, power ** (1 / self.settings["p"]), out=out)
@@ -72,7 +90,7 @@ class PNorm(GroupNode):
         into.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d s^(1/p) = s^(1/p - 1) ds / p, ds = the sum of d|x|^p = p |x|^(p-1) sign(x) dx."""
+        """d s^(1/p) = s^(1/p - 1) ds / p, where ds is the sum of p |x|^(p-1) sign(x) dx."""
         xp, p, x, dx = run.xp, self.settings["p"], self._groups(inputs[0]), self._groups(tangents[0])
         s = (abs(x) ** p).sum(axis=0)
         ds = (p * abs(x) ** (p - 1) * xp.where(x < 0, -1, xp.where(x > 0, 1, 0)) * dx).sum(axis=0)
@@ -87,7 +105,20 @@ class PNorm(GroupNode):
 
 @register_node("Maxout")
 class Maxout(GroupNode):
-    """v = the largest x_i of each group; dJ/dx_i = G for that one, of equals the first, else 0."""
+    """Largest element of each group of rows.
+
+    The gradient of that element is G, of equal ones the first's, and 0 for the others.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    groupSize : int
+        Rows of a group, which are consecutive. V has shape (rows / groupSize, cols).
+
+    References
+    ----------
+    Goodfellow et al. 2013.
+    """
 
     backward_reads = ((0,),)
 

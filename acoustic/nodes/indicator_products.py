@@ -1,7 +1,7 @@
-"""Products with indicator columns, which are never multiplied: the columns they name are taken, and gradients put back.
+"""Products with one-hot columns given as Indicators: columns are copied forward and added backward, not multiplied.
 
-A X with X (rows, N) one-hot costs rows of A times N, whatever the size of the vocabulary; so does the gradient with
-respect to A, which is zero but for the columns that are named: see Into.add_columns.
+``A X`` with X (k, N) one-hot copies N columns of A, whatever the size of the vocabulary. The gradient with respect to A
+is zero except for the columns that X names; see Into.add_columns.
 """
 
 from typing import Any
@@ -14,10 +14,10 @@ from readers.minibatches.indicators import Indicators
 
 
 def take_columns(run: Run, a: Any, numbers: np.ndarray, out: Any) -> None:
-    """out (m, n) = the columns of a (m, k) that numbers (n,) names, zeros for -1."""
+    """Fill out (m, n) with the columns of a (m, k) that numbers (n,) names, and zeros for -1."""
     xp = run.xp
     if xp is np:
-        np.take(a.T, numbers, axis=0, out=out.T, mode="clip")  # other modes take a copy
+        np.take(a.T, numbers, axis=0, out=out.T, mode="clip")  # the default mode copies
     else:
         out[...] = a[:, xp.asarray(numbers)]
     missing = (numbers < 0).nonzero()[0]
@@ -26,7 +26,7 @@ def take_columns(run: Run, a: Any, numbers: np.ndarray, out: Any) -> None:
 
 
 def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
-    """out (m, N) = a x, a (m, rows of x)."""
+    """Compute out (m, N) = a x, where a is (m, rows of x)."""
     for block, numbers in enumerate(_rows_named(x)):
         if not block:
             take_columns(run, a, numbers, out)
@@ -37,7 +37,7 @@ def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
 
 
 def add_product_with_indicators(run: Run, into: Into, k: int, grad: Any, x: Indicators) -> None:
-    """Add grad x' to operand k's gradient; grad (m, N)."""
+    """Add grad x' to the gradient of operand `k`; grad is (m, N)."""
     if not into.needs(k):
         return
     numbers = _rows_named(x)
@@ -45,9 +45,9 @@ def add_product_with_indicators(run: Run, into: Into, k: int, grad: Any, x: Indi
 
 
 def add_to_columns(run: Run, into: Into, k: int, numbers: np.ndarray, grads: list[Any]) -> None:
-    """Add the columns of grads, one matrix after another, to the columns of operand k's gradient that numbers names."""
+    """Add the columns of grads, one matrix after another, to the columns `numbers` of the gradient of operand `k`."""
     columns, place = np.unique(numbers, return_inverse=True)
-    place = place.reshape(-1)  # numpy 2.0 gave it the shape of numbers
+    place = place.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`
     if len(columns) and columns[0] < 0:
         columns, place = columns[1:], place - 1
 
@@ -62,6 +62,6 @@ def add_to_columns(run: Run, into: Into, k: int, numbers: np.ndarray, grads: lis
 
 
 def _rows_named(x: Indicators) -> np.ndarray:
-    """(blocks, N): which row of the whole matrix each block names, -1: none."""
+    """Return the row of the stacked matrix that each block names in each column, (blocks, N), -1 for none."""
     offset = x.size * np.arange(len(x.numbers), dtype=np.int64)[:, None]
     return np.where(x.numbers < 0, -1, x.numbers + offset)

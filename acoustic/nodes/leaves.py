@@ -1,8 +1,9 @@
-"""Nodes without operands: their value is given, not computed (book 2.4, 4.1.4.1 to 4.1.4.4)."""
+"""Nodes without operands, whose value is given: inputs, parameters and constants (CNTK book 4.1.4.1 to 4.1.4.4)."""
 
 import numpy as np
 
-from acoustic.nodes.base import Node, Option, Shape, register_node
+from acoustic.nodes.base import Node, Shape, register_node
+from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
 INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "zero")
@@ -10,15 +11,27 @@ INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "ze
 
 @register_node("InputValue", "Input", "SparseInputValue", "SparseInput")
 class InputValue(Node):
-    """Features or labels: (rows, T), one column per frame, fed by the caller.
+    """Input of features or labels, a matrix (rows, T) with one column per frame.
 
-    Sparse names mean the same: words stay numbers where the reader gives them so (Indicators) and all that use them
-    can take them so, whatever the input is called.
+    The reader gives the value of each minibatch. The names with Sparse mean the same: whether words are stored as
+    numbers (`Indicators`) depends on the reader and on the nodes that use the input, not on its name.
+
+    Parameters
+    ----------
+    rows : int
+    cols : int
+        Without effect: the minibatch determines the number of columns.
+    tag : str
+        ``feature`` or ``label`` puts the input on the network's list of features or labels.
+
+    References
+    ----------
+    CNTK book 4.1.4.1.
     """
 
     options = (
         Option("rows", int, positional=True),
-        Option("cols", int, 1, positional=True),  # the minibatch decides; kept for the language
+        Option("cols", int, 1, positional=True),  # without effect, as the minibatch determines it
         Option("tag", str, ""),
     )
     is_input = True
@@ -28,7 +41,7 @@ class InputValue(Node):
 
 
 class StoredNode(Node):
-    """A leaf with a value of fixed size that is saved with the model."""
+    """Base of leaves whose value has a fixed size and is saved with the model."""
 
     is_stored = True
 
@@ -36,17 +49,38 @@ class StoredNode(Node):
         return Shape(self.settings["rows"], self.settings["cols"])
 
     def initial_value(self, rng: np.random.Generator) -> np.ndarray:
-        """The value at creation, (rows, cols) float64."""
+        """Return the value at creation, a float64 array (rows, cols)."""
         raise NotImplementedError
 
 
 @register_node("LearnableParameter", "Parameter")
 class LearnableParameter(StoredNode):
-    """A matrix (rows, cols) that training changes, unless needGradient is false.
+    """Matrix (rows, cols) that training changes, unless needGradient is false.
 
-    init: uniform in +-0.05 * initValueScale; gaussian of mean 0 and standard deviation 0.2 * initValueScale /
-    sqrt(cols); fanIn, the same with initValueScale / sqrt(cols); fixedValue (`value`); zero; fromFile (a text matrix,
-    one row a line; `value` until initFromFilePath names one).  [book 4.1.4.3; zero only in 4.1.3.1]
+    Parameters
+    ----------
+    rows, cols : int
+        0 leaves a dimension open, for a node that uses the parameter to determine.
+    needGradient : bool
+    init : str
+        ``uniform``: uniform in +-0.05 * initValueScale. ``gaussian``: normal with mean 0 and standard deviation 0.2 *
+        initValueScale / sqrt(cols). ``fanIn``: normal with standard deviation initValueScale / sqrt(cols).
+        ``fixedValue``: `value` everywhere. ``zero``: 0 everywhere. ``fromFile``: the text matrix in `initFromFilePath`,
+        one row a line, or `value` everywhere if no file is named.
+    initValueScale : float
+    value : float
+    initFromFilePath : str
+    learningRateMultiplier : float
+        Factor on the learning rate of this parameter.
+
+    Raises
+    ------
+    ModelError
+        When options contradict each other or the file does not hold a matrix of this shape.
+
+    References
+    ----------
+    CNTK book 4.1.4.3; ``zero`` is in 4.1.3.1 only.
     """
 
     options = (
@@ -102,7 +136,17 @@ class LearnableParameter(StoredNode):
 
 @register_node("Constant", "Const")
 class Constant(StoredNode):
-    """A matrix (rows, cols) of one value that training leaves alone."""
+    """Matrix (rows, cols) of one value, which training does not change.
+
+    Parameters
+    ----------
+    value : float
+    rows, cols : int
+
+    References
+    ----------
+    CNTK book 4.1.4.4.
+    """
 
     options = (
         Option("value", float, positional=True),

@@ -1,4 +1,4 @@
-"""Tables of vectors for words (not in the book; the tool's LookupTable, book 3.2.1 lookupTableOrder)."""
+"""Tables of word vectors (not in the book; LookupTable of CNTK in 2016, see lookupTableOrder in the book's 3.2.1)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,19 @@ from readers.minibatches.indicators import Indicators
 
 @register_node("LookupTable")
 class LookupTable(Node):
-    """The columns of E that an input names: V = E X, X holding one or more words a column, one above the other.
+    """Word vectors looked up in a table: ``V = E X`` for one or more stacked words per column.
 
-    E (dim, words), a fixed number of columns; X (n words, cols), n indicator columns stacked; V (n dim, cols).  With X
-    as (words, n cols) and G as (dim, n cols): dJ/dE = G X', dJ/dX = E' G.  An input X that the readers of sentences
-    give as Indicators is never multiplied: words cost what their vectors do, in both directions and in the update,
-    whatever the size of the vocabulary.  [not in the book; 2016's LookupTable]
+    With X as (words, n cols) and G as (dim, n cols), the gradients are ``dJ/dE = G X'`` and ``dJ/dX = E' G``. For an
+    input given as `Indicators` vectors are copied, not multiplied: the cost of both passes and of the update depends on
+    the words of the minibatch, not on the size of the vocabulary. Not in the book: it is the LookupTable of CNTK in
+    2016.
+
+    Parameters
+    ----------
+    E : (dim, words)
+        One vector per word.
+    X : (n words, cols)
+        n indicator columns on top of each other. V has shape (n dim, cols).
     """
 
     operand_names = ("E", "X")
@@ -64,5 +71,5 @@ class LookupTable(Node):
 
 
 def stacked(matrix: Any, rows: int) -> Any:
-    """A view of a matrix with so many rows, what stood below them in a column in columns of its own."""
+    """View a matrix with `rows` rows: the blocks of a column become columns side by side."""
     return matrix.reshape((rows, matrix.size // rows), order="F")

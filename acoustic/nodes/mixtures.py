@@ -1,4 +1,4 @@
-"""Gaussian mixtures (book 4.1.4.21)."""
+"""Gaussian mixtures (CNTK book 4.1.4.21)."""
 
 from collections.abc import Sequence
 from math import log, pi
@@ -9,12 +9,26 @@ from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
 
 @register_node("GMMLogLikelihood", "GMMLL")
 class GMMLogLikelihood(Node):
-    """V (1, cols) = ln sum_k p_k N(x; m_k, s_k^2 I), natural logarithm, of the columns x of `features` (D, cols).
+    """Log likelihood (natural) of each column of features under a Gaussian mixture with spherical covariances.
 
-    unnormedPrior (K, c), p = its softmax; means (K D, c), one mean below the other; logStdDev (K, c), s = its
-    exponential, one for all dimensions; c is 1 or the number of columns.  With g_k = p_k N_k / exp V:
-    dJ/dprior = G (g - p), dJ/dm_k = G g_k (x - m_k) / s_k^2, dJ/dlogStdDev_k = G g_k (|x - m_k|^2 / s_k^2 - D),
-    dJ/dx = -G sum_k g_k (x - m_k) / s_k^2.  [book 4.1.4.21]
+    ``v = ln sum_k p_k N(x; m_k, s_k^2 I)`` with p the softmax of unnormedPrior and ``s = exp(logStdDev)``. With
+    ``g_k = p_k N_k / exp v``, the gradients are ``dJ/dprior_k = G (g_k - p_k)``, ``dJ/dm_k = G g_k (x - m_k) / s_k^2``,
+    ``dJ/dlogStdDev_k = G g_k (|x - m_k|^2 / s_k^2 - D)`` and ``dJ/dx = -G sum_k g_k (x - m_k) / s_k^2``.
+
+    Parameters
+    ----------
+    unnormedPrior : (K, c)
+        c is 1 or the number of columns of features.
+    means : (K D, c)
+        The means stacked vertically.
+    logStdDev : (K, c)
+        The same for all dimensions of a component.
+    features : (D, cols)
+        V has shape (1, cols).
+
+    References
+    ----------
+    CNTK book 4.1.4.21.
     """
 
     operand_names = ("unnormedPrior", "means", "logStdDev", "features")
@@ -25,23 +39,23 @@ class GMMLogLikelihood(Node):
         if not alike or log_std.rows != prior.rows or means.rows != prior.rows * x.rows:
             raise self.shape_error(
                 (prior, means, log_std, x),
-                "K, K D and K rows for D rows of features; and in all three 1 column, or as many as features",
+                "K, K D and K rows for D rows of features, and 1 column or the columns of features in all three",
             )
         return Shape(1, x.cols)
 
     def _difference(self, means: Any, x: Any) -> Any:
-        """x - m_k as (D, K, cols)."""
+        """Return x - m_k as (D, K, cols)."""
         return x[:, None, :] - means.reshape((x.shape[0], means.shape[0] // x.shape[0], means.shape[1]), order="F")
 
     def _terms(self, xp: Any, prior: Any, means: Any, log_std: Any, x: Any) -> tuple[Any, Any, Any]:
-        """(ln p_k N_k (K, cols), differences (D, K, cols), |x - m_k|^2 / s_k^2 (K, cols))."""
+        """Return ln p_k N_k (K, cols), the differences (D, K, cols), and |x - m_k|^2 / s_k^2 (K, cols)."""
         difference = self._difference(means, x)
         distance = (difference * difference).sum(axis=0) * xp.exp(-2 * log_std)
         log_prior = prior - self._log_sum(xp, prior)
         return log_prior - x.shape[0] * (log(2 * pi) / 2 + log_std) - distance / 2, difference, distance
 
     def _log_sum(self, xp: Any, x: Any) -> Any:
-        """ln of the sum of exp x down the columns, (1, cols)."""
+        """Return ln of the sum of exp x over each column, (1, cols)."""
         largest = x.max(axis=0, keepdims=True)
         return largest + xp.log(xp.exp(x - largest).sum(axis=0, keepdims=True))
 
@@ -64,7 +78,7 @@ class GMMLogLikelihood(Node):
             into.add_matrix(3, -pull.sum(axis=1))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d ln f of f = sum_k e_k N_k / sum_k e_k, e = exp prior, component by component."""
+        """Differentiate ln of sum_k e_k N_k / sum_k e_k with e = exp prior, one component after another."""
         xp, (prior, means, log_std, x), (dprior, dmeans, dlog_std, dx) = run.xp, inputs, tangents
         d, weight = x.shape[0], xp.exp(prior - prior.max(axis=0))
         total = dtotal = 0.0

@@ -1,4 +1,4 @@
-"""Norms of a whole matrix, for regularisation (book 2.4.2, 4.1.4.28)."""
+"""Norms of a whole matrix, for regularisation (CNTK book 2.4.2 and 4.1.4.28)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from acoustic.nodes.base import VALUE, Node, Run, Shape, register_node
 
 
 class NormNode(Node):
-    """Base: one operand, a scalar value."""
+    """Base of norms: one operand X (rows, cols) and a scalar value."""
 
     operand_names = ("X",)
 
@@ -17,7 +17,14 @@ class NormNode(Node):
 
 @register_node("MatrixL1Reg", "L1Reg", "L1Norm")
 class MatrixL1Reg(NormNode):
-    """v (1, 1) = the sum of |x_ij|; dJ/dX = G sign X.  [eq. 2.49, 2.50]"""
+    """L1 norm of X: the sum of the absolute values of its elements, a scalar.
+
+    The gradient is ``dJ/dX = G sign X``.
+
+    References
+    ----------
+    CNTK book, eq. 2.49 and 2.50.
+    """
 
     backward_reads = ((0,),)
     sums_frames = True
@@ -35,7 +42,14 @@ class MatrixL1Reg(NormNode):
 
 @register_node("MatrixL2Reg", "L2Reg", "L2Norm")
 class MatrixL2Reg(NormNode):
-    """v (1, 1) = the square root of the sum of x_ij^2; dJ/dX = G X / v, 0 where v = 0.  [eq. 2.53, 2.54]"""
+    """L2 (Frobenius) norm of X: the square root of the sum of its squared elements, a scalar.
+
+    The gradient is ``dJ/dX = G X / V``, and 0 where V = 0.
+
+    References
+    ----------
+    CNTK book, eq. 2.53 and 2.54.
+    """
 
     backward_reads = ((0, VALUE),)
 
@@ -50,6 +64,6 @@ class MatrixL2Reg(NormNode):
         into.add(0, lambda out: run.xp.multiply(inputs[0], scale, out=out))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d sqrt(s) = ds / 2 sqrt(s), ds = 2 sum of x dx."""
+        """d sqrt(s) = ds / (2 sqrt(s)), where s is the sum of x^2 and ds twice the sum of x dx."""
         s, ds = (inputs[0] ** 2).sum(), 2 * (inputs[0] * tangents[0]).sum()
         return (ds / (2 * run.xp.sqrt(s)) if s > 0 else 0 * s).reshape(1, 1)

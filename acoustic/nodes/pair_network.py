@@ -1,19 +1,32 @@
-"""PairNetwork: the socket by which one network takes the values of another (book 2.7.1)."""
+"""PairNetwork: the connection through which one network reads values of another (CNTK book 2.7.1)."""
 
-from acoustic.nodes.base import Node, Option, Shape, register_node
+from acoustic.nodes.base import Node, Shape, register_node
+from acoustic.nodes.option import Option
 
 FIRST, LAST, ALL = "first", "last", "all"
 
 
 @register_node("PairNetwork", "PairNetworkNode")
 class PairNetwork(Node):
-    """What another network holds at one frame, the last, of the sequence that belongs to one of this network.
+    """Value of a node of another network at the last frame of the corresponding sequence.
 
-    m: a node of the other network, whose columns are sequences of their own: the k-th of a slot there belongs to the
-    k-th of that slot here.  Its column of the last frame, or of the first with frame=first, where a layer backward in
-    time has seen everything, stands at the first step of the sequence here and zeros at the others, so that, added to a
-    PastValue with defaultHiddenActivity=0, it is what that begins with; with steps=all it stands at every step.
-    The gradient goes back to that frame.  See acoustic.engine.pair_engine.
+    The sequences of the two networks correspond by number within each slot of the minibatch. The value stands at the
+    first step of this network's sequence, and zeros at the others: added to a PastValue with defaultHiddenActivity=0,
+    it is the initial state of a recurrent layer. The gradient flows back to the frame that was read. See
+    acoustic/engine/pair_engine.py.
+
+    Parameters
+    ----------
+    m : (rows, T of the other network)
+        A node of the other network.
+    steps : str
+        ``first``: the value stands at the first step only; ``all``: at every step.
+    frame : str
+        ``last``: read the last frame; ``first``: read the first, which a layer running backward in time reaches last.
+
+    References
+    ----------
+    CNTK book 2.7.1.
     """
 
     operand_names = ("m",)

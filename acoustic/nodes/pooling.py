@@ -1,15 +1,16 @@
-"""The largest or the mean of every window of an image, channel by channel (book 2.5, 4.1.4.35)."""
+"""Max and average pooling of images, channel by channel (CNTK book 2.5 and 4.1.4.35)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import ImageShape, Windows, image_of
-from acoustic.nodes.base import WORK, Node, Option, Run, Shape, register_node
+from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
 from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
+from acoustic.nodes.option import Option
 
 
 class Pooling(Node):
-    """Base of the two: X an image per column, V the image of one number per window and channel."""
+    """Base of pooling: one image per column of the operand, and V holds one value per window and channel."""
 
     operand_names = ("m",)
     options = (
@@ -19,7 +20,7 @@ class Pooling(Node):
         Option("stepH", int, positional=True, aliases=("verticalSubsample",)),
         IMAGE_LAYOUT,
     )
-    windows: Windows  # known once the shape is
+    windows: Windows  # set by infer_shape
 
     def splits_frames(self, m: Shape) -> bool:
         return True
@@ -38,9 +39,22 @@ class Pooling(Node):
 
 @register_node("MaxPooling")
 class MaxPooling(Pooling):
-    """v = the largest x of a window; G goes to it, of equals to the first.  [eq. 2.170, 2.171]
+    """Max pooling: the largest element of every window of an image, channel by channel.
 
-    The workspace holds the number of each largest element in its window.
+    The gradient goes to the largest element, the first of equal ones; the workspace holds its number in the window.
+
+    Parameters
+    ----------
+    m : (width * height * channels, T)
+        One image per column.
+    windowWidth, windowHeight : int
+    stepW, stepH : int
+        Steps of the window, in pixels.
+    imageLayout : str
+
+    References
+    ----------
+    CNTK book 4.1.4.35 and eq. 2.170 and 2.171.
     """
 
     onnx_operator = "MaxPool"
@@ -68,7 +82,23 @@ class MaxPooling(Pooling):
 
 @register_node("AveragePooling")
 class AveragePooling(Pooling):
-    """v = the mean of a window; G is shared out evenly.  [eq. 2.172, 2.173]"""
+    """Average pooling: the mean of every window of an image, channel by channel.
+
+    The gradient is distributed evenly over the window.
+
+    Parameters
+    ----------
+    m : (width * height * channels, T)
+        One image per column.
+    windowWidth, windowHeight : int
+    stepW, stepH : int
+        Steps of the window, in pixels.
+    imageLayout : str
+
+    References
+    ----------
+    CNTK book 4.1.4.35 and eq. 2.172 and 2.173.
+    """
 
     onnx_operator = "AveragePool"
     backward_reads = ((),)

@@ -1,4 +1,4 @@
-"""Matrix products and their like (book 2.4.3); element by element they are in element_products."""
+"""Matrix products and related products (CNTK book 2.4.3); for element products see element_products."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -11,11 +11,20 @@ from readers.minibatches.indicators import Indicators
 
 @register_node("Times")
 class Times(Node):
-    """Matrix product V = A B.
+    """Matrix product ``V = A B``, for instance of the weights and the input of a layer.
 
-    A (m, k); B (k, T), one column per frame; V (m, T).  With G = dJ/dV (m, T): dJ/dA = G B', dJ/dB = A' G.
-    Of an input B of words, given as Indicators, columns of A are taken and nothing is multiplied.
-    [eq. 2.66 to 2.68]
+    The gradients are ``dJ/dA = G B'`` and ``dJ/dB = A' G``. If B is an input of words given as `Indicators`, the
+    columns of A that it names are copied instead of multiplied.
+
+    Parameters
+    ----------
+    A : (m, k)
+    B : (k, T)
+        V has shape (m, T).
+
+    References
+    ----------
+    CNTK book, eq. 2.66 to 2.68.
     """
 
     operand_names = ("A", "B")
@@ -64,9 +73,20 @@ class Times(Node):
 
 @register_node("TransposeTimes")
 class TransposeTimes(Node):
-    """Matrix product V = A' B.
+    """Matrix product ``V = A' B``.
 
-    A (k, m), a fixed number of columns; B (k, cols); V (m, cols).  dJ/dA = B G', dJ/dB = A G.  [book 4.1.4.16]
+    The gradients are ``dJ/dA = B G'`` and ``dJ/dB = A G``.
+
+    Parameters
+    ----------
+    A : (k, m)
+        With a fixed number of columns.
+    B : (k, cols)
+        V has shape (m, cols).
+
+    References
+    ----------
+    CNTK book 4.1.4.16.
     """
 
     operand_names = ("A", "B")
@@ -104,10 +124,20 @@ class TransposeTimes(Node):
 
 @register_node("KhatriRaoProduct", "ColumnwiseCrossProduct")
 class KhatriRaoProduct(Node):
-    """Column j of V = the Kronecker product of columns j of X and Y: v_(i Y.rows + k)j = x_ij y_kj.
+    """Kronecker product of each column of X with the same column of Y (Khatri-Rao product).
 
-    X (m, cols); Y (n, cols); V (m n, cols).  With column j of G as an (n, m) matrix M: dJ/dx = M' y, dJ/dy = M x.
-    [eq. 2.98 to 2.102]
+    ``v_(i n + k)j = x_ij y_kj``. With column j of G as an (n, m) matrix M, the gradients of column j are ``dJ/dx = M'
+    y`` and ``dJ/dy = M x``.
+
+    Parameters
+    ----------
+    X : (m, cols)
+    Y : (n, cols)
+        V has shape (m n, cols).
+
+    References
+    ----------
+    CNTK book, eq. 2.98 to 2.102.
     """
 
     operand_names = ("X", "Y")
@@ -119,7 +149,7 @@ class KhatriRaoProduct(Node):
         return Shape(x.rows * y.rows, x.cols)
 
     def _cube(self, v: Any, x_rows: int) -> Any:
-        """A value as (Y.rows, X.rows, cols): Y's rows run fastest."""
+        """Reshape a value to (Y.rows, X.rows, cols); rows of Y vary fastest."""
         return v.reshape((v.shape[0] // x_rows, x_rows, v.shape[1]), order="F")
 
     def forward(self, run: Run, x: Any, y: Any, *, out: Any) -> None:
@@ -135,12 +165,24 @@ class KhatriRaoProduct(Node):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (x, y), (dx, dy) = inputs, tangents
         cube = dx[:, None, :] * y[None, :, :] + x[:, None, :] * dy[None, :, :]
-        return cube.reshape((x.shape[0] * y.shape[0], x.shape[1]))  # C order within a column: Y's rows run fastest
+        return cube.reshape((x.shape[0] * y.shape[0], x.shape[1]))  # rows of Y vary fastest
 
 
 @register_node("Scale")
 class Scale(Node):
-    """V = s Y with a scalar s (1, 1); dJ/ds = the sum of G Y, dJ/dY = s G.  [eq. 2.59 to 2.61]"""
+    """Product of a scalar and a matrix: ``V = s Y``.
+
+    The gradients are ``dJ/ds = sum of G Y`` and ``dJ/dY = s G``.
+
+    Parameters
+    ----------
+    s : (1, 1)
+    Y : (rows, cols)
+
+    References
+    ----------
+    CNTK book, eq. 2.59 to 2.61.
+    """
 
     operand_names = ("s", "Y")
     backward_reads = ((1,), (0,))

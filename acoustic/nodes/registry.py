@@ -1,6 +1,6 @@
-"""Every node type of the project, by name; a new node module gets a line in the list of imports.
+"""All node types of the project by name; every node module has a line in the list of imports.
 
-Importing this module registers them in the order of the book's section 2.4.
+Importing this module registers the types in the order of the book's section 2.4.
 """
 
 import importlib.metadata
@@ -34,12 +34,13 @@ from acoustic.nodes import time_convolution  # noqa: F401  isort: skip
 from acoustic.nodes import delays  # noqa: F401  isort: skip
 from acoustic.nodes import time_reverse  # noqa: F401  isort: skip
 from acoustic.nodes import pair_network  # noqa: F401  isort: skip
-from acoustic.nodes.base import REGISTRY, Node, did_you_mean
+from acoustic.nodes.base import REGISTRY, Node
+from acoustic.nodes.option import name_hint
 from readers.errors import ModelError
 
 EXTENSIONS = "argonaut.nodes"  # the entry point group in which other packages name modules with node types
 
-# Names that descriptions may use and that are refused by name, and what each is for.
+# Names of CNTK's node types that are refused with a message, and what each type is for.
 NOT_BUILT = (
     {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as one node, of which LSTM(x, dim) of NDL makes several"}
     | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
@@ -51,7 +52,21 @@ NOT_BUILT = (
 
 
 def node_class(name: str) -> type[Node]:
-    """The node type of a name or alias, in any case.  Raises ModelError with the nearest known names."""
+    """Return the node type of a name or alias, in any case.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    type of Node
+
+    Raises
+    ------
+    ModelError
+        For an unknown name, with the nearest known names.
+    """
     if name.lower() not in REGISTRY:
         _load_extensions()
     if name.lower() in REGISTRY:
@@ -60,23 +75,24 @@ def node_class(name: str) -> type[Node]:
         if name.lower() == not_built.lower():
             raise ModelError(f"node type {not_built}, for {purpose}, is not built yet; expected another type")
     known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
-    raise ModelError(f"unknown node type {name!r}; {did_you_mean(name, known)}")
+    raise ModelError(f"unknown node type {name!r}; {name_hint(name, known)}")
 
 
 def registered_nodes() -> Iterator[type[Node]]:
-    """Every node type once, in order of registration; those of other packages come last."""
+    """Yield every node type once, in order of registration; those of other packages come last."""
     _load_extensions()
     yield from dict.fromkeys(REGISTRY.values())
 
 
 @cache
 def _load_extensions() -> None:
-    """Import the modules that other packages declare as entry points of EXTENSIONS; they register their node types."""
+    """Import the modules that other packages declare as entry points of EXTENSIONS; they register their types."""
     for point in importlib.metadata.entry_points(group=EXTENSIONS):
         try:
             point.load()
-        except Exception as error:  # whatever a foreign module raises
+        except Exception as error:  # a foreign module may raise anything
             package = point.dist.name if point.dist else "another package"
             raise ModelError(
-                f"node types of {package}: {point.value}: {type(error).__name__}: {error}; expected a module to import"
+                f"node types of {package}: {point.value}: {type(error).__name__}: {error}; "
+                "expected a module that can be imported"
             ) from error

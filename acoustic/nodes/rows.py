@@ -1,18 +1,31 @@
-"""Nodes that arrange elements anew: rows taken, stacked, repeated, reshaped, transposed (book 4.1.4.11 to 4.1.4.13)."""
+"""Nodes that rearrange elements: slice, stack, repeat, reshape, transpose (CNTK book 4.1.4.11 to 4.1.4.13)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from acoustic.kernels.image_geometry import Image, ImageShape
-from acoustic.nodes.base import LinearNode, Option, Run, Shape, register_node
+from acoustic.nodes.base import LinearNode, Run, Shape, register_node
+from acoustic.nodes.option import Option
 
 
 @register_node("Reshape")
 class Reshape(LinearNode):
-    """The elements of X, column by column, in columns of `numRows`; dJ/dX = G likewise.  [book 4.1.4.11]
+    """The elements of X, read column by column, in columns of `numRows` elements.
 
-    Of a matrix with frames the number of columns changes in proportion: 12 rows a frame become two columns of 6 a
-    frame.  imageWidth, imageHeight, imageChannels say what image a column of V is; they change no value.
+    The gradient is G in the shape of X. For a matrix with one column per frame the number of columns changes in
+    proportion: 12 rows per frame become two columns of 6 rows per frame.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    numRows : int
+    imageWidth, imageHeight, imageChannels : int
+        The dimensions of the image that a column of V holds, for a following Convolution or pooling; they change no
+        value.
+
+    References
+    ----------
+    CNTK book 4.1.4.11.
     """
 
     operand_names = ("X",)
@@ -51,7 +64,20 @@ class Reshape(LinearNode):
 
 @register_node("RowSlice")
 class RowSlice(LinearNode):
-    """`numRows` rows of X from row `startRow` on, counted from 0; dJ/dX = G in those rows, else 0.  [book 4.1.4.12]"""
+    """`numRows` consecutive rows of X, beginning with row `startRow`, counted from 0.
+
+    The gradient is G in those rows and 0 in the others.
+
+    Parameters
+    ----------
+    startRow, numRows : int
+    X : (rows, cols)
+        V has shape (numRows, cols).
+
+    References
+    ----------
+    CNTK book 4.1.4.12.
+    """
 
     operand_names = ("X",)
     options = (Option("startRow", int, positional=True), Option("numRows", int, positional=True))
@@ -86,7 +112,19 @@ class RowSlice(LinearNode):
 
 @register_node("RowStack")
 class RowStack(LinearNode):
-    """The operands on top of each other, the first on top; dJ/dXk = the rows of G that are Xk's.  [book 4.1.4.13]"""
+    """The operands stacked vertically, the first one on top.
+
+    The gradient of each operand is the rows of G that hold its value.
+
+    Parameters
+    ----------
+    X, ... : (rows of the operand, cols)
+        Any number of operands, at least one, with equal numbers of columns.
+
+    References
+    ----------
+    CNTK book 4.1.4.13.
+    """
 
     operand_names = ("X",)
     variadic = True
@@ -112,7 +150,16 @@ class RowStack(LinearNode):
 
 @register_node("RowRepeat")
 class RowRepeat(LinearNode):
-    """X `numRepeats` times on top of itself; dJ/dX = the sum of those parts of G.  [not in the book]"""
+    """X stacked vertically `numRepeats` times.
+
+    The gradient is the sum of the corresponding parts of G. Not in the book.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+    numRepeats : int
+        V has shape (rows numRepeats, cols).
+    """
 
     operand_names = ("X",)
     options = (Option("numRepeats", int, positional=True),)
@@ -125,7 +172,7 @@ class RowRepeat(LinearNode):
         return Shape(x.rows * count, x.cols)
 
     def _cube(self, v: Any) -> Any:
-        """A value as (rows, repetitions, cols)."""
+        """Reshape a value to (rows, repetitions, cols)."""
         count = self.settings["numRepeats"]
         return v.reshape((v.shape[0] // count, count, v.shape[1]), order="F")
 
@@ -141,7 +188,15 @@ class RowRepeat(LinearNode):
 
 @register_node("Transpose")
 class Transpose(LinearNode):
-    """V = X' of a matrix without frames; dJ/dX = G'.  [not in the book]"""
+    """Transpose of a matrix with a fixed number of columns: ``V = X'``.
+
+    The gradient is ``dJ/dX = G'``. Not in the book.
+
+    Parameters
+    ----------
+    X : (rows, cols)
+        Not with one column per frame.
+    """
 
     operand_names = ("X",)
     backward_reads = ((),)

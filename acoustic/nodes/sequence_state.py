@@ -1,7 +1,7 @@
-"""What recurrent networks know of a minibatch's sequences: which steps follow which, and what came before (book 2.6.2).
+"""The sequences of a minibatch and the state that recurrent networks keep between minibatches (CNTK book 2.6.2).
 
-Column t * S + s is step t of slot s.  A sequence that began in an earlier minibatch goes on: the last values of what is
-delayed are held for it.  Nothing is known of later minibatches, and no gradient leaves its own.
+Column t * S + s is step t of slot s. For a sequence that continues from an earlier minibatch, the last values of every
+delayed node are held. Nothing is known of later minibatches, and gradients do not cross minibatches.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
 
 class Sequences:
-    """The sequences of the minibatches of one engine, one minibatch after another.
+    """The sequences in the minibatches of one engine, one minibatch after another.
 
-    num_steps, num_slots: T and S of this one; gaps: (N,) bool, the columns that sums over frames leave out, without a
-    frame or context, None when there is none; num_kept: steps without the context; whole: no sequence goes on from the
-    minibatch before, or in the next.
+    Attributes
+    ----------
+    num_steps, num_slots : int
+        T and S of the current minibatch.
+    num_kept : int
+        Steps without the context at the end that the next minibatch repeats.
+    gaps : (N,) bool or None
+        Columns that sums over frames leave out, without a frame or in the context; None if there are none.
+    whole : bool
+        Whether every sequence begins and ends in this minibatch.
     """
 
     def __init__(self, xp: Any) -> None:
@@ -28,19 +35,24 @@ class Sequences:
         self.layout: SequenceLayout | None = None
         self.num_steps = self.num_slots = self.num_kept = 0
         self.gaps: Any = None
-        self._length = np.zeros(0, int)  # per slot, steps so far of the sequence that is going on; 0: none is
+        self._length = np.zeros(0, int)  # per slot, steps so far of the current sequence; 0 for none
         self._begin = self._end = np.zeros((0, 0), int)
         self._usable: dict[int, Any] = {}
         self._usable_by: dict[tuple[int, ...], Any] = {}
         self._held: dict[str, Any] = {}
         self.whole = False
-        self._marks: tuple = ()  # what the layout says
+        self._marks: tuple = ()  # the layout as bytes, to recognise an equal one
         self._reversal: Any = None
 
     def begin(self, layout: "SequenceLayout", num_columns: int) -> None:
-        """Take up the next minibatch.  Raises ShapeError if it does not fit, ModelError if it goes on with nothing."""
+        """Start the next minibatch.
+
+        Raises ShapeError if the columns do not fit, ModelError for a continued sequence whose beginning is missing.
+        """
         if layout.num_columns != num_columns:
-            raise ShapeError(f"sequences of {layout.num_columns} columns; expected {num_columns}, as the inputs have")
+            raise ShapeError(
+                f"sequences of {layout.num_columns} columns; expected {num_columns}, the columns of the inputs"
+            )
         slots, steps = layout.num_sequences, layout.num_steps
         starts, ends, gaps = (np.asarray(flags, bool) for flags in (layout.starts, layout.ends, layout.gaps))
         marks = (slots, steps, layout.num_kept, *(flags.tobytes() for flags in (starts, ends, gaps)))
@@ -51,7 +63,7 @@ class Sequences:
         lost = ~starts[0] & ~gaps[0] & (length == 0)
         if lost.any():
             raise ModelError(
-                f"slot {int(np.flatnonzero(lost)[0])}: goes on with a sequence that the minibatch before did not hold; "
+                f"slot {int(np.flatnonzero(lost)[0])}: continues a sequence that the previous minibatch did not hold; "
                 "expected its beginning first"
             )
         self._marks = marks
@@ -75,19 +87,19 @@ class Sequences:
             self._held.clear()
 
     def forget(self) -> None:
-        """What comes next goes on with nothing."""
+        """Drop the held state: the next minibatch starts anew."""
         self._length = np.zeros(0, int)
         self._held.clear()
 
     def reorder(self, slots: np.ndarray) -> None:
-        """Let slot s of the next minibatch go on with what slot slots[s] holds."""
+        """Let slot s of the next minibatch continue with the state of slot slots[s]."""
         self._length = self._length[slots]
         for name, held in self._held.items():
             steps = np.arange(held.shape[1] // self.num_slots)[:, np.newaxis]
             self._held[name] = held[:, self.xp.asarray((steps * self.num_slots + slots).ravel())]
 
     def usable(self, delay: int) -> Any:
-        """(T, S) bool: where the value `delay` steps back (ahead, when negative) is one of the same sequence."""
+        """Return (T, S) bool: where the step `delay` back (ahead if negative) belongs to the same sequence."""
         if delay not in self._usable:
             step = np.arange(self.num_steps)[:, np.newaxis]
             room = step - self._begin >= delay if delay > 0 else self._end - step >= -delay
@@ -95,9 +107,9 @@ class Sequences:
         return self._usable[delay]
 
     def reversal(self) -> Any:
-        """(N,) int: for every column the one that is there when each sequence is reversed; gaps stay where they are.
+        """Return the source column of every column when each sequence is reversed, (N,) int; gaps stay in place.
 
-        None when a sequence is not whole.
+        None if a sequence is not whole.
         """
         if not self.whole:
             return None
@@ -108,23 +120,23 @@ class Sequences:
         return self._reversal
 
     def usable_by(self, delays: Sequence[int]) -> Any:
-        """(D, T, S) bool: the same for several numbers of steps."""
+        """Return (D, T, S) bool: `usable` for several delays."""
         key = tuple(delays)
         if key not in self._usable_by:
             self._usable_by[key] = self.xp.stack([self.usable(delay) for delay in delays])
         return self._usable_by[key]
 
     def held(self, name: str, rows: int, delay: int, like: Any) -> Any:
-        """(rows, delay * S): what a node delays of the steps before this minibatch, zeros where there was nothing."""
+        """Return the delayed values from before this minibatch, (rows, delay * S), zeros where there are none."""
         held = self._held.get(name)
         if held is None or held.shape != (rows, delay * self.num_slots):
             held = self.xp.zeros((rows, delay * self.num_slots), dtype=like.dtype, order="F")
         return held
 
     def hold(self, name: str, delay: int, before: Any, values: Any) -> None:
-        """Keep the last `delay` steps of a delayed node's values, which follow those that were held before.
+        """Keep the last `delay` steps of a delayed node's values, which follow the values held `before`.
 
-        The context is left out: the next minibatch has it again.
+        The context is left out, because the next minibatch repeats it.
         """
         count, values = delay * self.num_slots, values[:, : self.num_kept * self.num_slots]
         fewer = count - values.shape[1]

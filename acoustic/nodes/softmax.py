@@ -1,4 +1,4 @@
-"""Softmax, its logarithm and its limit, column by column: each column is a frame (book 2.4, one operand)."""
+"""Softmax, log softmax and hardmax of every column (CNTK book 2.4.2)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,14 @@ from acoustic.nodes.elementwise import ElementwiseNode
 
 @register_node("Softmax")
 class Softmax(ElementwiseNode):
-    """v_ij = exp(x_ij) / sum_k exp(x_kj); dJ/dX = (G - column sums of G V) V.  [eq. 2.31 to 2.35]"""
+    """Softmax of every column: ``v_ij = exp(x_ij) / sum_k exp(x_kj)``.
+
+    The gradient is ``dJ/dX = (G - s) V``, where s is the row of the column sums of ``G V``.
+
+    References
+    ----------
+    CNTK book, eq. 2.31 to 2.35.
+    """
 
     backward_reads = ((VALUE,),)
 
@@ -25,7 +32,7 @@ class Softmax(ElementwiseNode):
         into.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The quotient rule: d(e / s) = (s de - e ds) / s^2."""
+        """Apply the quotient rule: d(e / s) = (s de - e ds) / s^2."""
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
         s, change = e.sum(axis=0), e * tangents[0]
         return (s * change - e * change.sum(axis=0)) / s**2
@@ -36,7 +43,14 @@ class Softmax(ElementwiseNode):
 
 @register_node("LogSoftmax")
 class LogSoftmax(ElementwiseNode):
-    """v_ij = x_ij - ln sum_k exp(x_kj); dJ/dX = G - exp(V) times the column sums of G.  [eq. 2.38 to 2.42]"""
+    """Natural logarithm of the softmax of every column: ``v_ij = x_ij - ln sum_k exp(x_kj)``.
+
+    The gradient is ``dJ/dX = G - exp(V) s``, where s is the row of the column sums of G.
+
+    References
+    ----------
+    CNTK book, eq. 2.38 to 2.42.
+    """
 
     backward_reads = ((VALUE,),)
 
@@ -51,7 +65,7 @@ class LogSoftmax(ElementwiseNode):
         into.add(0, write)
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """d(x - ln s) = dx - ds / s."""
+        """d(x - ln s) = dx - ds / s, where s is the column sum of exp x."""
         e = run.xp.exp(inputs[0] - inputs[0].max(axis=0))
         return tangents[0] - (e * tangents[0]).sum(axis=0) / e.sum(axis=0)
 
@@ -61,9 +75,9 @@ class LogSoftmax(ElementwiseNode):
 
 @register_node("Hardmax")
 class Hardmax(ElementwiseNode):
-    """v_ij = 1 in the row of column j's largest element, of equals the first, else 0.  Has no gradient.
+    """Indicator of the largest element of every column: 1 in its row, 0 in the others.
 
-    [not in the book]
+    Of equal largest elements the first counts. The node has no gradient. Not in the book.
     """
 
     gradient_in_place = ()

@@ -1,4 +1,4 @@
-"""Statistics of the whole training set, computed before training, and the normalisation by them (book 2.4.4)."""
+"""Statistics of the training set, computed before training, and normalisation by them (CNTK book 2.4.4)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ VARIANCE_FLOOR = 1e-10
 
 
 class StatisticNode(StoredNode):
-    """A matrix gathered from all columns of the operands; `value` is None until the sweep is done.
+    """Base of statistics that are computed from all columns of the operands before training.
 
-    Here a column (rows, 1) from the columns of X.  Sums are kept in double precision: the book's running means
-    (eq. 2.155) without their rounding.
+    `value` is None until then. By default it is a column (rows, 1). Sums are in double precision: they equal the
+    running means of the book (eq. 2.155) without their rounding.
     """
 
     operand_names = ("X",)
@@ -23,24 +23,33 @@ class StatisticNode(StoredNode):
         return Shape(x.rows, 1)
 
     def start(self, xp: Any, rows: int) -> dict[str, Any]:
-        """An empty tally."""
+        """Return empty sums."""
         return {"count": 0, "sum": xp.zeros(rows), "squares": xp.zeros(rows)}
 
     def accumulate(self, tally: dict[str, Any], x: Any) -> None:
-        """Add the columns of x (rows, T), and of further operands, to the tally."""
+        """Add the columns of x (rows, T), and of further operands, to the sums."""
         wide = x.astype("float64")
         tally["count"] += x.shape[1]
         tally["sum"] += wide.sum(axis=1)
         tally["squares"] += (wide * wide).sum(axis=1)
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
-        """The statistic, float64, its elements in the order of its rows."""
+        """Return the statistic, float64, with its elements in the order of its rows."""
         raise NotImplementedError
 
 
 @register_node("Mean")
 class Mean(StatisticNode):
-    """The mean of each row over all frames; of labels, the prior of each class.  [eq. 2.154, 2.155]"""
+    """Mean of each row over all frames of the training set, (rows, 1); of labels, the prior of each class.
+
+    Parameters
+    ----------
+    X : (rows, T)
+
+    References
+    ----------
+    CNTK book, eq. 2.154 and 2.155.
+    """
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
         return tally["sum"] / tally["count"]
@@ -48,7 +57,18 @@ class Mean(StatisticNode):
 
 @register_node("InvStdDev")
 class InvStdDev(StatisticNode):
-    """1 / sqrt(max(v, 1e-10)) of each row, v the population variance over all frames.  [eq. 2.156 to 2.160]"""
+    """Inverse standard deviation of each row over the training set, (rows, 1): ``1 / sqrt(max(v, 1e-10))``.
+
+    v is the population variance of the row.
+
+    Parameters
+    ----------
+    X : (rows, T)
+
+    References
+    ----------
+    CNTK book, eq. 2.156 to 2.160.
+    """
 
     def finish(self, xp: Any, tally: dict[str, Any]) -> Any:
         mean = tally["sum"] / tally["count"]
@@ -57,7 +77,7 @@ class InvStdDev(StatisticNode):
 
 
 class NormalisationNode(Node):
-    """Base of the two below: their operands.  The statistics are no parameters: they have no gradient."""
+    """Base of mean and variance normalisation; the statistics have no gradient."""
 
     operand_names = ("X", "mean", "invStdDev")
     backward_reads = ((2,), None, None)
@@ -72,10 +92,22 @@ class NormalisationNode(Node):
 
 @register_node("PerDimMeanVarNormalization", "PerDimMVNorm", "PerDimMeanVarNorm")
 class PerDimMeanVarNormalization(NormalisationNode):
-    """V = (X - mean) * invStdDev, the columns (rows, 1) repeated; dJ/dX = G * invStdDev.  [eq. 2.161]"""
+    """Mean and variance normalisation of each row: ``V = (X - mean) * invStdDev``.
+
+    The gradient is ``dJ/dX = G * invStdDev``.
+
+    Parameters
+    ----------
+    X : (rows, T)
+    mean, invStdDev : (rows, 1)
+
+    References
+    ----------
+    CNTK book, eq. 2.161.
+    """
 
     def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.operands[0].is_input  # its gradient is not asked for
+        return self.operands[0].is_input  # the gradient of an input is not needed
 
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.kernels.normalise(x, mean, inv_std, out)
@@ -93,7 +125,19 @@ class PerDimMeanVarNormalization(NormalisationNode):
 
 @register_node("PerDimMeanVarDeNormalization", "PerDimMVDeNorm")
 class PerDimMeanVarDeNormalization(NormalisationNode):
-    """V = X / invStdDev + mean, the columns (rows, 1) repeated; dJ/dX = G / invStdDev.  [book 4.1.4.32]"""
+    """Inverse of mean and variance normalisation: ``V = X / invStdDev + mean``.
+
+    The gradient is ``dJ/dX = G / invStdDev``.
+
+    Parameters
+    ----------
+    X : (rows, T)
+    mean, invStdDev : (rows, 1)
+
+    References
+    ----------
+    CNTK book 4.1.4.32.
+    """
 
     def forward(self, run: Run, x: Any, mean: Any, inv_std: Any, *, out: Any) -> None:
         run.xp.divide(x, inv_std, out=out)

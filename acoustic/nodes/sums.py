@@ -1,4 +1,4 @@
-"""Sums and differences of two operands with the broadcasts of book 2.4.3, and sums over a matrix."""
+"""Sums and differences of two operands with broadcasting, and sums over a matrix (CNTK book 2.4.2 and 2.4.3)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ BROADCASTS = "rows equal or 1 (or a column that fits them), and the columns of o
 
 
 def combine(operation: Callable[..., Any], x: Any, y: Any, out: Any) -> None:
-    """out = operation(x, y), the operand with fewer columns repeated side by side."""
+    """Compute ``out = operation(x, y)``, repeating the operand with fewer rows or columns."""
     rows = min(x.shape[0], y.shape[0])
-    if rows not in (1, out.shape[0]):  # a column repeated downwards: fold the other one to its height
+    if rows not in (1, out.shape[0]):  # a column is repeated downwards: fold the other operand to its height
         x, y, out = (matrix.reshape((rows, -1), order="F") for matrix in (x, y, out))
     cols = out.shape[1]
     fewest = min(x.shape[1], y.shape[1])
@@ -23,14 +23,14 @@ def combine(operation: Callable[..., Any], x: Any, y: Any, out: Any) -> None:
         return
 
     def fold(matrix: Any) -> Any:
-        """Column j as (j modulo fewest, j // fewest); a repeated operand has one repetition, which broadcasts."""
+        """Split column j into (j modulo fewest, j // fewest); the repeated operand broadcasts over the latter."""
         return matrix.reshape((matrix.shape[0], fewest, matrix.shape[1] // fewest), order="F")
 
     operation(fold(x), fold(y), out=fold(out))
 
 
 class BroadcastNode(Node):
-    """Base of the functions of two operands, element by element, the smaller one repeated to the size of the other."""
+    """Base of functions of two operands, element by element, with broadcasting."""
 
     operand_names = ("X", "Y")
     value_in_place = (0, 1)
@@ -52,7 +52,7 @@ class BroadcastNode(Node):
         return graph.reshape(self.combine_in_onnx(graph, *folded), (-1, most))
 
     def combine_in_onnx(self, graph: Any, x: str, y: str) -> str:
-        """The function of two tensors that fit as ONNX wants it."""
+        """Add the function of two tensors whose shapes broadcast by ONNX's rules."""
         return super().to_onnx(graph, x, y)
 
 
@@ -65,7 +65,20 @@ class SumNode(LinearNode, BroadcastNode):
 
 @register_node("Plus")
 class Plus(SumNode):
-    """V = X + Y, the smaller repeated; dJ/dX = dJ/dY = G, summed over the repetitions.  [eq. 2.78 to 2.80]"""
+    """Sum of two matrices: ``V = X + Y``; the smaller operand is repeated to the size of the larger one.
+
+    The gradients are ``dJ/dX = G`` and ``dJ/dY = G``, summed over the repetitions.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        The numbers of rows are equal, or one of them is 1; the number of columns of one is a multiple of the other's. A
+        single column whose height divides the rows of the other operand is repeated downwards.
+
+    References
+    ----------
+    CNTK book, eq. 2.78 to 2.80.
+    """
 
     onnx_operator = "Add"
 
@@ -88,7 +101,19 @@ class Plus(SumNode):
 
 @register_node("Minus")
 class Minus(SumNode):
-    """V = X - Y, the smaller repeated; dJ/dX = G, dJ/dY = -G, summed over the repetitions.  [eq. 2.85 to 2.87]"""
+    """Difference of two matrices: ``V = X - Y``; the smaller operand is repeated to the size of the larger one.
+
+    The gradients are ``dJ/dX = G`` and ``dJ/dY = -G``, summed over the repetitions.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        Of shapes that broadcast as those of Plus.
+
+    References
+    ----------
+    CNTK book, eq. 2.85 to 2.87.
+    """
 
     onnx_operator = "Sub"
 
@@ -103,7 +128,16 @@ class Minus(SumNode):
 
 @register_node("LogPlus")
 class LogPlus(BroadcastNode):
-    """V = ln(exp X + exp Y), the smaller repeated; dJ/dX = G exp(X - V), dJ/dY = G exp(Y - V).  [not in the book]"""
+    """Sum of two matrices of logarithms: ``V = ln(exp X + exp Y)``; the smaller operand is repeated.
+
+    The gradients are ``dJ/dX = G exp(X - V)`` and ``dJ/dY = G exp(Y - V)``, summed over the repetitions. Not in the
+    book.
+
+    Parameters
+    ----------
+    X, Y : (rows, cols)
+        Of shapes that broadcast as those of Plus.
+    """
 
     backward_reads = ((0, VALUE), (1, VALUE))
 
@@ -119,8 +153,8 @@ class LogPlus(BroadcastNode):
                 into.add_reduced(k, run.xp.multiply(share, grad, out=share))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with x and y less their larger one."""
-        x, y, dx, dy = widened(run, (*inputs, *tangents))
+        """(exp(x) dx + exp(y) dy) / (exp(x) + exp(y)), with the larger of x and y subtracted from both."""
+        x, y, dx, dy = broadcast_copies(run, (*inputs, *tangents))
         larger = run.xp.maximum(x, y)
         x, y = run.xp.exp(x - larger), run.xp.exp(y - larger)
         return (x * dx + y * dy) / (x + y)
@@ -130,15 +164,22 @@ class LogPlus(BroadcastNode):
         return graph.add("Add", graph.add("Max", x, y), graph.add("Log", graph.add("Add", small, graph.constant(1.0))))
 
 
-def widened(run: Run, matrices: Sequence[Any]) -> list[Any]:
-    """Matrices repeated to the largest number of rows and columns among them, as new matrices."""
+def broadcast_copies(run: Run, matrices: Sequence[Any]) -> list[Any]:
+    """Return copies of the matrices, repeated to the largest number of rows and columns among them."""
     rows, cols = max(matrix.shape[0] for matrix in matrices), max(matrix.shape[1] for matrix in matrices)
     return [run.xp.tile(matrix, (rows // matrix.shape[0], cols // matrix.shape[1])) for matrix in matrices]
 
 
 @register_node("SumElements")
 class SumElements(LinearNode):
-    """v (1, 1) = the sum of all elements of X; dJ/dX = G everywhere.  [eq. 2.45, 2.46]"""
+    """Sum of all elements of X, a scalar.
+
+    The gradient is the scalar G in every element.
+
+    References
+    ----------
+    CNTK book, eq. 2.45 and 2.46.
+    """
 
     operand_names = ("X",)
     backward_reads = ((),)
@@ -156,7 +197,14 @@ class SumElements(LinearNode):
 
 @register_node("SumColumnElements")
 class SumColumnElements(LinearNode):
-    """V (1, cols) = the sum of each column of X; dJ/dX = G in every row.  [book 4.1.4.9]"""
+    """Sum of each column of X, a row (1, cols).
+
+    The gradient is the row G in every row.
+
+    References
+    ----------
+    CNTK book 4.1.4.9.
+    """
 
     operand_names = ("X",)
     backward_reads = ((),)

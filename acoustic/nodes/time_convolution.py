@@ -1,26 +1,48 @@
-"""One matrix applied to several places of a context window: the layer of a time-delay neural network."""
+"""Convolution over time within a context window: the layer of a time-delay neural network (TDNN)."""
 
 from acoustic.kernels.image_geometry import Image, Windows
-from acoustic.nodes.base import Option, Shape, register_node
+from acoustic.nodes.base import Shape, register_node
 from acoustic.nodes.convolution import WindowProduct
+from acoustic.nodes.option import Option
 from readers.errors import ModelError
 
 
 @register_node("TimeConvolution", "TDNN")
 class TimeConvolution(WindowProduct):
-    """V = W [x(t + o1); x(t + o2); ...] for every time t of a window at which all of them lie in it.
+    """Time-delay layer: one matrix applied at each place t of a context window, ``V = W [x(t + o1); x(t + o2); ...]``.
 
-    X (n d, T): a column is a window of n frames x of d numbers each, frame after frame.  W (m, k d) for k offsets, in
-    frames, `-2:0:2` for instance; d follows from it.  V (m p, T): the p results of a window one after the other, so
-    that the next layer takes them as a window of p frames of m numbers.  step: frames from one t to the next.
+    t runs over the places at which all offsets o lie in the window.
+
+    Parameters
+    ----------
+    w : (m, k d)
+        For k offsets and frames of d values; d follows from its columns.
+    X : (n d, T)
+        Each column is a window of n frames, one frame after another. V has shape (m p, T), p results per window, which
+        the next layer takes as a window of p frames of m values.
+    offsets : str
+        In frames, separated by colons: ``-2:0:2``.
+    step : int
+        Frames from one t to the next.
+
+    Raises
+    ------
+    ModelError
+        For offsets that are not distinct integers.
+
+    Examples
+    --------
+    In the network description language::
 
         features = Input(440)                                      # 11 frames of 40
         W1 = Parameter(64, 200)                                    # 5 offsets of 40
         h1 = RectifiedLinear(Plus(TimeConvolution(W1, features, -2:-1:0:1:2), B1))    # 7 frames of 64, B1 is 64x1
         h2 = TimeConvolution(W2, h1, -3:0:3)                       # W2 is m x 192; 1 frame of m
 
-    Source: Waibel et al., Phoneme recognition using time-delay neural networks (1989); the offsets of Peddinti, Povey
-    and Khudanpur, A time delay neural network architecture (2015).
+    References
+    ----------
+    A. Waibel et al., "Phoneme recognition using time-delay neural networks", 1989; V. Peddinti, D. Povey, S. Khudanpur,
+    "A time delay neural network architecture", 2015.
     """
 
     operand_names = ("w", "X")
@@ -44,7 +66,7 @@ class TimeConvolution(WindowProduct):
         try:
             offsets = [int(part) for part in text.split(":")]
         except ValueError:
-            raise ModelError(f"{self.where}: offsets={text!r}; expected whole numbers such as -2:0:2") from None
+            raise ModelError(f"{self.where}: offsets={text!r}; expected integers such as -2:0:2") from None
         if len(set(offsets)) < len(offsets):
             raise ModelError(f"{self.where}: offsets={text!r}; expected each number once")
         return offsets

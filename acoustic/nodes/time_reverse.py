@@ -1,4 +1,4 @@
-"""TimeReverse: the frames of each sequence in reverse order (book 2.4.2, eq. 2.57 and 2.58)."""
+"""TimeReverse: the frames of each sequence in reverse order (CNTK book 2.4.2)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,22 @@ from readers.errors import ModelError
 
 @register_node("TimeReverse")
 class TimeReverse(LinearNode):
-    """V of a sequence's step t = X of its step T + 1 - t; dJ/dX of step t = G of step T + 1 - t.
+    """Frames of each sequence in reverse order: step t of the value is step T + 1 - t of the operand.
 
-    X: one column per frame.  Columns of a minibatch without a frame stay as they are.  Sequences must be whole: what is
-    last is not known before the end.  [eq. 2.57, 2.58]
+    The gradient is G in reverse order. Gaps stay in place. Sequences must be whole in the minibatch.
+
+    Parameters
+    ----------
+    X : (rows, T)
+
+    Raises
+    ------
+    ModelError
+        During a pass, for independent frames or parts of sequences.
+
+    References
+    ----------
+    CNTK book, eq. 2.57 and 2.58.
     """
 
     operand_names = ("X",)
@@ -27,14 +39,14 @@ class TimeReverse(LinearNode):
         return False
 
     def _columns(self, run: Run) -> Any:
-        """(N,) int: which column comes where."""
+        """Return the source column of every column, (N,) int."""
         if run.sequences is None:
-            raise ModelError(f"{self.where}: frames on their own; expected whole sequences")
+            raise ModelError(f"{self.where}: independent frames; expected whole sequences")
         columns = run.sequences.reversal()
         if columns is None:
             raise ModelError(
-                f"{self.where}: a minibatch with a part of a sequence; expected whole sequences, for HTKMLFReader by "
-                "frameMode=false and truncated=false"
+                f"{self.where}: a minibatch with a part of a sequence; expected whole sequences (HTKMLFReader: "
+                "frameMode=false and truncated=false)"
             )
         return columns
 

@@ -1,8 +1,10 @@
 """The generated reference pages as Markdown."""
 
+import inspect
 from collections.abc import Iterable, Iterator
 
-from acoustic.nodes.base import REQUIRED, Node, Option
+from acoustic.nodes.base import Node
+from acoustic.nodes.option import REQUIRED, Option
 from acoustic.nodes.registry import registered_nodes
 from recipes.reference.parameters import HONOURED, Place, places
 from recipes.reference.source_names import default_text
@@ -13,7 +15,7 @@ case-sensitive.
 """
 FUNCTIONS = """\
 The functions are those of section 4.1.4.  Arguments are given in this order; an argument with a default and every
-option may be omitted.
+option may be omitted.  V is the value of the function.  Numbers under *source* are sections and equations of the book.
 """
 PARAMETERS = """\
 The tables are ordered by the block in which a parameter stands.  A name that a block does not set is looked up in the
@@ -51,12 +53,12 @@ def _functions() -> Iterator[str]:
     yield GENERATED
     yield FUNCTIONS
     nodes = list(registered_nodes())
-    yield from _table(("function", "arguments", "options", "what it is"), map(_function, nodes))
+    yield from _table(("function", "arguments", "options", "what it is", "source"), map(_function, nodes))
     yield "## Not built\n"
     yield from _table(("function", "reason"), [(f"`{name}`", f"{why}: not built") for name, why in NOT_BUILT.items()])
 
 
-def _function(node: type[Node]) -> tuple[str, str, str, str]:
+def _function(node: type[Node]) -> tuple[str, str, str, str, str]:
     names = ", ".join(f"`{name}`" for name in (node.type_name, *node.aliases))
     options = {option.name: option for option in node.options}
     positional = node.positional_arguments()
@@ -64,8 +66,10 @@ def _function(node: type[Node]) -> tuple[str, str, str, str]:
     if node.variadic:
         arguments.append("...")
     others = [_option(option) for option in node.options if option.name not in positional]
-    described = (node.__doc__ or "").split("\n\n")[0]
-    return names, ", ".join(arguments), "; ".join(others), described
+    text = inspect.cleandoc(node.__doc__ or "").replace("``", "`")
+    _, _, references = text.partition("\nReferences\n----------\n")
+    source = references.partition("\n\n")[0].removeprefix("CNTK book").strip(" ,.")
+    return names, ", ".join(arguments), "; ".join(others), text.partition("\n\n")[0], source
 
 
 def _argument(name: str, option: Option | None) -> str:

@@ -18,7 +18,8 @@ from acoustic.descriptions.ndl import build_ndl_network, ndl_options
 from acoustic.network.editing import remove, rename, set_input, users
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, did_you_mean
+from acoustic.nodes.base import Node
+from acoustic.nodes.option import name_hint
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.sources.sentences.pair_reader import ENCODER
@@ -137,7 +138,7 @@ def _last_state(network: Network, name: str, where: str) -> Node:
     node = network.nodes.get(ENCODER + name)
     if node is None:
         mine = [one.removeprefix(ENCODER) for one in network.nodes if one.startswith(ENCODER)]
-        raise ModelError(f"{where}: encoderNodes: node {name!r}: not in the encoder; {did_you_mean(name, mine)}")
+        raise ModelError(f"{where}: encoderNodes: node {name!r}: not in the encoder; {name_hint(name, mine)}")
     return node.operands[0] if node.delay else node
 
 
@@ -146,8 +147,7 @@ def _decoder_delay(network: Network, name: str, where: str) -> Node:
     if node is None or node.delay != 1 or name.startswith(ENCODER):
         known = [one.name for one in network.nodes.values() if one.delay == 1 and not one.name.startswith(ENCODER)]
         raise ModelError(
-            f"{where}: decoderNodes: {name!r} is no PastValue of the decoder with timeStep=1; "
-            f"{did_you_mean(name, known)}"
+            f"{where}: decoderNodes: {name!r} is no PastValue of the decoder with timeStep=1; {name_hint(name, known)}"
         )
     return node
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from acoustic.nodes.base import did_you_mean
+from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError
 
 
@@ -34,7 +34,7 @@ class Spec:
         """The option as the table spells it.  Raises ConfigError for an unknown one and for a value it has not."""
         known = {known.lower(): known for known in self.options}
         if name.lower() not in known:
-            raise ConfigError(f"{where}: {self.name}: unknown option {name!r}; {did_you_mean(name, self.options)}")
+            raise ConfigError(f"{where}: {self.name}: unknown option {name!r}; {name_hint(name, self.options)}")
         words = self.options[known[name.lower()]]
         if not text or (words and text.lower() not in words):
             expected = " or ".join(words) or "a value"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.network.network import Network
-from acoustic.nodes.base import did_you_mean
+from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError, ModelError
 
 NODE_NAME = re.compile(r"""[^\s,;=#"$()\[\]{}.][^\s,;="$()\[\]{}]*""")
@@ -82,7 +82,7 @@ class Pattern:
             names = [name for name in self.model.network.nodes if self._fits(name)]
         if not names:
             nodes = self.model.network.nodes
-            hint = did_you_mean(str(self).replace("*", ""), nodes) if nodes else "the model is empty"
+            hint = name_hint(str(self).replace("*", ""), nodes) if nodes else "the model is empty"
             raise ModelError(f"{self}: no such node in model {self.model.name}; {hint}")
         return names
 
@@ -128,7 +128,7 @@ class Models:
     def __getitem__(self, name: str) -> Model:
         """The model of a name.  Raises ModelError with the nearest ones."""
         if name not in self:
-            hint = did_you_mean(name, [model.name for model in self._models.values()])
+            hint = name_hint(name, [model.name for model in self._models.values()])
             raise ModelError(f"model {name!r}: neither loaded nor created; {hint}")
         return self._models[name.lower()]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from acoustic.descriptions.mel import commands as _  # noqa: F401  (registers them)
 from acoustic.descriptions.mel.command_table import COMMANDS, Spec
-from acoustic.nodes.base import did_you_mean
+from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError
 
 
@@ -25,5 +25,5 @@ def find_command(name: str, where: str) -> Spec:
     """
     if not is_command(name):
         known = [known for spec in commands() for known in (spec.name, *spec.aliases)]
-        raise ConfigError(f"{where}: unknown command {name!r}; {did_you_mean(name, known)}")
+        raise ConfigError(f"{where}: unknown command {name!r}; {name_hint(name, known)}")
     return COMMANDS[name.lower()]

@@ -9,7 +9,8 @@ from typing import Any
 from acoustic.descriptions.ndl.expand import Expansion
 from acoustic.descriptions.ndl.plan import Planned, Reference
 from acoustic.descriptions.ndl.syntax import Name, Number
-from acoustic.nodes.base import REQUIRED, Node, Option
+from acoustic.nodes.base import Node
+from acoustic.nodes.option import REQUIRED, Option
 from acoustic.nodes.registry import node_class
 from readers.config.values import parse_bool
 from readers.errors import ConfigError

@@ -14,8 +14,9 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
-from acoustic.nodes.base import REQUIRED, VALUE, WORK, Node, Run, Shape
+from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import node_class, registered_nodes
 from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError

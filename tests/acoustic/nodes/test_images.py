@@ -231,7 +231,7 @@ def test_an_image_network_is_saved_and_loaded(tmp_path):
         ("Convolution", (3, 12), {"kernelWidth": 5}, r"expected a window of at most 4x5, not 5x3"),
         ("Convolution", (3, 12), {"verticalSubsample": 0}, r"expected window 2x3 and steps 1, 0 to be at least 1"),
         ("Convolution", (3, 12), {"imageLayout": "CHW"}, r"imageLayout='CHW'; expected one of HWC"),
-        ("TimeConvolution", (3, 12), {"offsets": "0:1:x"}, r"offsets='0:1:x'; expected whole numbers such as -2:0:2"),
+        ("TimeConvolution", (3, 12), {"offsets": "0:1:x"}, r"offsets='0:1:x'; expected integers such as -2:0:2"),
         ("TimeConvolution", (3, 12), {"offsets": "0:0"}, r"offsets='0:0'; expected each number once"),
         ("TimeConvolution", (3, 20), {"offsets": "0:5"}, r"expected offsets that span at most 4 frames, not 6"),
         ("TimeConvolution", (3, 21), {"offsets": "0:5"}, r"w \S+ is 3x21.*expected w to have 2 d columns"),

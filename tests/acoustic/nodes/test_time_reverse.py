@@ -83,7 +83,7 @@ def test_parts_of_sequences_are_refused():
 
 
 def test_frames_on_their_own_and_matrices_without_frames_are_refused():
-    with pytest.raises(ModelError, match=r"node 'back' \(TimeReverse\): frames on their own; expected whole sequences"):
+    with pytest.raises(ModelError, match=r"node 'back' \(TimeReverse\): independent frames; expected whole sequences"):
         Engine(reversing(), ["back"]).forward({"x": np.zeros((4, 3))})
     network = Network("double", threads=1)
     network.add("Parameter", "W", rows=4, cols=5)

@@ -72,13 +72,13 @@ def test_faults_are_named():
     (x,), (labels,) = data((4,))
     fed, layout = whole((4,), [x], [labels])
     engine = Engine(network, ["J"])
-    with pytest.raises(ModelError, match=r"'h.past' .PastValue.: frames on their own; expected whole sequences"):
+    with pytest.raises(ModelError, match=r"'h.past' .PastValue.: independent frames; expected whole sequences"):
         engine.forward(fed)
     goes_on = SequenceLayout(1, 4, np.zeros((4, 1), bool), layout.ends, layout.gaps)
-    with pytest.raises(ModelError, match="slot 0: goes on with a sequence that the minibatch before did not hold"):
+    with pytest.raises(ModelError, match="slot 0: continues a sequence that the previous minibatch did not hold"):
         engine.forward(fed, layout=goes_on)
     engine.forward(fed, layout=layout)
-    with pytest.raises(ModelError, match="slot 0: goes on"):
+    with pytest.raises(ModelError, match="slot 0: continues"):
         engine.forward(fed, layout=goes_on)  # the one before has ended
     with pytest.raises(ShapeError, match="sequences of 5 columns; expected 4"):
         engine.forward(fed, layout=SequenceLayout.of_lengths((5,)))
@@ -92,7 +92,7 @@ def test_a_layout_that_was_refused_is_refused_again():
     engine.forward(fed, layout=layout)
     goes_on = SequenceLayout(1, 4, np.zeros((4, 1), bool), layout.ends, layout.gaps)
     for _ in range(2):
-        with pytest.raises(ModelError, match="slot 0: goes on"):
+        with pytest.raises(ModelError, match="slot 0: continues"):
             engine.forward(fed, layout=goes_on)
     engine.forward(fed, layout=layout)
 
@@ -126,7 +126,7 @@ def test_loops_that_cannot_be_are_refused():
 @pytest.mark.parametrize("kind", ["simple", "two delays"])
 def test_forward_mode_wants_sequences(kind):
     network, (matrices, _) = build(kind), whole((4,), *data((4,)))
-    with pytest.raises(ModelError, match=r"PastValue\): frames on their own; expected whole sequences"):
+    with pytest.raises(ModelError, match=r"PastValue\): independent frames; expected whole sequences"):
         jacobian_vector_product(network, ["J"], matrices, {})
 
 
