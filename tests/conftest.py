@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# numpy has not been imported yet.  Its BLAS would use a thread for every processor in each process of pytest-xdist, for
+# products of a few microseconds; most of the time is then spent in waiting.  The engine's threads are not concerned.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("untimed", deadline=None)  # tests never measure time, of a busy machine least of all
 settings.load_profile("untimed")
 
