@@ -75,9 +75,9 @@ def epochs_of(model: Path, examples: Path, jobs: int) -> list[tuple[float, float
     block = Config.from_text(f"reader=[readerType=ExampleReader;file={examples}]").block("reader")
     options = TrainingOptions(EPOCHS, learning_rates_per_minibatch=0.1, minibatch_size=256)
     with open_reader(block) as reader:
-        parallel = ParallelOptions(jobs, samples=reader.num_frames)
+        parallel = ParallelOptions(jobs, samples=reader.num_frames, source=partial(open_reader, block, 0))
         network = build_simple_network(SimpleNetworkOptions(SIZES, layer_types=("Sigmoid",)))
-        train(network, reader, options, model_path=model, parallel=parallel, source=partial(open_reader, block, 0))
+        train(network, reader, options, model_path=model, parallel=parallel)
     rows = read_history(Path(f"{model}.parallel/history.jsonl"))[1:]
     return [(row["seconds"], max(job["seconds"] for job in row["jobs"])) for row in rows]
 

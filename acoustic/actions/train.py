@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +21,7 @@ from acoustic.training.control.options import NONE
 from acoustic.training.parallel import parallel_options
 from acoustic.training.procedures.adaptation import Reference
 from acoustic.training.procedures.layerwise import LayerwiseOptions, grow, layerwise_options
+from acoustic.training.reporting.display import Callbacks
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import TrainingResult, changed_description, train
 from acoustic.training.state.checkpoint import TrainingFiles
@@ -54,13 +56,13 @@ class Train(Action):
         sgd = config.block("SGD")
         super().__init__(config, machine, sgd.path("modelPath"))
         require_writable(self.model_path)  # else it would show after the last epoch
-        self.options = training_options(sgd)
+        self.make_mode = config.bool("makeMode", True)
+        self.options = replace(training_options(sgd), seed=machine.seed, make_mode=self.make_mode)
         if self.options.check_gradients and machine.precision != "double":
             raise ConfigError(
                 f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={machine.precision}; expected "
                 "precision=double"
             )
-        self.make_mode = config.bool("makeMode", True)
         self.parallel = parallel_options(sgd, self.starts_anew)
         self._read_start(config)
         self.layerwise = self._read_layerwise(sgd)
@@ -84,17 +86,13 @@ class Train(Action):
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(self._open(name, log, progress)) for name in self.readers]
             self._check_word_classes(*readers)
-            learn = partial(
-                train,
-                make_mode=self.make_mode,
-                seed=self.machine.seed,
-                log=log,
-                progress=progress,
-                parallel=self.parallel,
-                source=partial(open_reader, self.config.block("reader"), self.machine.seed) if self.parallel else None,
-            )
+            parallel = self.parallel
+            if parallel is not None:
+                source = partial(open_reader, self.config.block("reader"), self.machine.seed)
+                parallel = replace(parallel, source=source)
+            learn = partial(train, log=log, parallel=parallel)
             if self.layerwise.epochs and not (self.make_mode and files.newest_epoch() is not None):
-                network = self._grown(learn, readers, log)
+                network = self._grown(partial(learn, callbacks=Callbacks(progress)), readers, log)
             result = learn(
                 network,
                 readers[0],
@@ -102,8 +100,8 @@ class Train(Action):
                 *readers[1:],
                 model_path=self.model_path,
                 description=render(self.config),
+                callbacks=Callbacks(progress, on_epoch=lambda row: self._epoch_done(row, network, log)),
                 reference=reference,
-                on_epoch=lambda row: self._epoch_done(row, network, log),
             )
             if never := unseen_text(result.network, result.network.outputs):
                 log(f"warning: {never}")

@@ -52,8 +52,6 @@ class Learner:
         Name of the node to minimise.
     names : list of str
         The criterion and the evaluation nodes whose values are accumulated.
-    seed : int
-        Together with epoch and minibatch, the seed of dropout and noise.
 
     Attributes
     ----------
@@ -66,9 +64,9 @@ class Learner:
     """
 
     def __init__(
-        self, network: Network, reader: Any, options: TrainingOptions, criterion: str, names: list[str], seed: int
+        self, network: Network, reader: Any, options: TrainingOptions, criterion: str, names: list[str]
     ) -> None:
-        self.reader, self.options, self.seed = reader, options, seed
+        self.reader, self.options = reader, options
         self.criterion, self.names = criterion, names
         branches = options.execution_engine == ASYNCHRONOUS
         self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
@@ -78,12 +76,8 @@ class Learner:
         self._done = 0.0  # how much of the epoch
         self.place = ""  # what messages call the pass; "": the epoch
 
-    def begin_training(self, start: int | None, make_mode: bool) -> None:
-        """Prepare for the first epoch.
-
-        `start` is the number of epochs that an earlier run has finished (None: no earlier run);
-        `make_mode` says whether to continue it.
-        """
+    def begin_training(self, start: int | None) -> None:
+        """Prepare for the first epoch; `start` is the number of epochs that an earlier run has finished, if any."""
 
     def close(self) -> None:
         """Release resources that are held across epochs."""
@@ -149,7 +143,7 @@ class Learner:
         return given if getattr(self.reader, "partial", True) else (one for one in given if one.num_frames == size)
 
     def _learn(self, epoch: int, index: int, minibatch: Any, values: EpochOptions, first: bool) -> dict[str, float]:
-        seed = (self.seed, epoch, index)
+        seed = (self.options.seed, epoch, index)
         layout = getattr(minibatch, "layout", None)
         matrices = minibatch.matrices if self.transform is None else self.transform(minibatch.matrices, layout)
         settings = {"dropout_rate": values.dropout_rate, "seed": seed, "layout": layout}

@@ -96,6 +96,8 @@ class TrainingOptions:
     adaptation_weight: float = 0.0  # of a reference model's outputs in the labels
     check_gradients: bool = False  # before the first update of every epoch
     gradient_digits: int = 6  # decimal digits in which computed and numeric gradients have to agree
+    seed: int = 0  # of dropout masks and of the noise added to weights
+    make_mode: bool = True  # continue after the newest model; else remove the models of an earlier training
     keep_checkpoints: bool = False
     train_criterion: str = ""  # node name; "": the network's first criterion
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network

@@ -18,12 +18,11 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.adaptation import Reference
-from acoustic.training.reporting.display import Log, Progress, silent
+from acoustic.training.reporting.display import Callbacks, Log, silent
 from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
 from acoustic.training.trainer import Trainer
 from readers.errors import ModelError
-from readers.minibatches.base import Reader
 
 
 @dataclass
@@ -52,15 +51,11 @@ def train(
     cv_reader=None,
     *,
     model_path: str | Path | None = None,
-    make_mode: bool = True,
     description: str = "",
-    seed: int = 0,
     log: Log = silent,
-    progress: Progress = silent,
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
     reference: Reference | None = None,
-    on_epoch: Callable[[dict], None] = silent,
     parallel: ParallelOptions | None = None,
-    source: Callable[[], Reader] | None = None,
 ) -> TrainingResult:
     """Train a network by stochastic gradient descent.
 
@@ -77,26 +72,19 @@ def train(
     cv_reader : readers.minibatches.base.Reader, optional
         Validation data, evaluated after every epoch.
     model_path : str or Path, optional
-        Where models, checkpoints, the history and the plot are written. Without it everything stays in memory.
-    make_mode : bool
-        True continues after the newest model of `model_path`. False removes the models of that training once the
-        statistics of the new one are computed.
+        Where models, checkpoints, the history and the plot are written. Without it everything stays in memory. With
+        `options.make_mode` training continues after the newest model there; without, the models there are removed once
+        the statistics of the new one are computed.
     description : str
         Text that a new training writes to `model_path`.config.
-    seed : int
-        Seed of dropout masks and of the noise added to parameters.
     log : callable
         Receives the lines of the training log.
-    progress : callable
-        Called as progress(frames done, frames in the epoch, **figures) for a progress display.
+    callbacks : Callbacks
+        Functions for a progress display and for the end of an epoch.
     reference : Reference, optional
         The fixed model of KL adaptation, whose posteriors get the weight `options.adaptation_weight` in the labels.
-    on_epoch : callable
-        Receives each epoch's row of the history before the control of the learning rate decides.
     parallel : ParallelOptions, optional
         Train with several jobs. The averaged models are written to the directory `model_path`.parallel.
-    source : callable, optional
-        Opens the training reader in each job. It must be picklable, like functools.partial(open_reader, block, seed).
 
     Returns
     -------
@@ -117,7 +105,7 @@ def train(
     """
     files = TrainingFiles(model_path, options.max_epochs, options.keep_checkpoints) if model_path is not None else None
     with files.reserved() if files is not None else contextlib.nullcontext():
-        start = _start_epoch(files, make_mode)
+        start = _start_epoch(files, options.make_mode)
         begun_with = fingerprint(network)
         if start is not None:
             log(f"Starting from {files.model(start)}; the network description is not read.")
@@ -130,13 +118,11 @@ def train(
         make_learner: Callable[..., Learner] = Learner
         directory = Path(f"{model_path}.parallel")
         if parallel is not None:
-            make_learner = partial(ParallelLearner, parallel=parallel, source=source, directory=directory, log=log)
-        trainer = Trainer(
-            network, reader, options, cv_reader, files, seed, log, progress, reference, on_epoch, make_learner
-        )
+            make_learner = partial(ParallelLearner, parallel=parallel, directory=directory, log=log)
+        trainer = Trainer(network, reader, options, cv_reader, files, log, callbacks, reference, make_learner)
         trainer.description = begun_with
         with contextlib.closing(trainer.learner):
-            trainer.prepare(start, make_mode, description)
+            trainer.prepare(start, description)
             if parallel is None and start is None and files is not None:
                 IterationFiles(directory, 1).remove()  # of an earlier training, by several jobs
             trainer.run(start or 0)

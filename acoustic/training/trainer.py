@@ -17,7 +17,7 @@ from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import Reference
 from acoustic.training.procedures.gradient_test import GradientCheck
 from acoustic.training.procedures.precompute import frames_alone, precompute
-from acoustic.training.reporting.display import Display, Log, Progress, silent
+from acoustic.training.reporting.display import Callbacks, Display, Log, silent
 from acoustic.training.reporting.log import (
     append_history,
     finished_line,
@@ -52,21 +52,19 @@ class Trainer:
         options: TrainingOptions,
         cv_reader=None,
         files: TrainingFiles | None = None,
-        seed: int = 0,
         log: Log = silent,
-        progress: Progress = silent,
+        callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
         reference: Reference | None = None,
-        on_epoch: Callable[[dict], None] = silent,
         make_learner: Callable[..., Learner] = Learner,
     ):
         options = replace(options, parallel=getattr(reader, "parallel", (1,)))
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
-        self.options, self.files, self.log, self.progress = options, files, log, progress
-        self.on_epoch = on_epoch
+        self.options, self.files, self.log = options, files, log
+        self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
         self.criterion, self.names = _criteria(network, options)
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
-        self.learner = make_learner(network, reader, options, self.criterion, self.names, seed)
+        self.learner = make_learner(network, reader, options, self.criterion, self.names)
         self.engine, self.updater = self.learner.engine, self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
@@ -97,7 +95,7 @@ class Trainer:
 
     # ---- before the first epoch
 
-    def prepare(self, start: int | None, make_mode: bool = True, description: str = "") -> None:
+    def prepare(self, start: int | None, description: str = "") -> None:
         """Restore the state of an earlier run, or compute the statistics and save the initial model.
 
         No file is written or removed until the statistics, which need a pass over all the data, are computed.
@@ -110,13 +108,13 @@ class Trainer:
             self._best = Snapshot.take(self.network, self.updater, start or 0, self.total_samples)
         if self.files is None:
             return
-        if not make_mode and (removed := self.files.remove()):
+        if not self.options.make_mode and (removed := self.files.remove()):
             self.log(f"makeMode=false: removed {removed} model and checkpoint files of an earlier training")
         if description:
             self.files.save_description(description)
         if start is None or (start == 0 and computed):
             self.files.save_initial(self.network)
-        self.learner.begin_training(start, make_mode)
+        self.learner.begin_training(start)
 
     def _resume(self, start: int) -> None:
         """Restore the state after `start` epochs of an earlier run."""

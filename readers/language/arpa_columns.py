@@ -7,6 +7,7 @@ by line and says what is wrong, or that nothing is.
 import codecs
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,14 @@ _ROWS_AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 1 << 20
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class WordTable(NamedTuple):
+    """Hash table of the words: `slots` (2^m,) i4, -1 where free; word w is text[begin[w] : end[w]], (V,) i8 each."""
+
+    slots: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
 
 def read_columns(
@@ -75,13 +84,13 @@ class _Sections:
 
     def read(self, counts: list[int], at: int) -> tuple[list[str], list[Columns]] | None:
         size = counts[0]
-        table = np.full(1 << max(4, (2 * size - 1).bit_length()), -1, np.int32)
-        begin, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        slots = np.full(1 << max(4, (2 * size - 1).bit_length()), -1, np.int32)
+        table = WordTable(slots, np.zeros(size, np.int64), np.zeros(size, np.int64))
         orders = []
         for order, count in enumerate(counts, 1):
             if order > 1:
                 at = self._after_title(at, order)
-            found = None if at is None else self._section(at, order, count, table, begin, end)
+            found = None if at is None else self._section(at, order, count, table)
             if found is None:
                 return None
             at, columns = found
@@ -89,7 +98,7 @@ class _Sections:
         line = self._line(at)
         if line and line.strip() != b"\\end\\":
             return None
-        vocabulary = [self.raw[a:b].decode() for a, b in zip(begin.tolist(), end.tolist())]
+        vocabulary = [self.raw[a:b].decode() for a, b in zip(table.begin.tolist(), table.end.tolist())]
         return vocabulary, orders
 
     def _line(self, at: int) -> bytes:
@@ -100,7 +109,7 @@ class _Sections:
         match = re.fullmatch(_TITLE, line)
         return at + len(line) if match and match.group(1) == b"%d" % order else None
 
-    def _section(self, at: int, order: int, count: int, table, begin, end) -> tuple[int, Columns] | None:
+    def _section(self, at: int, order: int, count: int, table: WordTable) -> tuple[int, Columns] | None:
         """(where the next section begins, columns); count rows and no more."""
         from readers.language.arpa_kernels import DONE, FAULT, read_rows
 
@@ -109,15 +118,13 @@ class _Sections:
         row = 0
         while row < count:
             last = min(row + _ROWS_AT_ONCE, count)
-            status, at, row, num_odd = read_rows(
-                self.text, at, order, table, begin, end, row, last, words, logprob, backoff, odd
-            )
+            status, at, row, num_odd = read_rows(self.text, at, order, table, row, last, words, logprob, backoff, odd)
             if status == FAULT or not self._spell(odd[:num_odd].tolist(), logprob, backoff):
                 return None
             if status == DONE and row < count:
                 return None
         # Without room for odd numbers the loop reads nothing, but says whether there is more than announced.
-        status, at, _, _ = read_rows(self.text, at, order, table, begin, end, 0, 1, words, logprob, backoff, odd[:0])
+        status, at, _, _ = read_rows(self.text, at, order, table, 0, 1, words, logprob, backoff, odd[:0])
         if status != DONE:
             return None
         return at, (words, logprob, backoff)

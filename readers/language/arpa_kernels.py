@@ -82,27 +82,28 @@ def _same(text, begin, other, length):
 
 
 @njit(cache=True)
-def _place(text, begin, end, table, word_begin, word_end):
+def _place(text, begin, end, table):
     """Where in the table the word is, or, if the entry there is -1, where it would be."""
-    mask = np.uint64(table.shape[0] - 1)
+    mask = np.uint64(table.slots.shape[0] - 1)
     place = _hash(text, begin, end) & mask
     while True:
-        word = table[place]
+        word = table.slots[place]
         if word < 0:
             return place
-        if word_end[word] - word_begin[word] == end - begin and _same(text, begin, word_begin[word], end - begin):
+        length = table.end[word] - table.begin[word]
+        if length == end - begin and _same(text, begin, table.begin[word], length):
             return place
         place = (place + np.uint64(1)) & mask
 
 
 @njit(cache=True)
-def read_rows(text, at, order, table, word_begin, word_end, row, last, words, logprob, backoff, odd):
+def read_rows(text, at, order, table, row, last, words, logprob, backoff, odd):
     """Fill rows `row` .. `last` - 1 from the lines that begin at text[at].
 
-    text (N,) u1, its last byte a line break; table (2^m,) i4: slots of words, -1 = free; word_begin, word_end (V,) i8:
-    where each word stands in text; words (n, order) i4; logprob, backoff (n,) f8.  Unigrams enter table, word_begin and
-    word_end.  odd (m, 3) i8 takes numbers for others to spell: 2 * row (+ 1 for a back-off), begin, end.
-    Returns (status, at, row, count of odd ones); at is the beginning of the line that was not read.
+    text (N,) u1 ends with a line break; words (n, order) i4; logprob, backoff (n,) f8. `table` is a WordTable of
+    arpa_columns.py, which unigrams enter. odd (m, 3) i8 receives numbers that the caller must parse: 2 * row (+ 1 for a
+    back-off), begin, end.
+    Returns (status, at, row, count of odd numbers); `at` is the beginning of the first line that was not read.
     """
     num_odd = 0
     while row < last:
@@ -128,14 +129,14 @@ def read_rows(text, at, order, table, word_begin, word_end, row, last, words, lo
             begin = at
             while text[at] > 32 or not (text[at] == NEWLINE or _blank(text[at])):
                 at += 1
-            place = _place(text, begin, at, table, word_begin, word_end)
-            word = table[place]
+            place = _place(text, begin, at, table)
+            word = table.slots[place]
             if order == 1:
                 if word >= 0:
                     return FAULT, line, row, num_odd
                 word = row
-                table[place] = row
-                word_begin[row], word_end[row] = begin, at
+                table.slots[place] = row
+                table.begin[row], table.end[row] = begin, at
             elif word < 0:
                 return FAULT, line, row, num_odd
             words[row, k] = word

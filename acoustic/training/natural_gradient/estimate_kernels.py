@@ -5,7 +5,6 @@ same in plain matrix products.
 import numpy as np
 
 from acoustic.runtime.call_registry import table_call
-from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
 from acoustic.runtime.pointers import call_with_pointers, doubles, frames, whole_numbers
 from acoustic.training.natural_gradient.layer_table import (
     AFTER,
@@ -36,7 +35,6 @@ from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST
 def update_estimate(table, side, count, workers):
     """The estimate of the next minibatch, on one side.  [eq. 54 to 66; see next_scales in online.py]"""
     rank, dim, w, j = table[RANK + side], dimension(table, side), table[W + side], table[J + side]
-    one, zero = np.float32(1), np.float32(0)
     scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
     before = total(table, AFTER + side, workers) + total(table, TAKEN + side, workers)
     eta = -np.expm1(-count / numbers[HISTORY])
@@ -52,16 +50,13 @@ def update_estimate(table, side, count, workers):
             part = frames(j + 4 * rank * (dim * other + d), 1, rank)[0]
             for r in range(rank):
                 to[r] += part[r]
-    squares = table[SCRATCH + side]
-    factor = squares + aligned(4 * rank * rank)
-    multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, one, j, rank, j, rank, zero, squares, rank)
-    doubtful = next_estimate(
-        scales, reduction(table, side), frames(squares, rank, rank), before, eta, count, dim, numbers[ALPHA],
-        table[EIGEN], factor + aligned(4 * rank * rank), frames(factor, rank, rank),
-    )  # fmt: skip
+    place = table[SCRATCH + side]
+    squares, factor = frames(place, rank, rank), frames(place + aligned(4 * rank * rank), rank, rank)
+    multiply(table, b.T, b, squares.T)
+    doubtful = next_estimate(table, side, squares, factor, place + 2 * aligned(4 * rank * rank), before, eta, count)
     if doubtful < 0:
         return
-    multiply(table, TRANSPOSED, PLAIN, rank, dim, rank, one, factor, rank, j, rank, zero, w, rank)  # [eq. 64]
+    multiply(table, factor, b.T, estimate.T)  # [eq. 64]
     if doubtful:
         check_orthogonality(table, side)
 
@@ -69,9 +64,9 @@ def update_estimate(table, side, count, workers):
 @loop
 def check_orthogonality(table, side):
     """Say in DOUBTFUL whether R's rows have ceased to be orthonormal.  [B.3.1]"""
-    rank, w, to, dim = table[RANK + side], table[W + side], table[SCRATCH + side], dimension(table, side)
-    multiply(table, PLAIN, TRANSPOSED, rank, rank, dim, np.float32(1), w, rank, w, rank, np.float32(0), to, rank)
-    products = frames(to, rank, rank)
+    rank = table[RANK + side]
+    w, products = frames(table[W + side], dimension(table, side), rank), frames(table[SCRATCH + side], rank, rank)
+    multiply(table, w.T, w, products.T)
     root = np.sqrt(reduction(table, side))
     for r in range(rank):
         for s in range(rank):
@@ -81,13 +76,14 @@ def check_orthogonality(table, side):
 
 
 @loop
-def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, scratch, factor):
+def next_estimate(table, side, squares, factor, scratch, before, eta, count):
     """D and rho in scales, and A' in factor; 1 where orthogonality is in doubt, -1 where nothing was changed.
 
     squares: B B', of which Z [eq. 54] is a multiple on either side as long as the rows of R are orthonormal, and which
     keeps them so where they are not quite; scratch: where memory for Z and all that follows lies.
     """
-    rank = e.shape[0]
+    rank, dim, alpha = table[RANK + side], dimension(table, side), doubles(table[NUMBERS], HISTORY + 1)[ALPHA]
+    scales, e = doubles(table[SCALES + side], rank + 2), reduction(table, side)
     new, kept, rho = eta / count, 1 - eta, scales[rank]
     inverse = 1 / np.sqrt(e)
     sum_d = 0.0
@@ -103,7 +99,7 @@ def next_estimate(scales, e, squares, before, eta, count, dim, alpha, eigen, scr
             checked += row[s]
     if not np.isfinite(checked):
         return -1
-    if not eigenvectors(eigen, scratch, rank):
+    if not eigenvectors(table[EIGEN], scratch, rank):
         return -1
     floor, doubtful, sum_root = (kept * rho) ** 2, 0, 0.0
     for r in range(rank):

@@ -6,9 +6,9 @@ a part of the weights.  They stand at the end, in this file: numba's cache sees 
 """
 
 import numpy as np
+from numba import float32
 
 from acoustic.runtime.call_registry import table_call
-from acoustic.runtime.gemm_calls import PLAIN, TRANSPOSED
 from acoustic.runtime.pointers import doubles, frames, singles, whole_numbers
 from acoustic.training.natural_gradient.layer_table import (
     AFTER,
@@ -38,6 +38,7 @@ from acoustic.training.natural_gradient.layer_table import (
     aligned,
     dimension,
     loop,
+    matrix,
     multiply,
     reduction,
     total,
@@ -199,8 +200,8 @@ def taken_squares(table, side, first, count):
 def project(table, side, x, first, count):
     """H = W x, without the bias's share.  [eq. 75]"""
     rows, rank = table[ROWS + side], table[RANK + side]
-    h, one, zero = table[H + side] + 4 * rank * first, np.float32(1), np.float32(0)
-    multiply(table, PLAIN, PLAIN, rank, count, rows, one, table[W + side], rank, x, rows, zero, h, rank)
+    h = table[H + side] + 4 * rank * first
+    multiply(table, matrix(table[W + side], rank, rows), matrix(x, rows, count), matrix(h, rank, count))
 
 
 @loop
@@ -208,17 +209,17 @@ def gather(table, side, x, first, count, worker, start):
     """Add a worker's part of J = H x', if J is wanted; start: how many of its frames came before.  [eq. 77]"""
     if table[UPDATES + side]:
         rows, rank = table[ROWS + side], table[RANK + side]
-        h, one, keep = table[H + side] + 4 * rank * first, np.float32(1), np.float32(start > 0)
-        j = table[J + side] + 4 * rank * dimension(table, side) * worker
-        multiply(table, PLAIN, TRANSPOSED, rank, rows, count, one, h, rank, x, rows, keep, j, rank)
+        h = matrix(table[H + side] + 4 * rank * first, rank, count)
+        j = matrix(table[J + side] + 4 * rank * dimension(table, side) * worker, rank, rows)
+        multiply(table, h, matrix(x, rows, count).T, j, 1.0, float32(start > 0))
 
 
 @loop
 def take_away(table, side, to, first, count, keep):
     """to = keep to - W' H.  [eq. 76]"""
     rows, rank = table[ROWS + side], table[RANK + side]
-    h, one = table[H + side] + 4 * rank * first, np.float32(1)
-    multiply(table, TRANSPOSED, PLAIN, rows, count, rank, -one, table[W + side], rank, h, rank, keep, to, rows)
+    w, h = matrix(table[W + side], rank, rows), matrix(table[H + side] + 4 * rank * first, rank, count)
+    multiply(table, w.T, h, matrix(to, rows, count), -1.0, keep)
 
 
 @loop
@@ -243,18 +244,16 @@ def change(table, x, y, count, worker, workers):
     if bound * rate > numbers[LIMIT]:  # [eq. 85]
         rate = numbers[LIMIT] / bound if np.isfinite(bound) else 0.0
     step, keep = np.float32(-rate * scale), np.float32(numbers[KEEP])
-    reduced = table[REDUCED] if table[RANK + IN] else y
+    weight, outputs = matrix(table[WEIGHT], rows, cols), matrix(x, rows, count)
+    inputs = matrix(table[REDUCED] if table[RANK + IN] else y, cols, count)
     if rows > cols:
         parts = rows // 16  # whole lines of the cache, but for the last worker
         start = 16 * (parts * worker // workers)
         stop = rows if worker == workers - 1 else 16 * (parts * (worker + 1) // workers)
-        x, change, down, across = x + 4 * start, table[WEIGHT] + 4 * start, stop - start, cols
+        multiply(table, outputs[start:stop], inputs.T, weight[start:stop], step, keep)
     else:
         start, stop = cols * worker // workers, cols * (worker + 1) // workers
-        reduced, change, down, across = reduced + 4 * start, table[WEIGHT] + 4 * rows * start, rows, stop - start
-    multiply(
-        table, PLAIN, TRANSPOSED, down, across, count, step, x, rows, reduced, cols, keep, change, rows,
-    )  # fmt: skip
+        multiply(table, outputs, inputs[start:stop].T, weight[:, start:stop], step, keep)
     if table[BIAS]:
         bias = singles(table[BIAS], rows)
         for r in range(rows * worker // workers, rows * (worker + 1) // workers):

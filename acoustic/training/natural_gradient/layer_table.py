@@ -6,11 +6,11 @@ __pycache__ of those that call it has to go.
 """
 
 import numpy as np
-from numba import int32, njit
+from numba import float32, njit
 
 from acoustic.kernels.compiled.elementwise_loops import LOOSE
-from acoustic.runtime.gemm_calls import call, call_wide
-from acoustic.runtime.pointers import doubles
+from acoustic.runtime import gemm_calls
+from acoustic.runtime.pointers import doubles, frames
 
 # Fields of the table.  OUT and IN are one after the other, so that OUT + side names one of both.
 GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
@@ -28,17 +28,15 @@ loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 
 
 @loop
-def multiply(table, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
-    """c = scale a b + keep c; as cblas_sgemm."""
-    if m == 0 or n == 0:
-        return
-    if table[WIDE]:
-        call_wide(table[GEMM], int32(first), int32(second), m, n, k, scale, a, lda, b, ldb, keep, c, ldc)
-    else:
-        call(
-            table[GEMM], int32(first), int32(second), int32(m), int32(n), int32(k),
-            scale, a, int32(lda), b, int32(ldb), keep, c, int32(ldc),
-        )  # fmt: skip
+def matrix(address, rows, cols):
+    """float32 (rows, cols) in Fortran order at an address."""
+    return frames(address, cols, rows).T
+
+
+@loop
+def multiply(table, a, b, out, scale=1.0, keep=0.0):
+    """out = scale a b + keep out."""
+    gemm_calls.multiply(table[GEMM], table[WIDE] != 0, a, b, out, float32(scale), float32(keep))
 
 
 @loop

@@ -33,7 +33,7 @@ class Job:
     iteration, number: which of them, and which job of it, from 0; start: the averaged model; state: the file with what
     the update rule keeps of it, None: it begins anew; output: where the job's model goes; source: opens the reader;
     share: the reader's epoch, of options.epoch_size frames, that is this job's; values: for this job, its learning rate
-    among them; criterion, names, seed: see Learner; engine: see EngineOptions.from_text; directory: what
+    among them; criterion, names: see Learner; engine: see EngineOptions.from_text; directory: what
     relative paths count from.
     """
 
@@ -48,7 +48,6 @@ class Job:
     values: EpochOptions
     criterion: str
     names: tuple[str, ...]
-    seed: int
     precision: str
     device: str
     threads: int
@@ -102,7 +101,7 @@ def run_job(job: Job) -> JobResult:
     with _alone, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, _device(job))
-        learner = Learner(network, reader, job.options, job.criterion, list(job.names), job.seed)
+        learner = Learner(network, reader, job.options, job.criterion, list(job.names))
         learner.place = job.title
         if job.state is not None:
             tensors, found = load_tensors(job.state)

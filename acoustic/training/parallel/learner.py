@@ -8,7 +8,7 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,7 @@ class ParallelLearner(Learner):
     Parameters
     ----------
     parallel : ParallelOptions
-        Number of jobs and frames between two averagings.
-    source : callable
-        Opens the reader in another process; it must be picklable.
+        Number of jobs, frames between two averagings, and `source`, which opens the reader in another process.
     directory : str or Path
         Where the averaged models are written; see files.py.
     log : callable
@@ -58,15 +56,15 @@ class ParallelLearner(Learner):
         options: TrainingOptions,
         criterion: str,
         names: list[str],
-        seed: int,
         *,
         parallel: ParallelOptions,
-        source: Callable[[], Reader],
         directory: str | Path,
         log: Log,
     ) -> None:
-        super().__init__(network, reader, options, criterion, names, seed)
-        self.network, self.parallel, self.source, self.log = network, parallel, source, log
+        super().__init__(network, reader, options, criterion, names)
+        self.network, self.parallel, self.log = network, parallel, log
+        if parallel.source is None:
+            raise ModelError("ParallelOptions without source; expected a function that opens the training reader")
         self.num_iterations, self.share_frames = parallel.plan(options.epoch_size or reader.num_frames)
         self.files = IterationFiles(directory, parallel.kept(self.num_iterations))
         self._part = 1 / self.num_iterations  # of an epoch
@@ -80,8 +78,8 @@ class ParallelLearner(Learner):
         self._jobs = Jobs(parallel, log)
         self._resumes = True  # only the first epoch after the start can have been begun by an earlier run
 
-    def begin_training(self, start: int | None, make_mode: bool) -> None:
-        if start is None or not make_mode:
+    def begin_training(self, start: int | None) -> None:
+        if start is None or not self.options.make_mode:
             self.files.remove()
             self._resumes = False
 
@@ -193,13 +191,12 @@ class ParallelLearner(Learner):
                 start=self.files.model(number),
                 state=self.files.checkpoint(number) if keeps_state(self.options) else None,
                 output=self.files.output(number, job),
-                source=self.source,
+                source=self.parallel.source,
                 share=number * count + job,
                 options=self.job_options,
                 values=values,
                 criterion=self.criterion,
                 names=tuple(self.names),
-                seed=self.seed,
                 precision=backend.precision,
                 device=backend.device,
                 threads=self.parallel.threads,

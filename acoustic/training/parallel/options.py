@@ -4,12 +4,14 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 3.1; the block's name, and those of what stands in it for other ways to train, are the 2016 tool's.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from readers.config.config import Config
 from readers.config.option_check import OptionFault, check_keys
 from readers.errors import ConfigError
+from readers.minibatches.base import Reader
 
 AVERAGING = "ModelAveragingSGD"
 OTHER_METHODS = ("none", "DataParallelSGD", "BlockMomentumSGD")
@@ -46,6 +48,9 @@ class ParallelOptions:
         Take the best job's model instead of the average after the first outer iteration.
     scheduler : str
         Address of a Dask scheduler, or a file with the address; "" for this machine.
+    source : callable, optional
+        Opens the training reader in each job. It must be picklable, like functools.partial(open_reader, block, seed),
+        and `train` requires it.
 
     Raises
     ------
@@ -71,6 +76,7 @@ class ParallelOptions:
     keep: int = 0
     best_first: bool = True
     scheduler: str = ""
+    source: Callable[[], Reader] | None = None
 
     def __post_init__(self) -> None:
         least = {"num_jobs": 1, "samples": 1, "threads": 1, "processes": 0, "retries": 0, "keep": 0}

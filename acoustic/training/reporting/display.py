@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals
@@ -16,6 +17,22 @@ Progress = Callable[..., None]
 
 def silent(*_arguments, **_figures) -> None:
     """A log or progress display that shows nothing."""
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Functions that are called while a training runs.
+
+    Parameters
+    ----------
+    progress : callable
+        Called as progress(frames done, frames in the epoch, **figures) for a progress display.
+    on_epoch : callable
+        Receives each epoch's row of the history before the control of the learning rate decides.
+    """
+
+    progress: Progress = silent
+    on_epoch: Callable[[dict], None] = silent
 
 
 class Display:

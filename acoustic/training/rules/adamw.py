@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from acoustic.training.rules.arrays import AdamSettings
 from acoustic.training.rules.base import Rule, Step
 
 
@@ -55,11 +56,13 @@ class AdamW(Rule):
         rate = step.rate * step.num_frames
         first, second = 1 - self.beta1**count, 1 - self.beta2**count
         # p' / (sqrt(q') + eps) = (p / first) / (sqrt(q) / sqrt(second) + eps)
-        settings = (
-            self.beta1,
-            self.beta2,
-            rate / first * math.sqrt(second),
-            self.epsilon * math.sqrt(second),
-            rate * self.decay,
+        settings = AdamSettings(
+            beta1=self.beta1,
+            new1=1 - self.beta1,
+            beta2=self.beta2,
+            new2=1 - self.beta2,
+            rate=rate / first * math.sqrt(second),
+            epsilon=self.epsilon * math.sqrt(second),
+            decay=rate * self.decay,
         )
         kernels.adamw(weight, gradient, *state, step, settings)

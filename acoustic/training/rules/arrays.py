@@ -4,13 +4,39 @@ It runs on the GPU and in double precision, and is the reference for tests of th
 (rows, cols); weight, gradient and state change in place.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from acoustic.training.rules.base import Step
 
 FLOOR = 1e-16  # of AdaGrad's squares
 RMS_FLOOR = 1e-6
 LARGEST_MULTIPLIER = 10.0  # of FsAdaGrad
+
+
+class RmsSettings(NamedTuple):
+    """Decay of the averaged squares; factors and bounds of the step sizes. See RmsProp."""
+
+    gamma: float
+    increase: float
+    decrease: float
+    largest: float
+    smallest: float
+
+
+class AdamSettings(NamedTuple):
+    """Numbers of one AdamW update.
+
+    `new1` and `new2` are 1 - beta, which would have an error of 1e-5 if it were computed in single precision.
+    """
+
+    beta1: float
+    new1: float
+    beta2: float
+    new2: float
+    rate: float
+    epsilon: float
+    decay: float
 
 
 class ArrayRules:
@@ -65,27 +91,25 @@ class ArrayRules:
         gradient *= factor
         return self._mean(factor, squares > 0)
 
-    def rmsprop(
-        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
-    ) -> None:
+    def rmsprop(self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings) -> None:
         """The factors of rmsprop_scale; w <- w - l g."""
-        self.rmsprop_scale(weight, gradient, squares, steps, sign, step, settings)
+        self.rmsprop_scale(weight, gradient, state, step, settings)
         self.scaled_step(weight, gradient, step.rate, step.shrink)
 
     def rmsprop_scale(
-        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
+        self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings
     ) -> float:
         """r <- gamma r + (1 - gamma) g^2; s grows or falls; g <- g s / sqrt(r + 1e-6); returns as adagrad_scale.
 
-        settings: gamma, increase, decrease, largest, smallest.
+        state: r, s and the signs of the last gradient.
         """
-        xp = self.xp
-        gamma, increase, decrease, largest, smallest = settings
+        xp, (squares, steps, sign) = self.xp, state
         self._prepare(weight, gradient, step)
-        squares *= gamma
-        squares += (1 - gamma) * gradient * gradient
+        squares *= settings.gamma
+        squares += (1 - settings.gamma) * gradient * gradient
         new = xp.sign(gradient)
-        grown, fallen = xp.minimum(steps * increase, largest), xp.maximum(steps * decrease, smallest)
+        grown = xp.minimum(steps * settings.increase, settings.largest)
+        fallen = xp.maximum(steps * settings.decrease, settings.smallest)
         xp.copyto(steps, xp.where(new * sign > 0, grown, fallen))
         xp.copyto(sign, new)
         factor = steps / xp.sqrt(squares + RMS_FLOOR)
@@ -106,19 +130,15 @@ class ArrayRules:
         velocity += (1 - step.momentum) * gradient
         self.scaled_step(weight, velocity, step.rate, step.shrink)
 
-    def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: tuple) -> None:
-        """p <- b1 p + (1 - b1) h; q <- b2 q + (1 - b2) h^2; w <- w - fall w - rate p / (sqrt(q) + eps); h = g / n.
-
-        settings: b1, b2, rate, eps, fall.
-        """
-        beta1, beta2, rate, epsilon, fall = settings
+    def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: AdamSettings) -> None:
+        """p <- b1 p + (1 - b1) h; q <- b2 q + (1 - b2) h^2; w <- w - d w - r p / (sqrt(q) + eps); h = g / n."""
         self._prepare(weight, gradient, step)
         gradient /= step.num_frames
-        mean *= beta1
-        mean += (1 - beta1) * gradient
-        squares *= beta2
-        squares += (1 - beta2) * gradient * gradient
-        weight -= fall * weight + rate * mean / (self.xp.sqrt(squares) + epsilon)
+        mean *= settings.beta1
+        mean += settings.new1 * gradient
+        squares *= settings.beta2
+        squares += settings.new2 * gradient * gradient
+        weight -= settings.decay * weight + settings.rate * mean / (self.xp.sqrt(squares) + settings.epsilon)
         self.shrink(weight, step.shrink)
 
     def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:

@@ -3,6 +3,7 @@
 See ArrayRules for what each method computes; the loops are in compiled_loops.py.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from acoustic.kernels.compiled.word import share_columns
 from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import Team
 from acoustic.training.rules import compiled_loops, table_calls  # noqa: F401  (registers the kernels)
-from acoustic.training.rules.arrays import SALT, ArrayRules
+from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
 from acoustic.training.rules.base import Step
 
 
@@ -85,30 +86,24 @@ class CompiledRules(ArrayRules):
         settings = _singles(step.limit, step.l2)
         return _mean(share_elements(self.team, compiled_loops.adagrad_scale, [weight, gradient, squares], *settings))
 
-    def rmsprop(
-        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
-    ) -> None:
-        numbers = _singles(step.rate, step.limit, step.l2, step.shrink, *settings)
-        share_elements(self.team, compiled_loops.rmsprop, [weight, gradient, squares, steps, sign], *numbers)
+    def rmsprop(self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings) -> None:
+        numbers = np.float32(step.rate), _penalty(step), RmsSettings(*_singles(*settings))
+        share_elements(self.team, compiled_loops.rmsprop, [weight, gradient, *state], *numbers)
 
     def rmsprop_scale(
-        self, weight: Any, gradient: Any, squares: Any, steps: Any, sign: Any, step: Step, settings: tuple
+        self, weight: Any, gradient: Any, state: Sequence[Any], step: Step, settings: RmsSettings
     ) -> float:
-        numbers = _singles(step.limit, step.l2, *settings)
-        return _mean(
-            share_elements(self.team, compiled_loops.rmsprop_scale, [weight, gradient, squares, steps, sign], *numbers)
-        )
+        numbers = _penalty(step), RmsSettings(*_singles(*settings))
+        return _mean(share_elements(self.team, compiled_loops.rmsprop_scale, [weight, gradient, *state], *numbers))
 
     def fsadagrad(
         self, weight: Any, gradient: Any, squares: Any, velocity: Any, step: Step, keep: float, frames: float
     ) -> None:
-        numbers = _singles(step.rate, step.momentum, step.limit, step.l2, step.shrink, keep, 1 - keep, frames)
+        numbers = *_singles(step.rate, step.momentum), _penalty(step), *_singles(keep, 1 - keep, frames)
         share_elements(self.team, compiled_loops.fsadagrad, [weight, gradient, squares, velocity], *numbers)
 
-    def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: tuple) -> None:
-        beta1, beta2, *rest = settings
-        betas = beta1, 1 - beta1, beta2, 1 - beta2
-        numbers = _singles(1 / step.num_frames, step.limit, step.l2, step.shrink, *betas, *rest)
+    def adamw(self, weight: Any, gradient: Any, mean: Any, squares: Any, step: Step, settings: AdamSettings) -> None:
+        numbers = np.float32(1 / step.num_frames), _penalty(step), AdamSettings(*_singles(*settings))
         share_elements(self.team, compiled_loops.adamw, [weight, gradient, mean, squares], *numbers)
 
     def scaled_step(self, weight: Any, gradient: Any, rate: float, shrink: float) -> None:
@@ -125,6 +120,10 @@ class CompiledRules(ArrayRules):
 
 def _singles(*numbers: float) -> list[np.float32]:
     return [np.float32(number) for number in numbers]
+
+
+def _penalty(step: Step) -> compiled_loops.Penalty:
+    return compiled_loops.Penalty(*_singles(step.limit, step.l2, step.shrink))
 
 
 def _mean(parts: list[tuple[float, int]]) -> float:

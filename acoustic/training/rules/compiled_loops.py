@@ -1,10 +1,11 @@
 """Loops of the update rules over flat float32 arrays: in place, without checks, in one pass over memory.
 
 See acoustic/kernels/compiled/elementwise_loops.py for the conventions and rules/arrays.py for the formulas.
-`limit`, `l2` and `shrink` apply to the whole minibatch: gradient clipping, weight decay and the L1 threshold.
+A `Penalty` applies to the whole minibatch.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import float32, float64, uint32
@@ -16,6 +17,14 @@ ZERO, ONE = float32(0), float32(1)
 FLOOR, RMS_FLOOR = float32(arrays.FLOOR), float32(arrays.RMS_FLOOR)
 LARGEST_MULTIPLIER = float32(arrays.LARGEST_MULTIPLIER)
 BLOCK = 4096  # elements: sums of single precision stay short, those of the blocks are of double
+
+
+class Penalty(NamedTuple):
+    """Bound of the gradient's elements, weight decay, and threshold of the L1 shrinking; float32."""
+
+    limit: float
+    l2: float
+    shrink: float
 
 
 @inline
@@ -84,35 +93,35 @@ def adagrad_scale(weight, gradient, squares, limit, l2):
 
 
 @inline
-def rms_step(g, step, sign, increase, decrease, largest, smallest):
-    """(new step, sign of g)."""
+def rms_step(g, step, sign, settings):
+    """Return the new step and the sign of g."""
     new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
-    grown, fallen = step * increase, step * decrease
-    grown = largest if grown > largest else grown
-    fallen = smallest if fallen < smallest else fallen
+    grown, fallen = step * settings.increase, step * settings.decrease
+    grown = settings.largest if grown > settings.largest else grown
+    fallen = settings.smallest if fallen < settings.smallest else fallen
     return (grown if new * sign > ZERO else fallen), new
 
 
 @loop
-def rmsprop(weight, gradient, squares, steps, sign, rate, limit, l2, shrink, gamma, inc, dec, largest, smallest):
+def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
     for i in range(weight.shape[0]):
-        g = prepared(gradient[i], weight[i], limit, l2)
-        r = gamma * squares[i] + (ONE - gamma) * g * g
+        g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
+        r = settings.gamma * squares[i] + (ONE - settings.gamma) * g * g
         squares[i] = r
-        step, new = rms_step(g, steps[i], sign[i], inc, dec, largest, smallest)
+        step, new = rms_step(g, steps[i], sign[i], settings)
         steps[i], sign[i] = step, new
-        weight[i] = shrunk(weight[i] - rate * g * (step / np.sqrt(r + RMS_FLOOR)), shrink)
+        weight[i] = shrunk(weight[i] - rate * g * (step / np.sqrt(r + RMS_FLOOR)), penalty.shrink)
 
 
 @loop
-def rmsprop_block(weight, gradient, squares, steps, sign, limit, l2, gamma, inc, dec, largest, smallest):
+def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
     """One block of rmsprop_scale."""
     total, counted = ZERO, ZERO
     for i in range(weight.shape[0]):
-        g = prepared(gradient[i], weight[i], limit, l2)
-        r = gamma * squares[i] + (ONE - gamma) * g * g
+        g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
+        r = settings.gamma * squares[i] + (ONE - settings.gamma) * g * g
         squares[i] = r
-        step, new = rms_step(g, steps[i], sign[i], inc, dec, largest, smallest)
+        step, new = rms_step(g, steps[i], sign[i], settings)
         steps[i], sign[i] = step, new
         factor = step / np.sqrt(r + RMS_FLOOR)
         gradient[i] = g * factor
@@ -123,13 +132,13 @@ def rmsprop_block(weight, gradient, squares, steps, sign, limit, l2, gamma, inc,
 
 
 @loop
-def rmsprop_scale(weight, gradient, squares, steps, sign, limit, l2, gamma, inc, dec, largest, smallest):
+def rmsprop_scale(weight, gradient, squares, steps, sign, penalty, settings):
     """Returns as adagrad_scale."""
     total, counted = 0.0, 0.0
     for start in range(0, weight.shape[0], BLOCK):
         block = slice(start, start + BLOCK)
         w, g, r, s, q = weight[block], gradient[block], squares[block], steps[block], sign[block]
-        part, number = rmsprop_block(w, g, r, s, q, limit, l2, gamma, inc, dec, largest, smallest)
+        part, number = rmsprop_block(w, g, r, s, q, penalty, settings)
         total += part
         counted += number
     return total, counted
@@ -142,28 +151,29 @@ def scaled_step(weight, gradient, rate, shrink):
 
 
 @loop
-def fsadagrad(weight, gradient, squares, velocity, rate, decay, limit, l2, shrink, keep, forget, frames):
+def fsadagrad(weight, gradient, squares, velocity, rate, decay, penalty, keep, forget, frames):
     for i in range(weight.shape[0]):
-        g = prepared(gradient[i], weight[i], limit, l2)
+        g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
         a = keep * squares[i] + forget * g * g
         squares[i] = a
         factor = np.sqrt(frames / a) if a > ZERO else ONE
         factor = LARGEST_MULTIPLIER if factor > LARGEST_MULTIPLIER else factor
         v = decay * velocity[i] + (ONE - decay) * (g * factor)
         velocity[i] = v
-        weight[i] = shrunk(weight[i] - rate * v, shrink)
+        weight[i] = shrunk(weight[i] - rate * v, penalty.shrink)
 
 
 @loop
-def adamw(weight, gradient, mean, squares, scale, limit, l2, shrink, beta1, new1, beta2, new2, rate, epsilon, fall):
-    """scale: 1 / frames; new1, new2: 1 - beta, which single precision would make of it with an error of 1e-5."""
+def adamw(weight, gradient, mean, squares, scale, penalty, settings):
+    """One AdamW update; `scale` is 1 / frames."""
     for i in range(weight.shape[0]):
         w = weight[i]
-        h = scale * prepared(gradient[i], w, limit, l2)
-        p = beta1 * mean[i] + new1 * h
-        q = beta2 * squares[i] + new2 * h * h
+        h = scale * prepared(gradient[i], w, penalty.limit, penalty.l2)
+        p = settings.beta1 * mean[i] + settings.new1 * h
+        q = settings.beta2 * squares[i] + settings.new2 * h * h
         mean[i], squares[i] = p, q
-        weight[i] = shrunk(w - fall * w - rate * p / (np.sqrt(q) + epsilon), shrink)
+        step = settings.rate * p / (np.sqrt(q) + settings.epsilon)
+        weight[i] = shrunk(w - settings.decay * w - step, penalty.shrink)
 
 
 @inline

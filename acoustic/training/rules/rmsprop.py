@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from acoustic.training.rules.arrays import RmsSettings
 from acoustic.training.rules.base import Rule, Step
 
 
@@ -64,9 +65,9 @@ class RmsProp(Rule):
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step
     ) -> None:
         gamma = self.gamma if scalars["updates"] > 1 else 0.0
-        settings = (gamma, self.increase, self.decrease, self.largest, self.smallest)
+        settings = RmsSettings(gamma, self.increase, self.decrease, self.largest, self.smallest)
         if self.normalise:
-            average = kernels.rmsprop_scale(weight, gradient, *state, step, settings)
+            average = kernels.rmsprop_scale(weight, gradient, state, step, settings)
             kernels.scaled_step(weight, gradient, step.rate / average, step.shrink)
         else:
-            kernels.rmsprop(weight, gradient, *state, step, settings)
+            kernels.rmsprop(weight, gradient, state, step, settings)

@@ -186,9 +186,9 @@ Scaled=Minus(top, LogPrior(labels), tag=output)
 def test_a_description_trains_to_the_weights_of_the_simple_builder(files, tmp_path, ring_reader):
     simple = build_simple_network(SIMPLE, seed=5)
     described = build(f"networkDescription={files(net=SAME)}/net.ndl", seed=5)
-    options = TrainingOptions(max_epochs=2, learning_rates_per_minibatch=(0.5,))
+    options = TrainingOptions(max_epochs=2, learning_rates_per_minibatch=(0.5,), seed=5)
     for name, network in (("simple", simple), ("described", described)):
-        train(network, ring_reader(), options, model_path=tmp_path / name, seed=5)
+        train(network, ring_reader(), options, model_path=tmp_path / name)
     weights = [{node.value.tobytes() for node in network.parameters()} for network in (simple, described)]
     assert weights[0] == weights[1]
     assert len(weights[0]) == 6

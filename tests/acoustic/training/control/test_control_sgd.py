@@ -28,7 +28,7 @@ def ring_network(seed: int = 3) -> Network:
 
 def options_of(auto: AutoAdjust, max_epochs: int = 6, **changes) -> TrainingOptions:
     values = {"learning_rates_per_minibatch": 4.0, "minibatch_size": 32, "momentum_per_minibatch": 0.5}
-    return TrainingOptions(max_epochs, auto_adjust=auto, **(values | {"dropout_rate": 0.1} | changes))
+    return TrainingOptions(max_epochs, auto_adjust=auto, **(values | {"dropout_rate": 0.1, "seed": 3} | changes))
 
 
 class Dying:
@@ -63,7 +63,7 @@ def whole(ring_reader, tmp_path_factory):
     runs = {}
     for name, options in RUNS.items():
         path, lines, reader = tmp_path_factory.mktemp(name) / "m", [], Dying(ring_reader(300), -1)
-        result = train(ring_network(), reader, options, ring_reader(100, 1), model_path=path, seed=3, log=lines.append)
+        result = train(ring_network(), reader, options, ring_reader(100, 1), model_path=path, log=lines.append)
         runs[name] = path.parent, result.history, lines, -1 - reader.left
     return runs
 
@@ -108,7 +108,7 @@ def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_read
     directory, history, _, num_minibatches = whole[name]
 
     def run(reader):
-        return train(ring_network(), reader, RUNS[name], ring_reader(100, 1), model_path=tmp_path / "m", seed=3)
+        return train(ring_network(), reader, RUNS[name], ring_reader(100, 1), model_path=tmp_path / "m")
 
     with pytest.raises(Killed):
         run(Dying(ring_reader(300), int(part * num_minibatches)))
@@ -124,7 +124,7 @@ def test_death_while_going_back_repeats_what_was_worse(ring_reader, tmp_path, wh
 
     def run():
         reader = ring_reader(300)
-        return train(ring_network(), reader, RUNS["intervals"], ring_reader(100, 1), model_path=tmp_path / "m", seed=3)
+        return train(ring_network(), reader, RUNS["intervals"], ring_reader(100, 1), model_path=tmp_path / "m")
 
     def die(*arguments):
         raise Killed
@@ -150,7 +150,7 @@ def without_time(row: dict) -> dict:
 
 def test_training_in_memory_goes_back_as_that_with_files_does(ring_reader, whole):
     _, history, *_ = whole["after"]
-    result = train(ring_network(), ring_reader(300), RUNS["after"], ring_reader(100, 1), seed=3)
+    result = train(ring_network(), ring_reader(300), RUNS["after"], ring_reader(100, 1))
     assert [without_time(row) for row in result.history] == [without_time(row) for row in history]
 
 

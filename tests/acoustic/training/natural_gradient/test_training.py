@@ -32,7 +32,7 @@ def options(rule, epochs=3, **settings):
 @pytest.mark.parametrize("rule", [NaturalGradient(), NaturalGradient(method="simple")], ids=lambda rule: rule.method)
 def test_a_resumed_run_equals_one_that_was_not_interrupted(ring_reader, tmp_path, rule, precision):
     def run(name, reader):
-        train(network(precision), reader, options(rule), model_path=tmp_path / name, seed=3)
+        train(network(precision), reader, options(rule, seed=3), model_path=tmp_path / name)
 
     run("whole", ring_reader())
     with pytest.raises(Killed):

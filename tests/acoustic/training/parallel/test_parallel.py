@@ -20,6 +20,7 @@ from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.parallel.job import close_reader
 from acoustic.training.reporting.log import read_history
 from acoustic.training.rules import AdaGrad, AdamW, FsAdaGrad, Momentum, NaturalGradient, RmsProp
+from acoustic.training.sgd import train
 from readers.errors import FormatError, ModelError
 from tests.acoustic.training.parallel.sources import Faulty, opened, small_network, small_options, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, rows_of, run, same
@@ -84,7 +85,7 @@ def test_an_outer_iteration_is_the_average_of_what_each_job_learns(examples, rul
         network = small_network(dropout=True)
         names = [*network.criteria, *network.evaluations]
         with opened(examples) as reader, computing_with(1):
-            learner = Learner(network, reader, replace(options, epoch_size=share), names[0], names, 0)
+            learner = Learner(network, reader, replace(options, epoch_size=share), names[0], names)
             values = options.epoch(0)
             learner.run(job, replace(values, learning_rate=3 * values.learning_rate))
         for node in network.stored():
@@ -225,7 +226,7 @@ def test_other_figures_begin_the_epoch_anew(examples, monkeypatch):
 def test_make_mode_false_takes_up_nothing(examples, monkeypatch):
     run(examples, ParallelOptions(2, samples=50), small_options(1))
     before = sorted(path.name for path in examples.with_name("m.parallel").iterdir())
-    run(examples, ParallelOptions(2, samples=100), small_options(1), make_mode=False)
+    run(examples, ParallelOptions(2, samples=100), small_options(1, make_mode=False))
     after = sorted(path.name for path in examples.with_name("m.parallel").iterdir())
     assert before == ["history.jsonl", *(f"model.{k}" for k in range(4)), "model.4", "model.4.ckp"]
     assert after == ["history.jsonl", "model.0", "model.1", "model.2", "model.2.ckp"]
@@ -255,11 +256,17 @@ def test_the_fault_of_a_job_is_told_with_its_place(examples):
     lines: list[str] = []
     with pytest.raises(OSError, match="a bad disk"):
         run(examples, ParallelOptions(2, samples=100, retries=1),
-            make_mode=False, lines=lines,
+            small_options(make_mode=False), lines=lines,
             source=partial(Faulty, examples, 0, OSError))  # fmt: skip
     assert len([line for line in lines if "lost job" in line]) == 1
     with pytest.raises(RuntimeError, match=r"outer iteration 1, job 1: Traceback(.|\n)*ZeroDivisionError: a bad disk"):
-        run(examples, ParallelOptions(1), source=partial(Faulty, examples, 0, ZeroDivisionError), make_mode=False)
+        faulty = partial(Faulty, examples, 0, ZeroDivisionError)
+        run(examples, ParallelOptions(1), small_options(make_mode=False), source=faulty)
+
+
+def test_jobs_need_a_source(examples):
+    with opened(examples) as reader, pytest.raises(ModelError, match="ParallelOptions without source; expected a func"):
+        train(small_network(), reader, small_options(), parallel=ParallelOptions(2, samples=100))
 
 
 def test_divergence_in_a_job_is_told_with_its_place(examples):

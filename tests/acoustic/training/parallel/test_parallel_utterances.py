@@ -1,5 +1,6 @@
 """Jobs that learn from utterances in order, without archives: each takes those that begin in its share."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -31,8 +32,7 @@ def run(blocks, mode, path, epochs: int, parallel: ParallelOptions | None) -> di
             reader,
             options(epochs, learning_rates_per_sample=0.02),
             model_path=path,
-            parallel=parallel,
-            source=source,
+            parallel=parallel and replace(parallel, source=source),
         )
     return load_tensors(path)[0]
 

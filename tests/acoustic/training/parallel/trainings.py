@@ -1,5 +1,6 @@
 """Whole trainings by jobs, and what they leave."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,8 +27,7 @@ def run(examples, parallel: ParallelOptions | None, options=None, source=None, n
             options or small_options(),
             model_path=path,
             log=(lambda line: None) if lines is None else lines.append,
-            parallel=parallel,
-            source=source or partial(opened, examples),
+            parallel=parallel and replace(parallel, source=source or partial(opened, examples)),
             **more,
         )
     return load_tensors(path)[0]

@@ -314,8 +314,8 @@ def test_iterations_before_epochs_without_jobs_are_left_alone(trained):
 def test_a_training_without_jobs_that_begins_anew_leaves_no_iterations(trained, ring_reader):
     iterations(6, 2)
     network = build_simple_network(SimpleNetworkOptions((2, 8, 2), ("Tanh",)))
-    options = TrainingOptions(1, learning_rates_per_sample=0.01)
-    train(network, ring_reader(40), options, model_path="net", make_mode=False)
+    options = TrainingOptions(1, learning_rates_per_sample=0.01, make_mode=False)
+    train(network, ring_reader(40), options, model_path="net")
     assert not list(Path("net.parallel").iterdir())
 
 

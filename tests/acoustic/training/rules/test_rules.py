@@ -20,7 +20,7 @@ from acoustic.training.rules import (
     compiled_loops,
     rule_kernels,
 )
-from acoustic.training.rules.arrays import ArrayRules
+from acoustic.training.rules.arrays import AdamSettings, ArrayRules, RmsSettings
 from acoustic.training.rules.compiled import CompiledRules
 from acoustic.training.update import Updater
 
@@ -72,9 +72,9 @@ def test_weights_that_never_had_a_gradient_do_not_count_in_the_mean(kernels):
     step = Step(0.1, 0.0, 1, math.inf, 0.0, 0.0)
     assert kernels.adagrad_scale(column(0, 0, 0), column(2, 0, -4), column(0, 0, 0), step) == pytest.approx(3 / 8)
     assert kernels.adagrad_scale(column(0, 0), column(0, 0), column(0, 0), step) == 1.0
-    settings = (0.0, 1.2, 0.75, 10.0, 0.1)
+    settings = RmsSettings(0.0, 1.2, 0.75, 10.0, 0.1)
     state = column(0, 0, 0), column(1, 1, 1), column(1, 1, 1)
-    mean = kernels.rmsprop_scale(column(0, 0, 0), column(2, 0, 4), *state, step, settings)
+    mean = kernels.rmsprop_scale(column(0, 0, 0), column(2, 0, 4), state, step, settings)
     assert mean == pytest.approx((1.2 / 2 + 1.2 / 4) / 2, rel=1e-5)
 
 
@@ -238,19 +238,33 @@ def test_regularisation_in_the_order_of_the_tool(rule):
         np.testing.assert_allclose(w[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["adagrad", "adagrad_scale", "rmsprop", "rmsprop_scale", "fsadagrad", "adamw"])
+def singles(first, count):
+    return [np.float32(first + 0.1 * k) for k in range(count)]
+
+
+PENALTY = compiled_loops.Penalty(*singles(0.6, 3))
+RMS, ADAM = RmsSettings(*singles(0.9, 5)), AdamSettings(*singles(0.7, 7))
+LOOPS = {  # loop: number of arrays, other arguments
+    "adagrad": (3, singles(0.5, 4)),
+    "adagrad_scale": (3, singles(0.5, 2)),
+    "rmsprop": (5, [np.float32(0.5), PENALTY, RMS]),
+    "rmsprop_scale": (5, [PENALTY, RMS]),
+    "fsadagrad": (4, [*singles(0.5, 2), PENALTY, *singles(0.5, 3)]),
+    "adamw": (4, [np.float32(0.5), PENALTY, ADAM]),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
 def test_compiled_equals_interpreted(name):
-    matrices = {"adagrad": 3, "adagrad_scale": 3, "rmsprop": 5, "rmsprop_scale": 5, "fsadagrad": 4, "adamw": 4}[name]
-    numbers = {"adagrad": 4, "adagrad_scale": 2, "rmsprop": 9, "rmsprop_scale": 7, "fsadagrad": 8, "adamw": 11}[name]
+    matrices, others = LOOPS[name]
 
     def arguments():
         rng = np.random.default_rng(2)
-        arrays = [np.abs(rng.normal(size=21)).astype("f4") * (1 if k else -1) for k in range(matrices)]
-        return [*arrays, *(np.float32(0.5 + 0.1 * k) for k in range(numbers))]
+        return [*(np.abs(rng.normal(size=21)).astype("f4") * (1 if k else -1) for k in range(matrices)), *others]
 
     loop, ours, theirs = getattr(compiled_loops, name), arguments(), arguments()
     results = loop(*ours), getattr(loop, "py_func", loop)(*theirs)
-    for first, other in zip(ours, theirs):
+    for first, other in zip(ours[:matrices], theirs[:matrices]):
         np.testing.assert_allclose(first, other, rtol=1e-5, atol=1e-6)
     if results[0] is not None:
         assert results[0] == pytest.approx(results[1], rel=1e-5)

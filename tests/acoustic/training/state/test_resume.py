@@ -17,7 +17,7 @@ from tests.acoustic.training.ring import Killed, dying, dying_at_once, ring_netw
 def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, epoch, minibatch):
     def run(name, reader):
         network = ring_network(3, dropout=True)
-        return train(network, reader, ring_options(), ring_reader(50, 1), model_path=tmp_path / name, seed=3)
+        return train(network, reader, ring_options(seed=3), ring_reader(50, 1), model_path=tmp_path / name)
 
     whole = run("whole", ring_reader())
     with pytest.raises(Killed):
@@ -37,10 +37,10 @@ def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_read
     "rule", [AdaGrad(), RmsProp(normalise=False), FsAdaGrad(), AdamW()], ids=lambda rule: rule.names[0]
 )
 def test_a_resumed_run_has_what_its_rule_remembers_and_the_same_noise(ring_reader, tmp_path, rule):
-    options = ring_options(3, rule=rule, noise_deviation=0.001, learning_rates_per_minibatch=0.01)
+    options = ring_options(3, rule=rule, noise_deviation=0.001, learning_rates_per_minibatch=0.01, seed=3)
 
     def run(name, reader):
-        train(ring_network(3), reader, options, model_path=tmp_path / name, seed=3)
+        train(ring_network(3), reader, options, model_path=tmp_path / name)
 
     run("whole", ring_reader())
     with pytest.raises(Killed):
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_another_rule_is_refused(ring_reader, tmp_path):
 
 def test_death_between_checkpoint_and_model_repeats_the_epoch(ring_reader, tmp_path, monkeypatch):
     def run(name):
-        return train(ring_network(3, dropout=True), ring_reader(), ring_options(), model_path=tmp_path / name, seed=3)
+        return train(ring_network(3, dropout=True), ring_reader(), ring_options(seed=3), model_path=tmp_path / name)
 
     def save_or_die(network, path):
         if path.name == "broken.2":
@@ -96,8 +96,8 @@ def test_make_mode(ring_reader, tmp_path):
     assert len(result.history) == 3
     # From scratch: the old models go, also those of later epochs.
     lines.clear()
-    options = ring_options(2, learning_rates_per_minibatch=0.1)
-    train(ring_network(), ring_reader(), options, model_path=path, make_mode=False, log=lines.append)
+    options = ring_options(2, learning_rates_per_minibatch=0.1, make_mode=False)
+    train(ring_network(), ring_reader(), options, model_path=path, log=lines.append)
     assert lines.count("makeMode=false: removed 5 model and checkpoint files of an earlier training") == 1
     assert path.read_bytes() != before
     assert not (tmp_path / "m.2").exists()
@@ -121,13 +121,10 @@ def test_what_stops_a_training_before_it_begins_leaves_the_earlier_one_alone(rin
     train(ring_network(), ring_reader(), ring_options(2), model_path=path, description="first")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert before["m.config"] == b"first"
-    other = ring_reader()
+    other, options = ring_reader(), ring_options(2, make_mode=False)
     other.dims = lambda: {"features": 3, "labels": 2}
     with pytest.raises(ShapeError, match="reader: features has dimension 3; expected 2, as the network's input"):
-        train(ring_network(), other, ring_options(2), model_path=path, make_mode=False, description="second")
+        train(ring_network(), other, options, model_path=path, description="second")
     with pytest.raises(Killed):  # among the statistics
-        train(
-            ring_network(), dying_at_once(ring_reader()), ring_options(2), model_path=path, make_mode=False,
-            description="second",
-        )  # fmt: skip
+        train(ring_network(), dying_at_once(ring_reader()), options, model_path=path, description="second")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
