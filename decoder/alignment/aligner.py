@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.alignment.kernels import align_frames
+from decoder.alignment.kernels import AlignmentArrays, align_frames
 from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Unit
 from decoder.search.decoder import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
@@ -100,22 +100,19 @@ class Aligner:
                 f"alignment: {len(frames)} frames; expected at least {graph.min_frames} for a transcript of "
                 f"{len(transcript)} labels"
             )
+        arrays = AlignmentArrays(
+            row=graph.row,
+            self_cost=graph.stay,
+            first_arc=graph.first_arc,
+            arc_source=graph.arc_source,
+            arc_cost=graph.arc_cost + graph.leave[graph.arc_source],
+            entry_cost=graph.entry,
+            final_cost=graph.final + graph.leave,
+            to_end=graph.to_end,
+        )
         beam = self.beam
         for _ in range(1 + WIDENINGS):
-            cost, position, how = align_frames(
-                frames,
-                graph.row,
-                graph.stay,
-                graph.first_arc,
-                graph.arc_source,
-                graph.arc_cost + graph.leave[graph.arc_source],
-                graph.entry,
-                graph.final + graph.leave,
-                graph.to_end,
-                self.acweight,
-                beam,
-                MAX_CELLS,
-            )
+            cost, position, how = align_frames(frames, arrays, self.acweight, beam, MAX_CELLS)
             if math.isnan(cost):
                 raise ShapeError(
                     f"alignment: {len(frames)} frames of {len(graph.row)} positions take more than "

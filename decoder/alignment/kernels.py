@@ -4,25 +4,44 @@ Costs are minus natural logs, the smaller the better.  Positions are numbered ab
 them, so that those alive at a frame lie in a narrow range, and only that range is computed and remembered.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 STAY, ENTER = -1, -2  # how a position was reached, where not by an arc
 
 
-@njit(cache=True, nogil=True)
-def align_frames(
-    frames, row, self_cost, first_arc, arc_source, arc_cost, entry_cost, final_cost, to_end, acweight, beam, max_cells
-):
-    """The best path of T frames through P positions.
+class AlignmentArrays(NamedTuple):
+    """The graph of one transcript: P positions, A arcs between them; costs are -ln, inf where it is impossible.
 
-    frames (T, K) f4: log-likelihoods; row (P,): of each position; self_cost, entry_cost, final_cost (P,) f8: of
-    staying, of beginning and of ending there; the arcs into position p are first_arc[p] to first_arc[p + 1] - 1, with
-    arc_source and arc_cost; to_end (P,): frames that a path needs after its first in p; beam: positions worse than the
-    best by more are dropped, inf: none.
-    Returns (cost, positions (T,) i4, how (T,) i4: the arc, STAY or ENTER).  cost inf: no path; NaN: more than
-    max_cells positions would have to be remembered.  Ties: staying before arcs, then the first arc and position.
+    row (P,) i4: row of the scores; self_cost (P,) f8: of staying one more frame.  The arcs into position p are
+    first_arc[p] .. first_arc[p + 1] - 1 (first_arc (P + 1,) i8), with arc_source (A,) i4 and arc_cost (A,) f8.
+    entry_cost, final_cost (P,) f8: of beginning and of ending in a position; to_end (P,) i4: the least number of frames
+    that a path needs after its first frame in a position.
     """
+
+    row: np.ndarray
+    self_cost: np.ndarray
+    first_arc: np.ndarray
+    arc_source: np.ndarray
+    arc_cost: np.ndarray
+    entry_cost: np.ndarray
+    final_cost: np.ndarray
+    to_end: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def align_frames(frames, graph, acweight, beam, max_cells):
+    """The best path of T frames through the positions of a transcript.
+
+    frames (T, K) f4: log-likelihoods; graph: AlignmentArrays; beam: a position is dropped when its cost exceeds the
+    least of the frame by more than that, inf for none.
+    Returns (cost, positions (T,) i4, how (T,) i4: the arc taken, STAY or ENTER).  The cost is inf when there is no path
+    and NaN when more than max_cells back pointers would be needed.
+    Ties: staying before arcs, then the first arc and the first position.
+    """
+    row, self_cost, first_arc, arc_source, arc_cost, entry_cost, final_cost, to_end = graph
     num_frames, num_positions = frames.shape[0], row.shape[0]
     reach_low, reach_high = np.arange(num_positions), np.arange(num_positions)
     for p in range(num_positions):

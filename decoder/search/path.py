@@ -34,6 +34,14 @@ class Path:
         return cls(numbers, numbers, numbers, values, values, values)
 
 
+class PathSteps(NamedTuple):
+    """The columns of a Path that the search has recorded: label, and start and end in frames, all (n,) i4."""
+
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
 class WordTimes(NamedTuple):
     """word as it is written; start, end: frames, end exclusive; cost: the share of its states and its word arc."""
 
@@ -46,13 +54,13 @@ class WordTimes(NamedTuple):
 def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
     """Follow the steps back from `end`; frames (T, K) f4 as for the search."""
     steps = steps_back(trace, end, frames.shape[0])
-    columns, _, _ = share_costs(graph, lm, limits, *steps, frames, 0, limits.start, limits.lm_start, False)
+    columns, _, _ = share_costs(graph, lm, limits, steps, frames, 0, limits.start, limits.lm_start, False)
     return Path(*steps, *columns)
 
 
 @njit(cache=True, nogil=True)
 def steps_back(trace, end, num_frames):
-    """Columns label, start and end of the Path from the trace's root to step `end`; num_frames: where that ends."""
+    """PathSteps from the trace's root to step `end`; num_frames: the frame in which the path ends."""
     count, record = 0, np.int64(end)
     while record >= 0:
         count += trace.steps[record]["label"] != NODE_LABEL or record == end
@@ -67,16 +75,17 @@ def steps_back(trace, end, num_frames):
             until = start[i]
             i -= 1
         record = np.int64(trace.steps[record]["previous"])
-    return label, start, stop
+    return PathSteps(label, start, stop)
 
 
 @njit(cache=True, nogil=True)
-def share_costs(graph, lm, limits, label, start, stop, frames, first_frame, state, history, goes_on):
+def share_costs(graph, lm, limits, steps, frames, first_frame, state, history, goes_on):
     """The other columns of a Path, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
 
-    frames (n, K) f4: the scores of frames first_frame and after; state, history: where the path begins; goes_on: it is
-    left after its last step; else it may be unfinished, still in its last position.
+    steps: PathSteps; frames (n, K) f4: the scores from frame first_frame on; state, history: where the path begins;
+    goes_on: whether the path leaves its last position; an unfinished path may end inside it.
     """
+    label, start, stop = steps
     count = label.shape[0]
     acoustic, ln_lm, cost = np.zeros(count), np.zeros(count), np.zeros(count)
     state, history = np.int64(state), np.int64(history)

@@ -162,7 +162,7 @@ class SearchStream:
         frames = np.concatenate(wanted) if wanted else np.zeros((0, self._width), np.float32)
         frames.flags.writeable = False
         columns, *place = share_costs(
-            self._graph, self._lm, self._limits, *steps, frames, self._first_score, *self._place, goes_on
+            self._graph, self._lm, self._limits, steps, frames, self._first_score, *self._place, goes_on
         )
         return columns, tuple(place)
 

@@ -13,9 +13,14 @@ Key = tuple[str, int]  # model, HTK's number of its state
 
 @dataclass
 class Statistics:
-    """rows: (model, state) -> its row; count (n,), total and square (n, d) float64, of features of d values."""
+    """Counts, sums and sums of squares of the frames of every model's states.
+
+    dim: values of a feature vector, d; kind: HTK's name of the features, for the HMM set's header; rows: (model, state)
+    -> its row in count (n,), total and square (n, d) float64.
+    """
 
     dim: int
+    kind: str = "USER"
     rows: dict[Key, int] = field(default_factory=dict)
     _count: np.ndarray = field(default_factory=lambda: np.zeros(0))
     _total: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))

@@ -67,16 +67,49 @@ def tie_states(
     silence: str = "sil",
     pause: str | None = None,
     power: float = 1.0,
-    kind: str = "USER",
     log: Callable[[str], None] | None = None,
 ) -> TiedSystem:
-    """Tie the states of all triphones seen.
+    """Tie the states of all triphones that were seen.
 
-    state_map: phone -> its states; those of `context_free` phones (silence, noises) stay as they are, the others' only
-    tell how many there are.  pause: a short pause to be made, one state that is the middle one of silence and can be
-    passed; it may be in the alignments and the state map.  power: of the transition probabilities.  kind: of the
-    features.  log(line) is told of phones left out.
-    Raises GraphError where silence, or a state of a phone that was seen, has no frames.
+    Parameters
+    ----------
+    statistics : Statistics
+        Counts, sums and sums of squares of the frames of every model's states.
+    transitions : TransitionCounts
+        Counts of the transitions in the alignments.
+    state_map : mapping of str to sequence of str
+        The states of each phone, left to right.  Phones in `context_free` keep these names; of the others only the
+        number of states matters.
+    context_free : collection of str
+        Phones whose states are not tied: silence and noises.
+    questions : mapping of str to Question
+        The questions of the trees, by name.
+    options : TreeOptions, optional
+        Threshold, least frames of a leaf, variance floor.
+    silence : str
+        The silence phone.
+    pause : str, optional
+        Make this short pause: one state, the middle one of silence, that can be passed without a frame.  It may occur
+        in the alignments and in the state map.
+    power : float
+        Exponent of the transition probabilities, which are scaled to sum to 1 again.
+    log : callable, optional
+        log(line) is told of phones that are left out.
+
+    Returns
+    -------
+    TiedSystem
+        The tied models, their trees and the list of senones.
+
+    Raises
+    ------
+    GraphError
+        When silence, or a state of a phone that was seen, has no frames.
+
+    References
+    ----------
+    HTK Book, HHEd (TB).  Young, Odell and Woodland, Tree-based state tying for high accuracy acoustic modelling,
+    ARPA HLT workshop, 1994.
     """
     options = options or TreeOptions()
     maker = _Maker(statistics, transitions, state_map, set(context_free), options, power)
@@ -85,7 +118,6 @@ def tie_states(
     unseen = [phone for phone in state_map if phone not in maker.seen and phone != pause]
     if unseen and log:
         log(f"no frames of {', '.join(unseen)}: no models of them")
-    maker.options_of_features(kind)
     for phone in state_map:
         if phone in maker.seen and phone in maker.context_free and phone != pause:
             maker.add_context_free(phone)
@@ -110,6 +142,7 @@ class _Maker:
         self.statistics, self.transitions, self.state_map = statistics, transitions, state_map
         self.context_free, self.options, self.power = context_free, options, power
         self.donor, self.names = HmmSet(), {}
+        self.donor.options = HmmOptions((statistics.dim,), statistics.dim, statistics.kind, "NULLD", "DIAGC")
         self.floor = statistics.variance_floor(options.variance_floor)
         self.models: dict[str, list[str]] = {}  # phone -> its models
         for model in statistics.models():
@@ -119,10 +152,6 @@ class _Maker:
     @property
     def seen(self) -> Collection[str]:
         return self.models.keys()
-
-    def options_of_features(self, kind: str) -> None:
-        dim = self.statistics.dim
-        self.donor.options = HmmOptions((dim,), dim, kind, "NULLD", "DIAGC")
 
     def add_context_free(self, phone: str) -> None:
         names = self.state_map[phone]

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         return report.exit_status
     system = tie_states(
         reading.statistics, reading.transitions, reading.state_map, reading.context_free, questions, options,
-        reading.silence, reading.pause, arguments.transition_power, reading.kind,
+        reading.silence, reading.pause, arguments.transition_power,
         lambda line: print(line, flush=True),
     )  # fmt: skip
     system.save(out)
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Reading:
-    """How alignments are read, and what was collected from them.  statistics None, kind: until the first features;
+    """How alignments are read, and what was collected from them.  statistics: None until the first features;
     lost: file:line of alignments of which the report tells.
     """
 
@@ -128,7 +128,7 @@ class Reading:
             self.state_map.setdefault(phone, [f"{phone}_s{state}" for state in range(2, 2 + count)])
         self.places = places_of(self.state_map, trees)
         self.num_states = {phone: len(states) for phone, states in self.state_map.items()}
-        self.statistics, self.transitions, self.kind = None, TransitionCounts(), ""
+        self.statistics, self.transitions = None, TransitionCounts()
         self.lost: set[str] = set()
 
     def runs(self, labels: list, where: str) -> list:
@@ -154,8 +154,8 @@ class Reading:
                     runs = self.runs(labels, alignment.where(entry.key))
                     file = read_htk(entry.path, entry.start or 0, entry.end)
                     if self.statistics is None:
-                        self.statistics = Statistics(len(file.frames))
-                        self.kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # models know nothing of how files are kept
+                        kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # models know nothing of how files are kept
+                        self.statistics = Statistics(len(file.frames), kind)
                     self.statistics.add(runs, file.frames, entry.path)
                     self.transitions.add(runs, self.num_states)
                     report.done()

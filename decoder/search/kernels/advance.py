@@ -16,7 +16,7 @@ from numba import njit
 
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.lookahead import answer_slot, cost_ahead, plain_cost_ahead
-from decoder.search.kernels.tables import END_SENTENCE, KEEP_HISTORY
+from decoder.search.kernels.tables import END_SENTENCE, KEEP_HISTORY, Beam
 from decoder.search.kernels.token_store import (
     ARRIVALS,
     LOW_32,
@@ -56,18 +56,17 @@ def cheapest_step(graph, limits, token, scores):
 
 
 @njit(cache=True, nogil=True)
-def eat_frame(
-    graph, lm, limits, frame, scores, old, begin, num_old, cutoff, new, count, best, best_cost, bound, table, stamp,
-    trace, known,
-):  # fmt: skip
-    """Advance tokens begin .. num_old-1 of the last frame over the emitting arcs of this one.
+def eat_frame(graph, lm, limits, frame, scores, old, new, beam, trace, known):
+    """Advance tokens of the last frame over the emitting arcs of this one.
 
-    scores (K,) f4: this frame's log-likelihoods; cutoff: for old tokens; bound: for new ones so far; there must be room
-    for num_old steps.  Stops where there may be too little room for a token's successors: nothing is allocated here,
-    since with arrays that change hands in it the loop takes half as long again.
-    Returns (first token not advanced, number of new tokens, best of them or -1, its cost, bound, tokens to make room
-    for).
+    scores (K,) f4: this frame's log-likelihoods; old: OldTokens; new: TokenTable; beam: Beam of the new tokens so far.
+    There must be room for old.end steps.  Stops before a token whose successors may not fit into new.tokens: nothing is
+    allocated here, since reassigning arrays inside the loop makes it take half as long again.
+    Returns (first token not advanced, number of new tokens, Beam, tokens to make room for).
     """
+    old, begin, num_old, cutoff = old
+    new, count, table, stamp = new
+    best, best_cost, bound = beam
     num_positions, room, mask = graph.positions.shape[0], new.shape[0], known.shape[0] - 1
     sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
     costs, level_of = graph.ahead.cost, graph.ahead.level
@@ -86,7 +85,7 @@ def eat_frame(
             first = graph.states[place - num_positions]["first_arc"]
             end = graph.states[place - num_positions + 1]["first_arc"]
         if count + end - first + 1 > room:
-            return i, count, best, best_cost, bound, count + end - first + 1
+            return i, count, Beam(best, best_cost, bound), count + end - first + 1
         if place < num_positions:
             position = graph.positions[place]
             if step < 0:
@@ -138,18 +137,20 @@ def eat_frame(
             if go + still < best_cost:
                 best, best_cost = index, go + still
                 bound = min(bound, best_cost + limits.beam)
-    return num_old, count, best, best_cost, bound, 0
+    return num_old, count, Beam(best, best_cost, bound), 0
 
 
 @njit(cache=True, nogil=True)
-def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, count, table, stamp, trace, known):
-    """Advance tokens begin .. end-1 over junctions and word arcs, between `frame` and the next.
+def cross_words(graph, lm, limits, frame, cutoffs, span, tokens, trace, known):
+    """Advance the tokens of a Span over junctions and word arcs, between `frame` and the next.
 
-    level: -1 for tokens on positions, n for tokens between frames, n word arcs on, whose cost is settled by then.
-    cutoffs: for tokens on positions, at junctions, after word arcs.  Stops where there may be too little room.
-    One long loop on purpose: calls that take arrays along cost more than what they do (counting references).
+    cutoffs: Cutoffs; tokens: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
+    a token's cost is final before it goes on.  Stops before a token whose successors may not fit.
+    One long loop on purpose: a call that passes arrays costs more than its work (reference counting).
     Returns (first token not advanced, number of tokens, what to make room for).
     """
+    level, begin, end = span
+    tokens, count, table, stamp = tokens
     num_positions, of_state, mask = graph.positions.shape[0], graph.ahead.of_state, known.shape[0] - 1
     sets, histories, place_of = graph.ahead.sets, graph.ahead.histories, graph.ahead.place
     costs, level_of = graph.ahead.cost, graph.ahead.level
@@ -162,7 +163,7 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
         cost, slack, least = token["cost"], token["slack"], token["ahead"]
         if level < 0:
             position = graph.positions[place]
-            if not position["crosses"] or not cost + least - slack <= cutoffs[0]:
+            if not position["crosses"] or not cost + least - slack <= cutoffs.position:
                 continue
             state = np.int64(position["exit"])
             cost += position["forward_cost"]
@@ -184,12 +185,12 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
         for w in range(first, stop):
             target, label, following, after, more_slack, ln_lm = state, NODE_LABEL, history, cost, slack, 0.0
             if at_junction:
-                if after + least - slack > cutoffs[1]:
+                if after + least - slack > cutoffs.junction:
                     continue
             else:
                 word = graph.words[w]
                 # Whatever the LM says: save the look-up.
-                if cost - slack + (max(word["bound"], least) if limits.looks_ahead else word["bound"]) > cutoffs[2]:
+                if cost - slack + (max(word["bound"], least) if limits.looks_ahead else word["bound"]) > cutoffs.word:
                     continue
                 target, label, said = np.int64(word["target"]), -2 - w, np.int64(word["lm"])
                 if said != KEEP_HISTORY and history == SENTENCE_OVER:
@@ -208,7 +209,7 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
                 if limits.looks_ahead:
                     rest = after - cost - least
                 more_slack += max(0.0, rest)
-                if after - more_slack > cutoffs[2]:
+                if after - more_slack > cutoffs.word:
                     continue
             key = (num_positions + target) << 32 | following
             index = find(table, stamp, tokens, key)
@@ -227,11 +228,11 @@ def cross_words(graph, lm, limits, frame, cutoffs, level, tokens, begin, end, co
                             found = cost_ahead(graph.ahead, lm, limits.lm_scale, asked)
                         known[slot]["cost"] = found
                     still = known[slot]["cost"]
-                    if after + still - more_slack > cutoffs[2]:
+                    if after + still - more_slack > cutoffs.word:
                         continue
                 add(table, stamp, tokens, count, ~index, key, still)
                 index = count
-            elif label != NODE_LABEL and after + tokens[index]["ahead"] - more_slack > cutoffs[2]:
+            elif label != NODE_LABEL and after + tokens[index]["ahead"] - more_slack > cutoffs.word:
                 continue
             reached = step
             if limits.lattice_beam >= 0:

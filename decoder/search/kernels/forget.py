@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from decoder.search.kernels.token_store import NODE_LABEL, STEPS
-from decoder.search.path import steps_back
+from decoder.search.path import PathSteps, steps_back
 
 
 @njit(cache=True, nogil=True)
@@ -14,7 +14,7 @@ def settle(trace, tokens, count, cutoff):
     Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that
     all come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step
     comes after the one before it, so one pass from the end finds all.
-    Returns columns label, start and end of the path from the old root to the new, without the new one.
+    Returns the PathSteps from the old root to the new one, the new one left out.
     """
     steps = trace.steps
     number = np.zeros(trace.counts[STEPS], np.int32)  # 1: somebody comes from it; then its new number
@@ -43,7 +43,7 @@ def settle(trace, tokens, count, cutoff):
         settled = steps_back(trace, before, np.int64(steps[root]["frame"]))
     else:
         nothing = np.empty(0, np.int32)
-        settled = (nothing, nothing, nothing)
+        settled = PathSteps(nothing, nothing, nothing)
     kept = np.int64(0)
     for i in range(root, trace.counts[STEPS]):
         if number[i] == 0:

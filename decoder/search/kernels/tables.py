@@ -58,6 +58,42 @@ class Limits(NamedTuple):
     room: int  # for tokens, at first; tables grow as needed
 
 
+class Beam(NamedTuple):
+    """Pruning of the tokens that enter a frame: the best of them, its cost + ahead, and the bound for the others.
+
+    best: index of the token, -1 while there is none; bound: the most that cost + ahead - slack may be.
+    """
+
+    best: int
+    best_cost: float
+    bound: float
+
+
+class OldTokens(NamedTuple):
+    """Tokens of the last frame that are still to advance: begin .. end-1, those within the cutoff."""
+
+    tokens: np.ndarray
+    begin: int
+    end: int
+    cutoff: float
+
+
+class Cutoffs(NamedTuple):
+    """The most that cost + ahead - slack may be between frames: on a position, at a junction, after a word arc."""
+
+    position: float
+    junction: float
+    word: float
+
+
+class Span(NamedTuple):
+    """Tokens begin .. end-1, all on positions (level -1) or all `level` word arcs behind the last frame."""
+
+    level: int
+    begin: int
+    end: int
+
+
 class Progress(NamedTuple):
     """A search between two frames, after num_frames of them.
 

@@ -36,6 +36,18 @@ class Trace(NamedTuple):
     counts: np.ndarray
 
 
+class TokenTable(NamedTuple):
+    """Tokens and the hash table that finds them by their key.
+
+    tokens (n,) TOKEN: the first `count` are in use; table (2^b,) i8 and stamp: see `find`.
+    """
+
+    tokens: np.ndarray
+    count: int
+    table: np.ndarray
+    stamp: int
+
+
 @njit(cache=True, nogil=True)
 def find(table, stamp, tokens, key):
     """Index of the token with `key`, or ~slot: the slot of the table that is free for it.

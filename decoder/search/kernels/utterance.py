@@ -9,7 +9,7 @@ from numba import njit
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, cross_words, eat_frame
 from decoder.search.kernels.lookahead import ANSWER, NUM_ANSWERS
-from decoder.search.kernels.tables import Limits, Progress, SearchGraph
+from decoder.search.kernels.tables import Beam, Cutoffs, Limits, OldTokens, Progress, SearchGraph, Span
 from decoder.search.kernels.token_store import (
     ARRIVAL,
     LOW_32,
@@ -18,6 +18,7 @@ from decoder.search.kernels.token_store import (
     STEP,
     STEPS,
     TOKEN,
+    TokenTable,
     Trace,
     add,
     add_arrival,
@@ -70,13 +71,12 @@ def advance(graph: SearchGraph, lm, limits: Limits, state: Progress, scores, end
             exit_cutoff = FINITE
         elif num_frames > 0:
             word_cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.word_beam, FINITE)
-        cutoffs = (cutoff, exit_cutoff, word_cutoff)
+        cutoffs = Cutoffs(cutoff, exit_cutoff, word_cutoff)
         for level in range(-1, limits.max_level):
             i, end = (np.int64(0), num_emitted) if level < 0 else (num_emitted, count)
             while i < end:
-                i, count, needed = cross_words(
-                    graph, lm, limits, num_frames - 1, cutoffs, level, new, i, end, count, table, stamp, trace, known
-                )
+                span, tokens = Span(level, i, end), TokenTable(new, count, table, stamp)
+                i, count, needed = cross_words(graph, lm, limits, num_frames - 1, cutoffs, span, tokens, trace, known)
                 if i < end:
                     trace = make_room(trace, needed)
                     if count + needed > new.shape[0]:
@@ -89,34 +89,18 @@ def advance(graph: SearchGraph, lm, limits: Limits, state: Progress, scores, end
             cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.beam, FINITE)
         old, new, num_old = new, old, count
         stamp += 1
-        best_cost = np.inf
         bound = min(cheapest_step(graph, limits, old[best], scores[t]) + limits.beam, FINITE)
-        i, count, best = np.int64(0), np.int64(0), np.int64(-1)
+        i, count, beam = np.int64(0), np.int64(0), Beam(np.int64(-1), np.inf, bound)
         while i < num_old:
             if trace.counts[STEPS] + num_old > trace.steps.shape[0]:
                 trace = make_room(trace, num_old)
-            i, count, best, best_cost, bound, needed = eat_frame(
-                *(
-                    graph,
-                    lm,
-                    limits,
-                    num_frames,
-                    scores[t],
-                    old,
-                    i,
-                    num_old,
-                    cutoff,
-                    new,
-                    count,
-                    best,
-                    best_cost,
-                    bound,
-                ),
-                *(table, stamp, trace, known),
+            waiting, tokens = OldTokens(old, i, num_old, cutoff), TokenTable(new, count, table, stamp)
+            i, count, beam, needed = eat_frame(
+                graph, lm, limits, num_frames, scores[t], waiting, tokens, beam, trace, known
             )
             if i < num_old:
                 new, table = more_tokens(new, count, needed, table, stamp)
-        num_emitted = count
+        num_emitted, best = count, beam.best
         if count > 0:
             cutoff = min(new[best]["cost"] + new[best]["ahead"] + limits.beam, FINITE)
             num_frames += 1

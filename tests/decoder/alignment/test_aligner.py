@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoder.alignment.aligner import Aligner
-from decoder.alignment.kernels import align_frames
+from decoder.alignment.kernels import AlignmentArrays, align_frames
 from decoder.graph import GraphOptions, PhoneModels
 from decoder.graph.transcript import TranscriptGraphs
 from decoder.outputs import LEVELS, alignment_labels
@@ -121,7 +121,7 @@ def kernel_arguments(graph, scores, acweight, beam, max_cells):
     frames = np.ascontiguousarray(scores.T)
     frames.flags.writeable = False  # as the aligner hands them in, so that nothing is compiled again
     columns = (graph.row, graph.stay, graph.first_arc, graph.arc_source, graph.arc_cost, graph.entry, graph.final)
-    return frames, *columns, graph.to_end, acweight, beam, max_cells
+    return frames, AlignmentArrays(*columns, graph.to_end), acweight, beam, max_cells
 
 
 KINDS = {

@@ -36,9 +36,9 @@ def utterance(rng: np.random.Generator, phones: list[str]) -> tuple[list[Label],
     return labels, np.asfortranarray(np.concatenate(frames).T.astype(np.float32))
 
 
-def collect(sentences: list[str], seed: int = 0) -> tuple[Statistics, TransitionCounts, list[list]]:
-    rng = np.random.default_rng(seed)
-    statistics, transitions, all_runs = Statistics(3), TransitionCounts(), []
+def collect(sentences: list[str], kind: str = "USER") -> tuple[Statistics, TransitionCounts, list[list]]:
+    rng = np.random.default_rng(0)
+    statistics, transitions, all_runs = Statistics(3, kind), TransitionCounts(), []
     for sentence in sentences:
         labels, frames = utterance(rng, list(sentence))
         runs = state_runs(labels, places_of(STATES), {"sil"})
@@ -52,8 +52,8 @@ SENTENCES = ["ab", "ba", "abab", "bb", "aa", "ca", "cb"] * 4
 OPTIONS = TreeOptions(threshold=20.0, min_frames=5)
 
 
-def tied(sentences=SENTENCES, options=OPTIONS, **more):
-    statistics, transitions, runs = collect(sentences)
+def tied(sentences=SENTENCES, options=OPTIONS, kind="USER", **more):
+    statistics, transitions, runs = collect(sentences, kind)
     return tie_states(statistics, transitions, STATES, {"sil"}, QUESTIONS, options, **more), statistics, runs
 
 
