@@ -31,6 +31,7 @@ READ = {
     "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
     "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
     "execution_engine": ("executionEngine", "text"),
+    "truncated": ("truncated", "bool"),
     "check_gradients": ("gradientcheck", "bool"),
     "gradient_digits": ("sigFigs", "int"),
     "trace_level": ("traceLevel", "int"),
@@ -51,7 +52,6 @@ OTHER = (
     "learningRatePerSample",  # as section 7.4.1 of the book writes learningRatesPerSample
     "parallelTrain",  # a block, which parallel/options.py reads
     *("layerwiseEpochs", "layerwiseEpochSize"),  # layerwise.py reads them
-    "truncated",  # the readers', and actions/train.py compares it
     *("encoderNodes", "decoderNodes"),  # of trainEncoderDecoder, which reads them itself
 )
 WITHOUT_EFFECT = {

@@ -83,7 +83,8 @@ class TrainingOptions:
     momentum_per_sample: Sequence[float] = ()
     momentum_time_constant: Sequence[float] = ()  # in frames
     dropout_rate: Sequence[float] = (0.0,)
-    parallel: Sequence[int] = (1,)  # sequences side by side, of minibatchSize frames each; the reader says
+    parallel: Sequence[int] = (1,)  # sequences side by side, as the reader gives them
+    truncated: bool = False  # minibatchSize is the number of steps of each of the sequences side by side
     epoch_size: int = 0  # frames; 0: all the data once
     clipping_threshold: float = math.inf  # per frame of the minibatch
     clip_by_truncation: bool = True  # else by the Frobenius norm of each parameter's gradient
@@ -196,10 +197,18 @@ class TrainingOptions:
         """Whether any momentum but none at all was asked for."""
         return any(any(values) for _, values in self._momenta())
 
+    def full_minibatch(self, index: int, size: int) -> int:
+        """The frames of a full minibatch where minibatchSize is `size`, in epoch `index`.
+
+        With truncated=true it has `size` frames of each sequence (CNTK's SGD.h, FixUpEffectiveMBSize, which leaves a
+        size of 1 alone).
+        """
+        return size * self.parallel[index] if self.truncated and size > 1 else size
+
     def epoch(self, index: int) -> EpochOptions:
         """The values of epoch `index`, counted from 0; values per minibatch are those of a full minibatch."""
         size = self.minibatch_size[index]
-        full = size * self.parallel[index]
+        full = self.full_minibatch(index, size)
         if self.learning_rates_per_minibatch:
             rate = self.learning_rates_per_minibatch[index] / full
         else:

@@ -57,7 +57,9 @@ class Trainer:
         reference: Reference | None = None,
         make_learner: Callable[..., Learner] = Learner,
     ):
-        options = replace(options, parallel=getattr(reader, "parallel", (1,)))
+        # A reader that cuts sequences counts minibatchSize per sequence, whether or not SGD can see `truncated`.
+        truncated = options.truncated or getattr(reader, "cuts", False)
+        options = replace(options, parallel=getattr(reader, "parallel", (1,)), truncated=truncated)
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log = options, files, log
         self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
@@ -228,7 +230,7 @@ class Trainer:
         values = values or self._plan(epoch)
         if self.options.trace_level > 0:
             applied = values if self.options.rule.uses_momentum else replace(values, momentum=0.0)
-            momentum = applied.momentum_of(values.minibatch_size * self.options.parallel[epoch])
+            momentum = applied.momentum_of(self.options.full_minibatch(epoch, values.minibatch_size))
             self.log(starting_line(epoch + 1, values.learning_rate, momentum, applied.time_constant))
         try:
             row = self._train_and_validate(epoch, values)

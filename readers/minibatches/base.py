@@ -87,9 +87,9 @@ class Reader(ABC):
     the last, short minibatch of an epoch (minibatchMode); test_settings: settings of its block that action test makes
     where the user does not, beside randomize=none; check_settings: those that keep it from writing files when it is
     only opened to see whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of
-    them; parallel: for each epoch, how many sequences side by side minibatchSize counts the frames of; the last holds
-    for all that follow; cuts: it gives pieces of sequences, one minibatch going on where another ended; ahead: the
-    frames that follow each piece as context; named_files: those that its block names.
+    them; parallel: for each epoch, how many sequences stand side by side; the last value repeats; cuts: it gives pieces
+    of sequences, one minibatch going on where another ended; ahead: the frames that follow each piece as context;
+    named_files: those that its block names.
     """
 
     unit: ClassVar[str] = "records"

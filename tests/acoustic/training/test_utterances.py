@@ -141,7 +141,13 @@ def stopped(minibatches, until: int):
 
 
 def test_values_per_minibatch_count_all_slots_where_utterances_are_cut(blocks):
-    assert TrainingOptions(2, (0.6,), parallel=(2, 3), minibatch_size=10).epoch(1).learning_rate == 0.6 / 30
+    sizes = {"parallel": (2, 3), "minibatch_size": 10}
+    for truncated, full in ((True, 30), (False, 10)):
+        values = TrainingOptions(2, (0.6,), momentum_per_minibatch=0.9, truncated=truncated, **sizes).epoch(1)
+        assert values.learning_rate == 0.6 / full
+        assert values.momentum == pytest.approx(0.9 ** (1 / full), rel=1e-12)
+    one = TrainingOptions(2, (0.6,), truncated=True, parallel=(2, 3), minibatch_size=1)
+    assert one.epoch(1).learning_rate == 0.6  # CNTK leaves minibatches of one frame alone
     for mode, parallel in ((WHOLE, (1,)), (CUT, (2, 4))):
         with reader_of(blocks, f"{mode};nbruttsineachrecurrentiter=2:4") as reader:
             assert tuple(reader.parallel) == parallel
