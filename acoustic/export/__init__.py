@@ -1,4 +1,4 @@
-"""Networks for other programs and for people: ONNX models, Graphviz's language, pictures.
+"""Networks in other forms: ONNX models, Graphviz's language, pictures.
 
-Open onnx_export.py first.
+Open `onnx_export.py` first.
 """

@@ -1,6 +1,6 @@
-"""A network as a picture: its graph in Graphviz's language, and the look that every drawing of it shares.
+"""A network in Graphviz's language, and the colours of nodes in all drawings (CNTK book 3.6).
 
-Data flow upwards: inputs and parameters stand below what is computed from them.  [book 3.6]
+Data flows upwards: inputs and parameters are below the nodes computed from them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from acoustic.nodes.base import Node
 
 @dataclass(frozen=True)
 class Role:
-    """What part a node plays, and how that looks: colours of face and edge as #rrggbb."""
+    """The role of a node and its appearance in a drawing: colours of face and edge as #rrggbb."""
 
     name: str
     face: str
@@ -29,11 +29,11 @@ EVALUATION = Role("evaluation", "#fbe0ea", "#c51b7d")
 OUTPUT = Role("output", "#cdeac6", "#1b7837")
 COMPUTED = Role("computed", "#ffffff", "#555555")
 
-DELAYED = " [style=dashed, constraint=false]"  # of the way to a delay, which may go round in a loop
+DELAYED = " [style=dashed, constraint=false]"  # of edges to delays, which may close a loop
 
 
 def role_of(network: Network, node: Node) -> Role:
-    """The part a node plays; criterion, evaluation and output come before what the node is by itself."""
+    """Return the role of a node; criterion, evaluation, output and label take precedence over the type of the node."""
     listed = {"criteria": CRITERION, "evaluations": EVALUATION, "outputs": OUTPUT, "labels": LABEL}
     for list_name, role in listed.items():
         if node.name in getattr(network, list_name):
@@ -48,13 +48,13 @@ def role_of(network: Network, node: Node) -> Role:
 
 
 def label_of(network: Network, node: Node) -> list[str]:
-    """The lines written in a node: name, type and shape."""
+    """Return the lines written in a node: its name, then type and shape."""
     shape = str(network.shapes[node.name]).replace("x", "×")
     return [node.name, f"{node.type_name}  {shape}"]
 
 
 def dot_text(network: Network) -> str:
-    """The graph in Graphviz's language, nodes in order of creation, an arrow from each operand to its user."""
+    """Return the graph in Graphviz's language, nodes in order of creation, an arrow from each operand to its user."""
     lines = [
         "strict digraph {",
         "rankdir=BT;",

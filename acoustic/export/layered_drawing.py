@@ -1,7 +1,7 @@
-"""Places for the nodes of a graph drawn in layers, operands below their users, with few crossings (Sugiyama's method).
+"""Positions of the nodes of a graph in layers, operands below users, with few crossings (Sugiyama's method).
 
-Layers by the longest path; an edge over several layers gets a place to bend in each of them; orders by repeated
-barycentres; then horizontal places, as near to those of the neighbours as order and widths allow.
+Layers follow the longest paths; an edge across several layers gets a bend in each; orders within layers follow repeated
+barycentres; horizontal positions are then as near to those of the neighbours as order and widths permit.
 Source: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system structures", 1981.
 """
 
@@ -10,12 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-SWEEPS = 12  # over all layers, up and down; more changed no picture that was tried
+SWEEPS = 12  # over all layers, up and down; more changed none of the pictures tried
 
 
 @dataclass
-class Layout:
-    """places: name -> (x, layer), x the middle, in the unit of the widths; bends: edge -> places between its ends."""
+class Placement:
+    """Positions of nodes and bends.
+
+    Attributes
+    ----------
+    places : dict
+        Name to (x, layer), x at the middle of the node, in the unit of the widths.
+    bends : dict
+        Edge to the positions of its bends.
+    """
 
     places: dict[str, tuple[float, int]]
     bends: dict[tuple[str, str], list[tuple[float, int]]] = field(default_factory=dict)
@@ -25,11 +33,16 @@ class Layout:
         return 1 + max((layer for _, layer in self.places.values()), default=-1)
 
 
-def lay_out(operands: Mapping[str, Sequence[str]], widths: Mapping[str, float], gap: float) -> Layout:
-    """Places for the nodes of a graph without loops.
+def place_nodes(operands: Mapping[str, Sequence[str]], widths: Mapping[str, float], gap: float) -> Placement:
+    """Return positions for the nodes of a graph without loops.
 
-    operands: the names below each node, the nodes in an order in which operands come first; widths: of the nodes; gap:
-    the least distance between two of a layer.
+    Parameters
+    ----------
+    operands : mapping of str to sequence of str
+        The operands of each node; nodes come after their operands.
+    widths : mapping of str to float
+    gap : float
+        The smallest distance between two nodes of a layer.
     """
     layers_of = _layers(operands)
     # A point is a node's name or, for an edge over several layers, (operand, user, layer).
@@ -49,14 +62,14 @@ def lay_out(operands: Mapping[str, Sequence[str]], widths: Mapping[str, float], 
     _order(rows, lower, upper)
     sizes = {point: widths.get(point, 0.0) if isinstance(point, str) else 0.0 for point in layer_of}
     x = _coordinates(rows, lower, upper, sizes, gap)
-    return Layout(
+    return Placement(
         {name: (x[name], layers_of[name]) for name in operands},
         {edge: [(x[point], point[2]) for point in chain] for edge, chain in chains.items()},
     )
 
 
 def _layers(operands: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Each node above its operands; then, where that makes no edges longer in all, right below the lowest user."""
+    """Return layers by longest paths; nodes then move up to their lowest user where this shortens edges in total."""
     layers: dict[str, int] = {}
     users: dict[str, list[str]] = {name: [] for name in operands}
     for name, below in operands.items():
@@ -80,7 +93,7 @@ def _neighbours(points, links: list[tuple]) -> tuple[dict, dict]:
 
 
 def _order(rows: list[list], lower: dict, upper: dict) -> None:
-    """Sort each row so that few edges cross."""
+    """Sort each row to reduce crossings of edges."""
     best, fewest = [list(row) for row in rows], _crossings(rows, upper)
     for sweep in range(SWEEPS):
         upwards = sweep % 2 == 0
@@ -100,7 +113,7 @@ def _order(rows: list[list], lower: dict, upper: dict) -> None:
 
 
 def _crossings(rows: list[list], upper: dict) -> int:
-    """How many pairs of edges between neighbouring rows cross."""
+    """Return the number of crossings of edges between neighbouring rows."""
     total = 0
     for row, above in pairwise(rows):
         place = {point: k for k, point in enumerate(above)}
@@ -114,7 +127,7 @@ def _crossings(rows: list[list], upper: dict) -> int:
 
 
 def _coordinates(rows: list[list], lower: dict, upper: dict, sizes: dict, gap: float) -> dict:
-    """The middle of each point: near those of its neighbours, in order, and `gap` or more between the edges of two."""
+    """Return the middle of each point: near its neighbours, in order, with at least `gap` between two."""
     x: dict = {}
     for row in rows:
         right = 0.0
@@ -125,7 +138,7 @@ def _coordinates(rows: list[list], lower: dict, upper: dict, sizes: dict, gap: f
         near = (lower, upper)[sweep % 2]
         for row in rows if sweep % 2 == 0 else reversed(rows):
             wanted = [sum(x[other] for other in near[p]) / len(near[p]) if near[p] else x[p] for p in row]
-            # A bend or a node with one neighbour follows it more firmly, which straightens long edges.
+            # Bends have a larger weight, which straightens long edges.
             weights = [4.0 if sizes[p] == 0 else 1.0 if near[p] else 0.1 for p in row]
             distances = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(row)]
             x.update(zip(row, _apart(wanted, weights, distances)))
@@ -134,9 +147,9 @@ def _coordinates(rows: list[list], lower: dict, upper: dict, sizes: dict, gap: f
 
 
 def _apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
-    """The places nearest to the wanted ones, in the weighted least squares, that keep order and distances.
+    """Return the positions nearest to the wanted ones, by weighted least squares, that keep order and distances.
 
-    With the distances taken out, they are not to fall: pool adjacent violators.
+    After the distances are subtracted this is isotonic regression, solved by pooling adjacent violators.
     """
     offsets = [0.0]
     for distance in distances:

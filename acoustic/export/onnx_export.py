@@ -1,8 +1,8 @@
-"""Writing a trained network as an ONNX model, for onnxruntime and whatever else reads it.
+"""Export of a trained network as an ONNX model, for onnxruntime and other programs.
 
-Inputs and outputs are (frames, rows), a frame a row, any number of them: the transposes of the network's matrices.
-Dropout is off; statistics and parameters are constants; scores of classes that training never saw are disabled
-(unseen_classes.py).  Node types say themselves what they are in ONNX; for loops see onnx_loops.  A recurrent network
+Inputs and outputs are (frames, rows), one row per frame, for any number of frames: the transposes of the network's
+matrices. Dropout is off, statistics and parameters are constants, and scores of classes without training data are
+UNSEEN (unseen_classes.py). Each node type defines its form in ONNX; onnx_loops.py exports loops. A recurrent network
 takes the rows of a call as one sequence.
 """
 
@@ -23,7 +23,7 @@ from readers.errors import ModelError
 
 
 def require_onnx(where: str) -> None:
-    """Raise ModelError unless the onnx package is there; where: what asks for it."""
+    """Raise ModelError, naming what requires it, unless the onnx package is installed."""
     if importlib.util.find_spec("onnx") is None:
         raise ModelError(
             f"{where}: the onnx package is missing; expected it; pip install '.[onnx]' in the project's directory"
@@ -31,9 +31,9 @@ def require_onnx(where: str) -> None:
 
 
 def to_onnx(network: Network, outputs: Sequence[str]):
-    """The onnx.ModelProto of some nodes and what they depend on.
+    """Return the onnx.ModelProto of some nodes and everything that they depend on.
 
-    Raises ModelError for unknown nodes, for types that have no form in ONNX, and for statistics that are not computed.
+    Raises ModelError for unknown nodes, types without a form in ONNX, and statistics that are not computed.
     """
     require_onnx("export to ONNX")
     names = list(dict.fromkeys(outputs))
@@ -51,7 +51,7 @@ def to_onnx(network: Network, outputs: Sequence[str]):
         tensors |= made
         graph.shapes |= {tensor: network.shapes[name] for name, tensor in made.items()}
     for name in names:
-        is_leaf = network[name].is_leaf  # its tensor has the name already
+        is_leaf = network[name].is_leaf  # its tensor already has the name
         graph.output(
             _disabled(graph, network, name, tensors[name]), f"{name}/output" if is_leaf else name, network.shapes[name]
         )
@@ -69,7 +69,7 @@ def _tensor(graph: OnnxGraph, network: Network, node: Node, tensors: dict[str, s
 
 
 def _disabled(graph: OnnxGraph, network: Network, name: str, tensor: str) -> str:
-    """The output with UNSEEN for what training never saw."""
+    """Return the output with UNSEEN for classes without training data."""
     unseen = unseen_outputs(network, name)
     if not unseen.size:
         return tensor
@@ -79,7 +79,7 @@ def _disabled(graph: OnnxGraph, network: Network, name: str, tensor: str) -> str
 
 
 def export_onnx(network: Network, outputs: Sequence[str], path: str | Path) -> None:
-    """Write the model of `to_onnx`, whole or not at all."""
+    """Write the model of `to_onnx` to a file, atomically."""
     model = to_onnx(network, outputs)
     with atomic_write(path) as file:
         file.write(model.SerializeToString())

@@ -1,7 +1,7 @@
-"""Recurrent loops as ONNX Scan operators: the rows of a call are one sequence, from its beginning to its end.
+"""Recurrent loops as ONNX Scan operators: the rows of a call are one sequence from beginning to end.
 
-A loop's nodes make the body of a Scan, which goes from row to row; what its delays hold is the state that goes on.
-What it takes from outside with a row per frame is scanned, all else the body sees as it is.
+The nodes of a loop form the body of a Scan, which runs from row to row; the values of its delays are the Scan's state.
+Outside tensors with a row per frame are scan inputs; the body uses all other outside tensors directly.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,11 +17,11 @@ from acoustic.nodes.base import Node
 def loop_to_onnx(
     graph: OnnxGraph, network: Network, order: Sequence[Node], tensors: Mapping[str, str], wanted: Collection[str]
 ) -> dict[str, str]:
-    """Add a loop; returns the tensors of those of its nodes whose names are wanted.
+    """Add a loop and return the tensors of those of its nodes that are `wanted`.
 
-    order: of one step, delays first; tensors: of what the loop takes from outside.
+    `order` are the nodes of one step, delays first; `tensors` are those of the nodes outside the loop.
     """
-    body = graph.inner()
+    body = graph.body_graph()
     delays = [node for node in order if node.delay]
     inside = {node.name for node in order}
     known = {name: tensor for name, tensor in tensors.items() if not network.shapes[name].has_frames}
@@ -51,15 +51,15 @@ def loop_to_onnx(
         latest, steps = known[node.operands[0].name], abs(node.delay)
         if steps > 1:
             latest = body.add("Concat", body.rows(state, 1, steps), latest, axis=0)
-        body.give(latest, network.shapes[node.name].rows, steps)
+        body.body_output(latest, network.shapes[node.name].rows, steps)
     names = [node.name for node in order if node.name in wanted]
     for name in names:
         rows = network.shapes[name].rows
-        body.give(body.reshape(known[name], [rows]), rows, None)
+        body.body_output(body.reshape(known[name], [rows]), rows, None)
     direction = int(delays[0].delay < 0)
     outputs = graph.add_many(
         *("Scan", len(delays) + len(names), *firsts, *scanned),
-        body=body.as_graph("loop"),
+        body=body.graph_proto("loop"),
         num_scan_inputs=len(scanned),
         scan_input_directions=[direction] * len(scanned),
         scan_output_directions=[direction] * len(names),

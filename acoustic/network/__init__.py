@@ -1,6 +1,6 @@
-"""A graph of nodes and what can be done to it: traversal, editing, comparison, storage.
+"""A graph of nodes and its operations: traversal, editing, comparison and storage.
 
-Open network.py first, then traversal.py for the orders of the CNTK book's Algorithms 2.2 to 2.6.
+Open `network.py` first, then `traversal.py` for the evaluation orders (CNTK book, Algorithms 2.2 to 2.6).
 """
 
 from readers.common.lazy import face

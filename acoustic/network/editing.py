@@ -1,8 +1,8 @@
-"""Changing a network that stands: remove, rename, connect, copy nodes, and say which part they play (book 4.2.2).
+"""Editing of a network: remove, rename, connect and copy nodes, and set their roles (CNTK book 4.2.2).
 
-While a network is edited it may be unsound: an operand whose node is gone is None, and shapes are the last known ones.
-`Network.validate` finds all that before the network is saved or used; `refresh_shapes` brings the shapes up to date as
-far as they can be known.  Every fault is a ModelError or ShapeError that names the node.
+A network may be incomplete while it is edited: an operand whose node was removed is None, and shapes are the last
+known ones. `Network.validate` finds this before the network is saved or used; `refresh_shapes` updates shapes as far as
+they are known. Every error is a ModelError or ShapeError that names the node.
 """
 
 import copy
@@ -19,21 +19,21 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from readers.errors import ModelError, ShapeError
 
-MAX_NODES = 20_000  # far beyond use: copies of copies double a network with each line of a script
+MAX_NODES = 20_000  # copies of copies may double a network with each line of a script
 
 
 def connected_operands(node: Node) -> list[Node]:
-    """The operands that are set."""
+    """Return the operands that are not None."""
     return [operand for operand in node.operands if operand is not None]
 
 
 def users(network: Network, node: Node) -> list[tuple[Node, int]]:
-    """(user, operand index) of every place where a node is an operand."""
+    """Return (user, operand number) for every place where `node` is an operand."""
     return [(user, k) for user in network.nodes.values() for k, operand in enumerate(user.operands) if operand is node]
 
 
 def subtree(network: Network, root: str) -> list[str]:
-    """Names of a node and of all nodes below it, operands before users as far as there is no loop."""
+    """Return the names of a node and all nodes below it, operands before users except in loops."""
     names: list[str] = []
     seen = {root}
     stack = [(network[root], iter(connected_operands(network[root])))]
@@ -50,10 +50,10 @@ def subtree(network: Network, root: str) -> list[str]:
 
 
 def refresh_shapes(network: Network) -> None:
-    """Infer every shape again; a node that is not connected, or whose operands do not fit, keeps its last one."""
+    """Infer all shapes again; a node that is not connected, or whose operands do not fit, keeps its last shape."""
     try:
         order = forward_order(network.nodes.values(), children=connected_operands)
-    except ModelError:  # a loop: validate will name it
+    except ModelError:  # a loop, which validate reports
         return
     for node in order:
         if None not in node.operands:
@@ -64,7 +64,10 @@ def refresh_shapes(network: Network) -> None:
 
 
 def clone(network: Network) -> Network:
-    """The network as it stands, to be changed apart from the first; values are shared until one is set anew."""
+    """Return a copy of a network that can be edited without changing the original.
+
+    Values are shared until one of the networks sets a new value.
+    """
     twin = copy.copy(network)
     twin.nodes, twin.shapes = {name: _twin(node, name) for name, node in network.nodes.items()}, dict(network.shapes)
     for node in twin.nodes.values():
@@ -75,13 +78,14 @@ def clone(network: Network) -> Network:
 
 
 def _twin(node: Node, name: str) -> Node:
+    """Return a copy of a node under a new name."""
     twin = copy.copy(node)
     twin.name, twin.settings, twin.operands = name, dict(node.settings), list(node.operands)
     return twin
 
 
 def remove(network: Network, names: Iterable[str]) -> None:
-    """Remove nodes; an operand that was one of them becomes None, the special lists lose them."""
+    """Remove nodes: operands that used them become None, and the special lists lose them."""
     gone = [network[name] for name in dict.fromkeys(names)]
     marked = {id(node) for node in gone}
     network.nodes = {name: node for name, node in network.nodes.items() if id(node) not in marked}
@@ -93,14 +97,14 @@ def remove(network: Network, names: Iterable[str]) -> None:
 
 
 def rename(network: Network, names: Mapping[str, str]) -> None:
-    """Give nodes (old name: new name) other names, all at once; connections and special parts stay.
+    """Rename nodes, given as {old name: new name}, all at once; connections and roles stay.
 
-    Raises ModelError, with nothing renamed, when a new name is taken or given twice.
+    Raises ModelError, with nothing renamed, if a new name is taken or given twice.
     """
     for old, new in names.items():
         network[old]
         if new in network.nodes and new not in names:
-            raise ModelError(f"{network[new].where}: is there already; expected another new name for {old!r}")
+            raise ModelError(f"{network[new].where}: exists already; expected another new name for {old!r}")
     _refuse_repeated(names.values())
     network.nodes = {names.get(name, name): node for name, node in network.nodes.items()}
     network.shapes = {names.get(name, name): shape for name, shape in network.shapes.items()}
@@ -117,21 +121,22 @@ def _refuse_repeated(names: Iterable[str]) -> None:
 
 
 def set_input(network: Network, name: str, index: int, operand: str, origin: str = "") -> None:
-    """Make a node the operand `index`, counted from 0, of another; origin: file and line that asked for it.
+    """Make node `operand` the operand number `index`, counted from 0, of node `name`.
 
-    A type with any number of operands takes one more at the end.  Raises ModelError for an index that it has not.
+    A variadic type accepts one more operand at the end. `origin` is the file and line of the request, for messages.
+    Raises ModelError for a number that the node does not have.
     """
     node, child = network[name], network[operand]
     count = len(node.operands)
     if not 0 <= index < count + node.variadic:
         have = f"inputs 0 to {count - 1}" if count else "no inputs"
-        raise ModelError(f"{node.where}: input {index}; expected one it has ({have})")
+        raise ModelError(f"{node.where}: input {index}; expected one of its inputs ({have})")
     node.operands[index : index + 1] = [child]
     node.origin = origin or node.origin
 
 
 def set_inputs(network: Network, name: str, operands: Sequence[str], origin: str = "") -> None:
-    """Give a node all of its operands anew.  Raises ModelError when their number does not fit."""
+    """Replace all operands of a node. Raises ModelError if their number does not fit."""
     node, children = network[name], [network[operand] for operand in operands]
     fits = len(children) >= len(node.operand_names) if node.variadic else len(children) == len(node.operands)
     if not fits:
@@ -148,13 +153,26 @@ def copy_nodes(
     values_only: bool = False,
     shared: Iterable[str] = (),
 ) -> None:
-    """Copy nodes (name in source, name in target); the two may be one network, and a node may go to several names.
+    """Copy nodes within a network or from one to another (CNTK book 4.2.2.8).
 
-    Everything of a node is copied, in place where the target's is there already and is of the same type.  An operand
-    that is copied too becomes its copy; any other stays what it was in a node that was there, and is None in a new one.
-    A new node plays the part that its original plays.  values_only: only values, and all nodes must be there.
-    shared: nodes of a network copied within itself that the copies are to use as the originals do.
-    Raises ModelError and ShapeError with nothing copied.  [book 4.2.2.8]
+    A node may be copied to several names. A node of the same type that exists in the target is overwritten in place.
+    Operands that are copied too become the copies; any other operand stays as it was in an existing node and is None in
+    a new one. A new node gets the roles of its original.
+
+    Parameters
+    ----------
+    source, target : Network
+    names : sequence of (str, str)
+        Pairs of the name in the source and the name in the target.
+    values_only : bool
+        Copy values only; all nodes must then exist in the target.
+    shared : iterable of str
+        For a copy within one network: nodes that the copies use as operands as the originals do.
+
+    Raises
+    ------
+    ModelError, ShapeError
+        With nothing copied.
     """
     _refuse_repeated(new for _, new in names)
     if len(target.nodes) + len(names) > MAX_NODES:
@@ -168,7 +186,7 @@ def copy_nodes(
         for new, value in values.items():
             target[new].value = value
         return
-    # All of the source is looked at before anything changes: the two may be one network.
+    # Read everything from the source before changing the target: they may be one network.
     originals = [(_twin(source[old], new), source.shapes[old]) for old, new in names]
     parts = [[part for part, listed in source.special().items() if old in listed] for old, _ in names]
     links = [[operand and operand.name for operand in twin.operands] for twin, _ in originals]
@@ -181,7 +199,7 @@ def copy_nodes(
         target.shapes[node.name] = shape
         for part in played if operands is None else ():
             set_part(target, node.name, part, True)
-    # A node that goes to several names goes alone, so that no link asks to which.
+    # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, below in zip(names, kept, links):
         others = (operands or []) + [None] * len(below)
@@ -189,7 +207,7 @@ def copy_nodes(
 
 
 def _own_value(source: Network, node: Node, target: Network) -> Any:
-    """A copy of a node's value for another network, in its precision and on its device."""
+    """Return a copy of a node's value in the precision and on the device of another network."""
     if node.value is None:
         return None
     return target.backend.asarray(np.array(source.backend.to_host(node.value), order="F"))
@@ -211,7 +229,7 @@ def _check_copy(source: Network, node: Node, target: Network, new: str, values_o
 
 
 def set_part(network: Network, name: str, list_name: str, member: bool) -> None:
-    """Put a node on one of SPECIAL_LISTS, or take it off.  Raises ModelError for data that is no input."""
+    """Add a node to one of SPECIAL_LISTS or remove it. Raises ModelError if a feature or label is not an input."""
     assert list_name in SPECIAL_LISTS, list_name
     node, listed = network[name], getattr(network, list_name)
     is_data = list_name in ("features", "labels")
@@ -221,23 +239,23 @@ def set_part(network: Network, name: str, list_name: str, member: bool) -> None:
         listed.append(name)
     elif not member and name in listed:
         listed.remove(name)
-    if is_data and "tag" in node.settings:  # what it says is where an input stands when the model is read
+    if is_data and "tag" in node.settings:  # the tag puts the input on its list when the model is read
         tags = [part.removesuffix("s") for part in ("features", "labels") if name in getattr(network, part)]
         node.settings["tag"] = tags[-1] if tags else ""
 
 
 def learnable_below(network: Network, root: str) -> list[str]:
-    """Names of the learnable parameters among a node and all nodes below it."""
+    """Return the names of the learnable parameters among a node and all nodes below it."""
     return [name for name in subtree(network, root) if is_learnable(network[name])]
 
 
 def is_learnable(node: Node) -> bool:
-    """Whether training may change the node's value, or could if it were not frozen."""
+    """Return whether training may change the node's value, now or after unfreezing it."""
     return node.is_stored and "needGradient" in node.settings
 
 
 def set_learning(network: Network, name: str, option: str, value: bool | float) -> None:
-    """Set needGradient (false: frozen) or learningRateMultiplier of a learnable parameter.  Raises ModelError."""
+    """Set needGradient (false freezes) or learningRateMultiplier of a learnable parameter. Raises ModelError."""
     node = network[name]
     if not is_learnable(node) or option not in node.settings:
         raise ModelError(f"{node.where}: has no {option}; expected a learnable parameter")
@@ -246,9 +264,9 @@ def set_learning(network: Network, name: str, option: str, value: bool | float) 
 
 
 def read_value(network: Network, name: str, path: str | Path) -> None:
-    """Give a stored node the value of a text matrix, one row a line.  Raises ModelError, ShapeError and OSError."""
+    """Read the value of a stored node from a text matrix, one row a line. Raises ModelError, ShapeError and OSError."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a file without data: its shape tells
+        with warnings.catch_warnings(action="ignore"):  # about a file without data, which the shape check finds
             matrix = np.loadtxt(path, ndmin=2, dtype=np.float64)
     except ValueError as error:
         raise ModelError(f"{path}: {error}; expected a text matrix, one row a line") from error

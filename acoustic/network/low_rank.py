@@ -1,9 +1,9 @@
-"""Weights as a product of two smaller matrices, by their largest singular values (CNTK book 3.5.7).
+"""Low-rank approximation of weights by singular value decomposition (CNTK book 3.5.7).
 
-A = U S V' keeps its first r singular values: NAME_U = U sqrt(S) (m x r) and NAME_V = sqrt(S) V' (r x n) take the place
-of NAME (m x n).  Where NAME multiplies data, `P = Times(NAME, x)` becomes `P = Times(NAME_U, NAME_SVD)` with
-`NAME_SVD = Times(NAME_V, x)`: r (m + n) multiplications a frame instead of m n.  Any other user of NAME gets
-`NAME_SVD = Times(NAME_U, NAME_V)`.  All other nodes keep their names and, as far as r allows, their values.
+``A = U S V'`` keeps its r largest singular values: NAME_U = U sqrt(S) (m x r) and NAME_V = sqrt(S) V' (r x n) replace
+NAME (m x n). Where NAME multiplies data, ``P = Times(NAME, x)`` becomes ``P = Times(NAME_U, NAME_SVD)`` with
+``NAME_SVD = Times(NAME_V, x)``: r (m + n) multiplications per frame instead of m n. All other users of NAME get
+``NAME_SVD = Times(NAME_U, NAME_V)``. The other nodes keep their names and, as far as the rank permits, their values.
 """
 
 import re
@@ -20,7 +20,7 @@ from readers.errors import ConfigError, ModelError
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What became of a parameter: its name and shape, the rank, and the share of the sum of singular values kept."""
+    """Result for one parameter: its name and shape, the rank, and the fraction of the sum of singular values kept."""
 
     name: str
     rows: int
@@ -37,11 +37,28 @@ class Decomposition:
 
 
 def decompose(network: Network, ratios: Mapping[str, float], aligned_size: int = 8) -> list[Decomposition]:
-    """Replace every learnable matrix whose whole name matches a regular expression; returns what was done, in order.
+    """Replace every learnable matrix whose whole name matches a regular expression by two factors.
 
-    ratios: regular expression -> share of the sum of singular values to keep; they count in sorted order, the first
-    that matches.  Vectors stay.  aligned_size: ranks are multiples of it, or full.  Raises ConfigError for what is
-    no expression, and ModelError when no matrix matches any.
+    Parameters
+    ----------
+    network : Network
+        Changed in place.
+    ratios : mapping of str to float
+        Regular expression to the fraction of the sum of singular values to keep. The first match in sorted order
+        counts. Vectors are not replaced.
+    aligned_size : int
+        Ranks are multiples of it, or full.
+
+    Returns
+    -------
+    list of Decomposition
+
+    Raises
+    ------
+    ConfigError
+        For an invalid regular expression.
+    ModelError
+        When no matrix matches.
     """
     groups = [(_compiled(text), ratio) for text, ratio in sorted(ratios.items())]
     matrices = [node for node in network.parameters() if min(node.value.shape) > 1]
@@ -65,13 +82,14 @@ def _compiled(text: str) -> re.Pattern:
 
 
 def rank_for(singular_values: np.ndarray, ratio: float, aligned_size: int) -> int:
-    """The first count of singular values (largest first) whose sum exceeds `ratio` of them all, rounded up.
+    """Return the number of singular values to keep, given all of them in descending order.
 
-    A ratio of 1 keeps all of them.
+    It is the smallest number whose sum exceeds `ratio` of the total, rounded up to a multiple of `aligned_size`. A
+    ratio of 1 keeps all.
     """
     count = len(singular_values)
     sums = np.cumsum(singular_values)
-    # searchsorted gives `count` when no sum exceeds the threshold, as for a ratio of 1 or a matrix of zeros.
+    # searchsorted returns `count` if no sum exceeds the threshold, as for a ratio of 1 or a matrix of zeros.
     first = int(np.searchsorted(sums, ratio * sums[-1], side="right")) + 1
     return min(-(-min(first, count) // aligned_size) * aligned_size, count)
 
@@ -79,13 +97,13 @@ def rank_for(singular_values: np.ndarray, ratio: float, aligned_size: int) -> in
 def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> Decomposition:
     matrix = network.backend.to_host(node.value).astype(np.float64)
     if not np.isfinite(matrix).all():
-        raise ModelError(f"{node.where}: values that are not finite; expected a matrix of numbers")
+        raise ModelError(f"{node.where}: values that are not finite; expected a matrix of finite numbers")
     left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     rank = rank_for(singular, ratio, aligned_size)
     root = np.sqrt(singular[:rank])
     u = _parameter(network, node, "U", left[:, :rank] * root)
     v = _parameter(network, node, "V", root[:, np.newaxis] * right[:rank])
-    products: dict[str, Node] = {}  # by what V is multiplied with, "" for U V
+    products: dict[str, Node] = {}  # by the node that V multiplies, "" for U V
 
     def product(of: Node | None) -> Node:
         key = of.name if of else ""
@@ -107,7 +125,7 @@ def _replace(network: Network, node: Node, ratio: float, aligned_size: int) -> D
 
 
 def _parameter(network: Network, node: Node, suffix: str, matrix: np.ndarray) -> Node:
-    """A parameter that learns as the node does."""
+    """Add a parameter with the learning options of `node`."""
     rows, cols = matrix.shape
     options = node.settings | {"rows": rows, "cols": cols, "init": "fixedValue", "value": 0.0, "initFromFilePath": ""}
     made = network.add(node.type_name, _free_name(network, f"{node.name}_{suffix}"), **options)
@@ -116,7 +134,7 @@ def _parameter(network: Network, node: Node, suffix: str, matrix: np.ndarray) ->
 
 
 def _free_name(network: Network, name: str) -> str:
-    """The name, with a number behind it when it is taken: a matrix with several users has several products."""
+    """Return `name`, followed by a number if it is taken: a matrix with several users has several products."""
     number, free = 1, name
     while free in network.nodes:
         number += 1

@@ -1,13 +1,13 @@
-"""Models and checkpoints as safetensors files: matrices by name, and JSON in the metadata.  Never pickle.
+"""Models and checkpoints as safetensors files: matrices by name, and JSON metadata. Pickle is never used.
 
-A model holds every stored value under its node's name, and one metadata entry, the graph:
+A model holds every stored value under its node's name, and one metadata entry, the graph::
 
     {"format": "argonaut-network", "version": 1, "precision": "float",
      "nodes": [{"name": "W0", "type": "LearnableParameter", "operands": [], "options": {"rows": 512, ...}}, ...],
      "features": ["features"], "labels": [...], "criteria": [...], "evaluations": [...], "outputs": [...]}
 
-Nodes stand operands first, but delays in a loop before what they delay.  One metadata entry, because the library writes
-several in no fixed order and equal models are to be equal files.
+Nodes come after their operands, except delays in a loop. There is one metadata entry because the library writes several
+in no fixed order, and equal models should be equal files.
 """
 
 import json
@@ -29,9 +29,9 @@ METADATA_KEY = "argonaut"
 
 
 def tensor_bytes(tensors: dict[str, np.ndarray], metadata: dict[str, Any]) -> bytes:
-    """A safetensors file of named arrays and a JSON object.
+    """Return named arrays and a JSON object as the bytes of a safetensors file.
 
-    Arrays of any order are written row by row, as other readers of the format expect them.
+    Arrays in any memory order are written row by row, as other readers of the format expect.
     """
     from safetensors.numpy import save
 
@@ -47,14 +47,14 @@ def save_tensors(path: str | Path, tensors: dict[str, np.ndarray], metadata: dic
 
 
 def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays (Fortran order when they have two dimensions) and the JSON object of a file that save_tensors wrote.
+    """Return the arrays, matrices in Fortran order, and the JSON object of a file that `save_tensors` wrote.
 
-    Raises ModelError, naming the path, for a file that is damaged or something else; OSError when it is not there.
+    Raises ModelError, naming the path, for a damaged or foreign file, and OSError for a missing one.
     """
     from safetensors import SafetensorError, safe_open
 
     with Path(path).open("rb"):
-        pass  # OSError with the path in it, which the library's own lacks
+        pass  # raises OSError with the path, which the library's error lacks
     try:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get(METADATA_KEY)
@@ -65,7 +65,7 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
     except SafetensorError as error:
         raise ModelError(f"{path}: {error}; expected a whole safetensors file") from error
     except json.JSONDecodeError as error:
-        raise ModelError(f"{path}: metadata is no JSON ({error}); expected a JSON object") from error
+        raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
     if not isinstance(metadata, dict):
         raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")
     return tensors, metadata
@@ -76,14 +76,26 @@ def _ordered(array: np.ndarray) -> np.ndarray:
 
 
 def save_model(network: Network, path: str | Path) -> None:
-    """Write a network to a file, atomically.  Raises ModelError and ShapeError when the network is not sound."""
+    """Write a network to a file, atomically.
+
+    Parameters
+    ----------
+    network : Network
+    path : str or Path
+
+    Raises
+    ------
+    ModelError, ShapeError
+        When the network is not valid, see `Network.validate`.
+    OSError
+    """
     content = model_bytes(network)
     with atomic_write(path) as file:
         file.write(content)
 
 
 def model_bytes(network: Network) -> bytes:
-    """What save_model writes."""
+    """Return the content of the file that `save_model` writes."""
     network.validate()
     nodes = [
         {
@@ -96,7 +108,7 @@ def model_bytes(network: Network) -> bytes:
     ]
     for node in nodes:
         for name, value in node["options"].items():
-            if isinstance(value, float) and not math.isfinite(value):  # 1e999, say
+            if isinstance(value, float) and not math.isfinite(value):  # for instance 1e999
                 raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
@@ -105,9 +117,25 @@ def model_bytes(network: Network) -> bytes:
 
 
 def load_model(path: str | Path, precision: str | None = None, device: str | None = None) -> Network:
-    """The network of a file; precision: as saved unless given; device: "cpu" unless given.
+    """Read a network from a file that `save_model` wrote.
 
-    Raises ModelError, naming the path, when anything in the file is not as it must be.
+    Parameters
+    ----------
+    path : str or Path
+    precision : str, optional
+        ``float`` or ``double``; by default that of the file.
+    device : str, optional
+        By default ``cpu``.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ModelError
+        Naming the path, for anything in the file that is not as expected.
+    OSError
     """
     tensors, metadata = load_tensors(path)
     try:
@@ -141,7 +169,7 @@ def _build(tensors: dict[str, np.ndarray], metadata: dict[str, Any], precision: 
     for node, operands in later:
         network.connect(node, operands[0])
     if left:
-        raise ModelError(f"tensors {', '.join(sorted(left))}: no such stored node; expected one each")
+        raise ModelError(f"tensors {', '.join(sorted(left))}: no stored node of that name; expected one for each")
     for list_name in SPECIAL_LISTS:
         names = _list(metadata, list_name)
         for name in names:

@@ -1,4 +1,4 @@
-"""The computational network: named nodes, their stored values, and which of them play a special part (book 2.1)."""
+"""The computational network: named nodes, their stored values, and their roles (CNTK book 2.1)."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +20,25 @@ SPECIAL_LISTS = ("features", "labels", "criteria", "evaluations", "outputs")
 class Network:
     """A directed graph of nodes.
 
-    nodes: name -> Node, in order of creation; names are case-sensitive here.  features, labels, criteria, evaluations,
-    outputs: names of the nodes with a special part.  precision: "float" or "double"; device: "cpu", "gpu", "gpu:N";
-    seed: start of the random initial values, of which the n-th random parameter takes the n-th stream; threads: see
-    Backend.
+    Parameters
+    ----------
+    precision : str
+        ``float`` (float32) or ``double`` (float64).
+    device : str
+        ``cpu``, ``gpu`` or ``gpu:N``.
+    seed : int
+        Seed of the random initial values; the n-th random parameter takes the n-th stream.
+    threads : int, optional
+        Number of threads, see Backend.
+
+    Attributes
+    ----------
+    nodes : dict
+        Name to Node, in order of creation. Names are case-sensitive here.
+    shapes : dict
+        Name to Shape.
+    features, labels, criteria, evaluations, outputs : list of str
+        Names of the nodes with a special role (SPECIAL_LISTS).
     """
 
     def __init__(
@@ -41,7 +56,7 @@ class Network:
         self._num_random: int | None = None
 
     def __getitem__(self, name: str) -> Node:
-        """The node of a name.  Raises ModelError with the nearest names."""
+        """Return the node called `name`; raise ModelError with the nearest names if there is none."""
         try:
             return self.nodes[name]
         except KeyError:
@@ -49,22 +64,41 @@ class Network:
             raise ModelError(f"node {name!r}: not in the network; {hint}") from None
 
     def add(self, type_name: str, name: str, *operands: Node | str, **options: Any) -> Node:
-        """Create a node, infer its shape and give it its initial value; returns it.
+        """Create a node, infer its shape and give it its initial value.
 
-        operands: nodes or their names.  Raises ModelError (unknown type or option, name taken) and ShapeError.
+        Parameters
+        ----------
+        type_name : str
+            A node type or an alias, in any case.
+        name : str
+        *operands : Node or str
+            Nodes of this network or their names.
+        **options
+            Options of the node type.
+
+        Returns
+        -------
+        Node
+
+        Raises
+        ------
+        ModelError
+            For an unknown type or option, or a name that is taken.
+        ShapeError
+            When the operands do not fit.
         """
         node = self.add_node(type_name, name, operands, options)
         self.initialise(node)
         return node
 
     def initialise(self, node: Node) -> None:
-        """Give a parameter or constant its initial value; other nodes have none.  Raises ModelError."""
+        """Give a parameter or constant its initial value; other nodes have none. Raises ModelError."""
         if node.is_stored and not node.is_precomputed:
             self.check_size(node)
             node.value = self.backend.asarray(np.asfortranarray(node.initial_value(self._generator(node))))
 
     def check_size(self, node: Node) -> None:
-        """Raise ShapeError when the size of a parameter or constant is open still, ModelError when it is too large."""
+        """Raise ShapeError if the size of a parameter or constant is still open, ModelError if it is too large."""
         rows, cols = self.shapes[node.name]
         if 0 in (rows, cols):
             raise ShapeError(
@@ -81,9 +115,26 @@ class Network:
         options: Mapping[str, Any],
         origin: str = "",
     ) -> Node:
-        """The same, the options in a mapping, and without a value as yet; origin: file and line, for messages.
+        """Create a node and infer its shape, without giving it a value.
 
-        The operand of a delay may be None, to be connected when it is there: so loops are made.
+        Parameters
+        ----------
+        type_name, name : str
+        operands : sequence of Node, str or None
+            The operand of a delay may be None, to be connected later; in this way loops are built.
+        options : mapping
+            Options of the node type.
+        origin : str
+            File and line of the description, for messages.
+
+        Returns
+        -------
+        Node
+
+        Raises
+        ------
+        ModelError, ShapeError
+            As `add`.
         """
         if name in self.nodes:
             raise ModelError(f"{self.nodes[name].where}: already in the network; expected a new name")
@@ -101,7 +152,7 @@ class Network:
         return node
 
     def connect(self, node: Node | str, operand: Node | str) -> None:
-        """Set the operand of a delay.  Raises ModelError and ShapeError."""
+        """Set the operand of a delay that was created without it. Raises ModelError and ShapeError."""
         node, operand = (self[one] if isinstance(one, str) else one for one in (node, operand))
         if not node.delay:
             raise ModelError(f"{node.where}: has its operands from the start; expected a PastValue or FutureValue")
@@ -116,14 +167,14 @@ class Network:
 
     def _generator(self, node: Node) -> np.random.Generator:
         if getattr(node, "draws_random", False):
-            if self._num_random is None:  # a network that was read from a file goes on where it was
+            if self._num_random is None:  # a network that was read from a file continues its numbering
                 drawn = [one for one in self.nodes.values() if getattr(one, "draws_random", False)]
                 self._num_random = sum(one.value is not None for one in drawn)
             self._num_random += 1
         return np.random.default_rng((self.seed, self._num_random or 0))
 
     def checked_shape(self, node: Node) -> Shape:
-        """The shape that follows from the node's operands, as far as a delay has one.  Raises ShapeError."""
+        """Return the shape that follows from a node's operands, as far as a delay has any yet. Raises ShapeError."""
         known = node.operands if not node.delay else [one for one in node.operands if one and one.name in self.shapes]
         shape = node.infer_shape(*(self.shapes[operand.name] for operand in known))
         one_per_frame = node.delay or (node.along_sequences and not node.sums_frames)
@@ -135,7 +186,7 @@ class Network:
         return shape
 
     def _settle_open_operands(self, node: Node) -> None:
-        """Give parameters without a value yet the rows and columns that their description leaves open with 0."""
+        """Determine the rows and columns of parameters without a value that their description leaves open as 0."""
         for k, operand in enumerate(node.operands):
             shape = self.shapes[operand.name]
             if _may_be_open(operand) and 0 in shape:
@@ -146,7 +197,21 @@ class Network:
                     self.shapes[operand.name] = shape
 
     def set_value(self, node: Node | str, value: Any) -> None:
-        """Give a parameter, constant or statistic its value, a matrix (rows, cols).  Raises ModelError, ShapeError."""
+        """Set the value of a parameter, constant or statistic.
+
+        Parameters
+        ----------
+        node : Node or str
+        value : array (rows, cols)
+            Of any float type; it is converted to the network's precision and memory order.
+
+        Raises
+        ------
+        ModelError
+            For a node without a stored value.
+        ShapeError
+            For a value of another shape.
+        """
         node = self[node] if isinstance(node, str) else node
         if not node.is_stored:
             raise ModelError(f"{node.where}: is computed; expected a parameter, constant or statistic")
@@ -156,33 +221,39 @@ class Network:
         node.value = self.backend.asarray(value)
 
     def parameters(self) -> list[Node]:
-        """The learnable parameters, frozen ones included, in order of creation."""
+        """Return the learnable parameters, frozen ones included, in order of creation."""
         return [node for node in self.nodes.values() if node.is_stored and "needGradient" in node.settings]
 
     def stored(self) -> list[Node]:
-        """Every node whose value is saved with the model, in order of creation."""
+        """Return the nodes whose value is saved with the model, in order of creation."""
         return [node for node in self.nodes.values() if node.is_stored]
 
     def precomputed(self) -> list[Node]:
-        """The statistics (Mean, InvStdDev), computed or not, in order of creation."""
+        """Return the statistics (Mean, InvStdDev), computed or not, in order of creation."""
         return [node for node in self.nodes.values() if node.is_precomputed]
 
     def delays(self) -> list[Node]:
-        """The nodes that look at other frames of a sequence; a network with any of them is recurrent."""
+        """Return the nodes that use other frames of a sequence; a network that has any is recurrent."""
         return [node for node in self.nodes.values() if node.is_delay or node.along_sequences]
 
     def special(self) -> dict[str, list[str]]:
-        """The lists of nodes with a special part, by list name."""
+        """Return the lists of nodes with a special role by list name."""
         return {name: getattr(self, name) for name in SPECIAL_LISTS}
 
     def num_parameters(self) -> int:
-        """How many numbers training may change."""
+        """Return the number of values that training may change."""
         return sum(node.value.size for node in self.parameters() if node.needs_gradient)
 
     def validate(self) -> None:
-        """Check the whole graph: operands set, no loop without delays, shapes that fit, special nodes that can be that.
+        """Check the whole graph and infer all shapes again.
 
-        Raises ModelError and ShapeError.
+        All operands must be set, every loop must contain a delay, shapes must fit, and nodes must suit their special
+        roles.
+
+        Raises
+        ------
+        ModelError, ShapeError
+            Naming the node.
         """
         for node in self.nodes.values():
             node.check_connected()
@@ -206,18 +277,18 @@ class Network:
                     raise ShapeError(f"{node.where}: {self.shapes[name]}, among the {list_name}; expected 1x1")
 
     def describe(self) -> Iterable[str]:
-        """One line a node, in CNTK's manner: `H1 = Sigmoid(W0*features+B0) [512x*]`."""
+        """Yield one line per node in CNTK's notation: ``H1 = Sigmoid(W0*features+B0) [512x*]``."""
         for node in self.nodes.values():
             operands = ", ".join(operand.name if operand else "-" for operand in node.operands)
             yield f"{node.name} = {node.type_name}({operands}) [{self.shapes[node.name]}]"
 
 
 def _may_be_open(node: Node) -> bool:
-    """Whether another node may yet settle the size of this one."""
+    """Return whether another node may still determine the size of this one."""
     return node.is_stored and "needGradient" in node.settings and node.value is None
 
 
 def _memory() -> float:
-    """Bytes of memory that the machine has, as far as it says so."""
+    """Return the bytes of memory of the machine, infinity if unknown."""
     known = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else np.inf

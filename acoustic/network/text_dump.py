@@ -1,4 +1,4 @@
-"""Networks as text for people: a line per node and the matrices of those that hold one (book 4.2.1.2, 3.5.8)."""
+"""Networks as readable text: a line per node, and the matrices of stored nodes (CNTK book 4.2.1.2 and 3.5.8)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,10 +9,11 @@ RULE = "#" * 68
 
 
 def dump_lines(network: Network, names: Iterable[str], values: bool = True, metadata: bool = True) -> Iterator[str]:
-    """The lines, each with its end, that describe some nodes, in the order of their names whatever their case.
+    """Yield the lines that describe some nodes, with line ends, sorted by name without regard to case.
 
-    metadata: `name=Type(operands)`, for a parameter also its shape and how it learns, for a statistic whether it is
-    known; values: a line per row of the matrix that a node holds, values as ` %.9g`, and a rule below.
+    With `metadata`, a node has a line ``name=Type(operands)``, for a parameter also its shape and learning options, for
+    a statistic whether it is computed. With `values`, a line per row of its stored matrix follows, each value as ``
+    %.9g``, and a rule.
     """
     for name in sorted(names, key=lambda name: (name.lower(), name)):
         node = network[name]

@@ -1,7 +1,7 @@
-"""Orders over the graph: forward (Algorithm 2.2), reverse for gradients (Algorithm 2.4), who needs one (Algorithm 2.5),
-and forward with recurrent loops (Algorithm 2.6).
+"""Orders over the graph: forward (Algorithm 2.2), backward (2.4), nodes that need a gradient (2.5), and loops (2.6).
 
-All of them are iterative: a network unrolled over many steps is deeper than Python's recursion limit.
+The algorithms are those of the CNTK book. All of them are iterative, because a network unrolled over many steps is
+deeper than Python's recursion limit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,14 +13,14 @@ Children = Callable[[Node], Sequence[Node]]
 
 
 def computed_operands(node: Node) -> Sequence[Node]:
-    """The operands that a pass must evaluate first: none for leaves, precomputed statistics included, and sockets."""
+    """Return the operands that a pass evaluates before `node`: none for leaves and for sockets (PairNetwork)."""
     return () if node.is_leaf or node.is_socket else node.operands
 
 
 def forward_order(roots: Iterable[Node], children: Children = computed_operands) -> list[Node]:
-    """Every node below the roots, operands before users, depth first; in a loop, delay nodes before what they delay.
+    """Return every node below the roots once, operands before users; in loops, delays come before their operands.
 
-    Raises ModelError with the path of a cycle that no delay node breaks, or that two of opposite directions are in.
+    Raises ModelError with the path of a cycle that contains no delay, or delays in both directions.
     """
     roots = list(roots)
     order: list[Node] = []
@@ -30,7 +30,7 @@ def forward_order(roots: Iterable[Node], children: Children = computed_operands)
 
 
 def _depth_first(roots: Sequence[Node], children: Children, order: list[Node]) -> list[str] | None:
-    """Fill `order`; returns the path of the first cycle, if there is one."""
+    """Fill `order` with the nodes, operands first; return the path of the first cycle, if there is one."""
     done: set[str] = set()
     for root in roots:
         path: dict[str, None] = {}  # the nodes being visited, in order
@@ -56,7 +56,7 @@ def _depth_first(roots: Sequence[Node], children: Children, order: list[Node]) -
 
 
 def components(roots: Iterable[Node], children: Children = computed_operands) -> list[list[Node]]:
-    """The strongly connected components below the roots, those of operands before those of users (Tarjan).
+    """Return the strongly connected components below the roots, operands before users (Tarjan's algorithm).
 
     A component of several nodes, or of one that is its own operand, is a loop.
     """
@@ -96,14 +96,14 @@ def components(roots: Iterable[Node], children: Children = computed_operands) ->
 
 
 def is_loop(component: Sequence[Node], children: Children = computed_operands) -> bool:
-    """Whether a strongly connected component is a loop."""
+    """Return whether a strongly connected component is a loop."""
     return len(component) > 1 or any(child is component[0] for child in children(component[0]))
 
 
 def loop_order(component: Sequence[Node], children: Children = computed_operands) -> list[Node]:
-    """The order of one step of a loop: delay nodes are leaves, for what they give was computed before.
+    """Return the order of one step of a loop; delays are leaves, because their values were computed in an earlier step.
 
-    Raises ModelError for a loop without them, and for one that goes both forward and backward in time.
+    Raises ModelError for a loop without delays, and for one with delays in both directions.
     """
     if not is_loop(component, children):
         return list(component)
@@ -131,7 +131,7 @@ def loop_order(component: Sequence[Node], children: Children = computed_operands
 
 
 def need_gradient(order: Sequence[Node], children: Children = computed_operands) -> set[str]:
-    """Names of the nodes whose gradient training needs: parameters that learn, and everything computed from them."""
+    """Return the names of nodes whose gradient training needs: learnable parameters and all nodes above them."""
     needed: set[str] = set()
     for node in order:
         if node.needs_gradient or any(child.name in needed for child in children(node)):
@@ -140,9 +140,9 @@ def need_gradient(order: Sequence[Node], children: Children = computed_operands)
 
 
 def gradient_order(criterion: Node, needed: set[str], children: Children = computed_operands) -> list[Node]:
-    """The computed nodes below `criterion` that need a gradient, each after all its users.
+    """Return the computed nodes below `criterion` that need a gradient, each after all its users.
 
-    Raises ModelError for a node on the way that has none (ErrorPrediction, for one).
+    Raises ModelError for a node in between that has no gradient, such as ErrorPrediction.
     """
     below = forward_order([criterion], children)
     users_left = {node.name: 0 for node in below}

@@ -1,7 +1,7 @@
-"""Classes that training never saw.
+"""Classes that do not occur in the training data.
 
-Their prior, the mean of the labels, is 0, so that a score divided by it would be above all others.  All that hands such
-scores on, to a search, a file or another program, gives them UNSEEN instead; Kaldi's nnet-forward disables them too.
+Their prior, the mean of the labels, is 0, so a score divided by the prior would exceed all others. Wherever scores are
+passed to a search, a file or another program, these classes get the score UNSEEN, as in Kaldi's nnet-forward.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ UNSEEN = -1e10
 
 
 def unseen_outputs(network: Network, output: str) -> np.ndarray:
-    """Rows of a node that follows from a prior, a row for each of its classes, whose class has a prior of 0.
+    """Return the rows of node `output` whose class has a prior of 0, for a node that depends on a prior of its classes.
 
-    There are none in a node without a column per frame, such as the prior and its logarithm.
+    Nodes without one column per frame, such as the prior and its logarithm, have none.
     """
     shape = network.shapes[output]
     if shape.cols is not None:
@@ -31,7 +31,7 @@ def unseen_outputs(network: Network, output: str) -> np.ndarray:
 
 
 def unseen_text(network: Network, outputs: Sequence[str]) -> str:
-    """What the log says of the classes that the outputs never give; "" if there are none."""
+    """Return a line for the log about the classes that the outputs never give, an empty string if there are none."""
     for output in outputs:
         count, total = len(unseen_outputs(network, output)), network.shapes[output].rows
         if count:

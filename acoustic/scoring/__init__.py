@@ -1,6 +1,6 @@
-"""Outputs of networks for utterances and sentences: scaled log-likelihoods, probabilities of words, beam search.
+"""Outputs of networks for utterances and sentences: scaled log-likelihoods, word probabilities, beam search.
 
-Open scorer.py first.
+Open `scorer.py` first: `AcousticScorer` computes the scores that the decoder takes.
 """
 
 from readers.common.lazy import face

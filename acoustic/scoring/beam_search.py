@@ -1,6 +1,6 @@
-"""What a decoder network says for the sequences that an encoder has read: beam search, word after word.
+"""Beam search over the outputs of an encoder-decoder network, word by word (CNTK book 2.7 and 3.5.11).
 
-Source: CNTK book 2.7, 3.5.11; as in the tool, a beam is a difference of log probabilities.
+As in CNTK, a beam is a difference of log probabilities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,22 @@ from readers.errors import ModelError
 from readers.minibatches.sequence_layout import SequenceLayout
 from readers.minibatches.sequence_pairs import columns_of
 
-WORDS_PER_FRAME, EXTRA_WORDS = 2, 10  # at most, unless told; frames are the source's
+WORDS_PER_FRAME, EXTRA_WORDS = 2, 10  # default limit on the words of a sequence, for the frames of the source
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """words: numbers of outputs, without the one that ends the sequence; score: natural log of its probability."""
+    """An output sequence.
+
+    Attributes
+    ----------
+    words : tuple of int
+        Output numbers, without the end mark.
+    score : float
+        Natural logarithm of its probability.
+    finished : bool
+        Whether it ended with the end mark, not by its length.
+    """
 
     words: tuple[int, ...]
     score: float
@@ -31,17 +41,35 @@ class Hypothesis:
 
 
 class BeamSearch:
-    """Searches the outputs of an encoder and decoder network.
+    """Beam search with an encoder-decoder network.
 
-    output: the decoder's node with a value for each word, logarithms of probabilities but for a constant, or the
-    Softmax or LogSoftmax of those.  begin: number of the input before the first word; end: number of the output behind
-    the last; next_input (V,): the number of the input that stands for each output.
-    classes (V,): of each output, words of a class side by side, for a decoder that was trained by
-    ClassBasedCrossEntropyWithSoftmax; then ln p(class) + ln p(word | class) counts, for which the output has the words'
-    part.
-    beam: hypotheses that are by more below the best are dropped; width: as many are kept of each sequence; max_length:
-    words of a sequence at most, 0: twice the source's frames and 10.
-    Raises ModelError for a network that is no such pair.
+    Parameters
+    ----------
+    network : Network
+    output : str
+        The decoder's node with a value for each word: log probabilities up to a constant, or their Softmax or
+        LogSoftmax.
+    begin : int
+        Number of the input before the first word.
+    end : int
+        Number of the output after the last word.
+    next_input : sequence of int (V,)
+        Number of the input that corresponds to each output.
+    classes : array (V,), optional
+        The class of each output, words of a class consecutive, for a decoder that was trained with
+        ClassBasedCrossEntropyWithSoftmax. Scores are then ln p(class) + ln p(word | class), and `output` gives the
+        latter.
+    beam : float
+        Hypotheses whose log probability is below the best by more than this are pruned.
+    width : int
+        The largest number of hypotheses per sequence.
+    max_length : int
+        The largest number of words of a sequence; 0 for twice the frames of the source plus 10.
+
+    Raises
+    ------
+    ModelError
+        When the network is not an encoder-decoder network with these words.
     """
 
     def __init__(
@@ -70,7 +98,7 @@ class BeamSearch:
         if len(self.decoder.inputs) != 1:
             raise ModelError(
                 f"{network[output].where}: depends on inputs {', '.join(self.decoder.inputs) or 'none'}; expected one, "
-                "the word before"
+                "the previous word"
             )
         self.input = self.decoder.inputs[0]
         if network.shapes[output].rows != len(self.next_input):
@@ -84,13 +112,13 @@ class BeamSearch:
 
     def _check_classes(self, where: str, num_classes: int) -> None:
         if self.classes is None:
-            raise ModelError(f"{where}: words are in classes; expected a vocabulary that says in which")
+            raise ModelError(f"{where}: words are in classes; expected a vocabulary with classes")
         if self.classes.max() >= num_classes:
             most = self.classes.max() + 1
             raise ModelError(f"{where}: has {num_classes} word classes; expected at least {most}, the vocabulary's")
 
     def __call__(self, matrices: Mapping[str, Any], layout: SequenceLayout) -> list[list[Hypothesis]]:
-        """Of every sequence of a minibatch of the encoder's, slot after slot, the hypotheses, the best first."""
+        """Return the hypotheses of every sequence of a minibatch of the encoder, slot after slot, the best first."""
         self.encoder.forward({name: matrices[name] for name in self.encoder.inputs}, layout=layout)
         starts, ends = columns_of(layout.starts), columns_of(layout.ends)
         slots = np.repeat(np.arange(len(ends)), self.width)
@@ -116,7 +144,7 @@ class BeamSearch:
         return [beam.result() for beam in beams]
 
     def _step(self, values: dict[str, Any], words: np.ndarray, first: bool) -> np.ndarray:
-        """(V, S) log probabilities of the words that follow `words` (S,)."""
+        """Return log probabilities (V, S) of the words that follow `words` (S,)."""
         count = len(words)
         here, none = np.arange(count), np.full(count, -1)
         for socket in self.sockets:
@@ -141,27 +169,27 @@ class BeamSearch:
 
 
 def _class_scores(network: Network) -> str | None:
-    """The node with a value for each class of words, if the network was trained with such."""
+    """Return the node with a score for each word class, None if the network was not trained with classes."""
     kinds = {network[name].type_name: network[name] for name in network.criteria}
     criterion = kinds.get(CLASS_CRITERION)
     return None if criterion is None else criterion.operands[3].name
 
 
 def _within_classes(logs: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """(V, S) ln softmax over the words of each class; words of a class stand side by side."""
+    """Return ln softmax over the words of each class, (V, S); the words of a class are consecutive."""
     starts = np.flatnonzero(np.diff(classes, prepend=-1))
     sums = np.logaddexp.reduceat(logs, starts, axis=0)
     return logs - np.repeat(sums, np.diff(starts, append=len(classes)), axis=0)
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:
-    """(1, S) ln of the sum of exp of each column."""
+    """Return ln of the sum of exp of each column, (1, S)."""
     most = logs.max(axis=0, keepdims=True)
     return most + np.log(np.exp(logs - most).sum(axis=0, keepdims=True))
 
 
 def _lengths(layout: SequenceLayout) -> np.ndarray:
-    """(K,) frames of the sequences, slot after slot."""
+    """Return the frames of the sequences, (K,), slot after slot."""
     slots = layout.num_sequences
     return columns_of(layout.ends) // slots - columns_of(layout.starts) // slots + 1
 
@@ -179,16 +207,16 @@ class _Beam:
         return not self.live
 
     def advance(self, scores: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Go on by one word; scores (V, width): of the words behind each hypothesis.
+        """Extend the hypotheses by one word, given scores (V, width) of the words that follow each hypothesis.
 
-        Returns the last word (width,) of each hypothesis, and the place (width,) of the one it grew from.
+        Returns the last word of each new hypothesis and the number of the hypothesis that it extends, (width,) each.
         """
         outputs, parents = np.full(self.width, end), np.arange(self.width)
         if self.done:
             return outputs, parents
         total = scores[:, : len(self.live)] + np.array([score for _, score in self.live])
         flat = total.ravel()
-        # One of the words behind each ends it, so that as many more are looked at.
+        # Each hypothesis has one extension that ends it, so as many more candidates are considered.
         count = min(flat.size, self.width + len(self.live))
         best = np.argpartition(-flat, count - 1)[:count]
         best = best[np.lexsort((best, -flat[best]))]

@@ -1,7 +1,7 @@
-"""A recurrent network over a sequence, whole or in chunks as in latency-controlled training.
+"""Forward pass of a recurrent network over a sequence, whole or in chunks as in latency-controlled training.
 
-In chunks, what goes forward in time goes on from one to the next, and what goes backward begins anew some frames behind
-the end of each.
+Forward recurrences continue from one chunk to the next; backward recurrences start anew at the end of the look-ahead of
+each chunk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,18 @@ from readers.minibatches.sequence_packing import pack_truncated
 def forward_in_chunks(
     engine: Engine, matrices: Mapping[str, Any], names: Sequence[str], num_steps: int = 0, ahead: int = 0
 ) -> dict[str, np.ndarray]:
-    """Values (rows, T), on the host, of some nodes for one sequence.
+    """Return the values of some nodes for one sequence: name to array (rows, T) on the host.
 
-    matrices: input name -> (rows, T); num_steps: frames of a chunk, 0 for the whole; ahead: more frames after each that
-    it may look at.
+    Parameters
+    ----------
+    engine : Engine
+    matrices : mapping of str to array (rows, T)
+        The inputs by name.
+    names : sequence of str
+    num_steps : int
+        Frames of a chunk; 0 for the whole sequence.
+    ahead : int
+        Frames of look-ahead after each chunk.
     """
     network = engine.network
     total = next(iter(matrices.values())).shape[1]

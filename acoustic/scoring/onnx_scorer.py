@@ -1,7 +1,7 @@
 """Scores from networks of other toolkits: ONNX models, run by onnxruntime.
 
-The model takes (frames, rows) and gives (frames, outputs), a frame a row, any number of them, as `action=export` writes
-it.  onnxruntime is imported when a model is opened.
+The model takes (frames, rows) and returns (frames, outputs), one row per frame, for any number of frames, as
+`action=export` writes it. onnxruntime is imported when a model is opened.
 """
 
 import importlib.util
@@ -16,11 +16,11 @@ from acoustic.scoring.scorer import STEP, Parts, WindowScorer, frame_rows
 from readers.errors import ModelError, ShapeError
 
 SUFFIX = ".onnx"
-ALIKE = 1e-3  # scores of a frame alone and among others differ by less, relative to the largest
+SAME_SCORES = 1e-3  # largest difference, relative to the largest score, between a frame alone and among others
 
 
 def require_onnxruntime(where: str) -> None:
-    """Raise ModelError unless the onnxruntime package is there; where: what asks for it."""
+    """Raise ModelError, naming what requires it, unless the onnxruntime package is installed."""
     if importlib.util.find_spec("onnxruntime") is None:
         raise ModelError(
             f"{where}: the onnxruntime package is missing; expected it; "
@@ -29,13 +29,28 @@ def require_onnxruntime(where: str) -> None:
 
 
 class OnnxScorer(WindowScorer):
-    """Computes an output of an ONNX model for whole utterances.
+    """Scorer of utterances by an output of an ONNX model.
 
-    model_path: the file; output: its name, None for the only one; window: frames that the input stacks; priors: of the
-    outputs, when these are ln posteriors: ln of the priors is taken off, what was never seen gets UNSEEN.
-    Any number of threads may call `score`; each call uses one processor.  A model whose frames depend on their
-    neighbours sees each utterance as a whole.
-    Raises ModelError for what is no such model, ShapeError when it cannot be run.
+    Any number of threads may call `score`; each call uses one processor. If the scores of a frame depend on its
+    neighbours, the model always gets whole utterances.
+
+    Parameters
+    ----------
+    model_path : str or Path
+    output : str, optional
+        The name of the output; by default the only one.
+    window : int
+        Frames that the input stacks; the middle one is scored.
+    priors : array (num_outputs,), optional
+        Priors or counts of the outputs, if these are log posteriors (natural logarithm): the log priors are subtracted,
+        and outputs with a prior of 0 get the score UNSEEN.
+
+    Raises
+    ------
+    ModelError
+        When the file is not such a model, or onnxruntime is not installed.
+    ShapeError
+        When the model cannot be run.
     """
 
     def __init__(
@@ -67,11 +82,11 @@ class OnnxScorer(WindowScorer):
                 "frames, rows)"
             )
         self.dim = frame_rows(f"{self.source}: input {self._input!r}", shape[1], window)
-        self._find_out()
-        self._log_priors = None if priors is None else self._logs(np.asarray(priors, np.float64))
+        self._probe()
+        self._log_priors = None if priors is None else self._log_priors_of(np.asarray(priors, np.float64))
 
-    def _find_out(self) -> None:
-        """By running it: how many outputs there are, and whether a frame's depend on the frames around it."""
+    def _probe(self) -> None:
+        """Run the model on a few frames to find the number of outputs and whether frames influence each other."""
         probe = np.random.default_rng(0).normal(size=(4, self.dim * self.window))
         together = self._run(probe)
         if together.ndim != 2 or len(together) != len(probe):
@@ -80,10 +95,10 @@ class OnnxScorer(WindowScorer):
             )
         self.num_outputs = together.shape[1]
         alone = np.concatenate([self._run(frame[None]) for frame in probe])
-        self._recurrent = not np.allclose(alone, together, atol=ALIKE * max(1.0, float(np.abs(together).max())))
+        self._recurrent = not np.allclose(alone, together, atol=SAME_SCORES * max(1.0, float(np.abs(together).max())))
 
-    def _logs(self, priors: np.ndarray) -> np.ndarray:
-        """ln of the priors (num_outputs,), which may be counts."""
+    def _log_priors_of(self, priors: np.ndarray) -> np.ndarray:
+        """Return the log of the normalised priors (num_outputs,)."""
         if priors.shape != (self.num_outputs,) or not (priors >= 0).all() or not 0 < priors.sum() < np.inf:
             raise ModelError(
                 f"{self.source}: priors of shape {priors.shape}, sum {priors.sum():g}; expected {self.num_outputs} of "
@@ -93,7 +108,10 @@ class OnnxScorer(WindowScorer):
             return np.log(priors / priors.sum()).astype(np.float32)
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
-        """As of WindowScorer; the model gets all frames at once."""
+        """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
+
+        The model gets all frames at once; `step` has no effect.
+        """
         scores = np.array(self._run(stacked), np.float32)
         if self._log_priors is not None:
             scores -= self._log_priors
@@ -101,17 +119,18 @@ class OnnxScorer(WindowScorer):
         return scores.T
 
     def in_parts(self, size: int) -> Parts:
+        """Return the way to score an utterance in parts. Raises ModelError if frames influence each other."""
         if self._recurrent:
             raise ModelError(
-                f"{self.source}: scores of a frame depend on the frames around it; expected a network that takes each "
-                "by itself, for only those can be run while audio comes in"
+                f"{self.source}: scores of a frame depend on the frames around it; expected a network that scores "
+                "each frame alone, as streaming requires"
             )
         return super().in_parts(size)
 
     def _run(self, rows: np.ndarray) -> np.ndarray:
         try:
             return self._session.run([self.output], {self._input: np.ascontiguousarray(rows, self._dtype)})[0]
-        except Exception as fault:  # onnxruntime's own types, which have no common base
+        except Exception as fault:  # the exceptions of onnxruntime have no common base
             raise ShapeError(f"{self.source}: cannot be run on {len(rows)} frames: {_first_line(fault)}") from fault
 
 
@@ -121,7 +140,7 @@ def _open_session(path: str) -> Any:
     if not Path(path).is_file():
         raise ModelError(f"{path}: no such file; expected an ONNX model")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # utterances are what runs in parallel
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # utterances run in parallel
     options.log_severity_level = 4
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

@@ -1,4 +1,4 @@
-"""Scores of frames that are still coming in, the same as for the whole utterance up to rounding."""
+"""Scores of an utterance while its frames arrive, equal to those of the whole utterance up to rounding."""
 
 import numpy as np
 
@@ -8,11 +8,20 @@ from readers.minibatches.context import windows
 
 
 class ScoreStream:
-    """Scores of one utterance: `push` frames as they come, `finish` once.
+    """Scores of one utterance: call `push` as frames arrive, and `finish` once at the end.
 
-    block: frames that are scored at a time; a recurrent network that is run in chunks has its own number.
-    delay: frames that the newest score lags at most: the window's right half, the block, what is looked ahead.
-    Raises ModelError for networks that need the whole utterance.
+    Parameters
+    ----------
+    scorer : WindowScorer
+    block : int
+        Frames that are scored at a time; a recurrent network that runs in chunks has its own number.
+
+    Raises
+    ------
+    ConfigError
+        For a block without frames.
+    ModelError
+        For a network that needs the whole utterance.
     """
 
     def __init__(self, scorer: WindowScorer, block: int = 10):
@@ -21,17 +30,31 @@ class ScoreStream:
         self.scorer = scorer
         self._parts = scorer.in_parts(block)
         self._right = scorer.window // 2
-        self._frames = np.zeros((0, scorer.dim), np.float32)  # from the first of the next window on
+        self._frames = np.zeros((0, scorer.dim), np.float32)  # from the first frame of the next window on
         self._num_frames = 0
 
     @property
     def delay(self) -> int:
+        """Frames by which the newest score lags at most: half the window, the block and the look-ahead."""
         return self._right + self._parts.ahead + self._parts.size - 1
 
     def push(self, frames: np.ndarray) -> np.ndarray:
-        """Scores (num_outputs, m), float32 in Fortran order, m >= 0, of what these frames (dim, n) complete.
+        """Return the scores that further frames complete.
 
-        Raises ShapeError for other shapes and values that are not finite.
+        Parameters
+        ----------
+        frames : array (dim, n)
+            Of any float type; n may be 0.
+
+        Returns
+        -------
+        array (num_outputs, m)
+            float32, Fortran order, m >= 0.
+
+        Raises
+        ------
+        ShapeError
+            For frames of another dimension or values that are not finite.
         """
         try:
             self.scorer.check_frames(frames)
@@ -51,7 +74,7 @@ class ScoreStream:
         return self._scores(parts)
 
     def finish(self) -> np.ndarray:
-        """The last scores (num_outputs, m); none if there were no frames."""
+        """Return the last scores (num_outputs, m), float32; m is 0 if there were no frames."""
         if not self._num_frames:
             return self._scores([])
         self._frames = np.concatenate([self._frames, np.repeat(self._frames[-1:], self._right, axis=0)])
@@ -66,7 +89,7 @@ class ScoreStream:
         return len(self._frames) - self.scorer.window + 1
 
     def _part(self, num_ahead: int, ends: bool) -> np.ndarray:
-        """Score the next part and forget its frames."""
+        """Score the next part and drop its frames."""
         count = min(self._parts.size, self._num_windows())
         stacked = windows(np.ascontiguousarray(self._frames), self.scorer.window)[: count + num_ahead]
         scores = self._parts.score(stacked, num_ahead, ends)

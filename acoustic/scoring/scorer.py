@@ -1,4 +1,4 @@
-"""What the decoder sees of the acoustic model: a matrix of scaled log-likelihoods for the frames of an utterance."""
+"""Scores for the decoder: a matrix of scaled log-likelihoods for the frames of an utterance."""
 
 import threading
 from collections.abc import Callable
@@ -16,16 +16,22 @@ from readers.errors import ModelError, ShapeError
 from readers.minibatches.context import pad_edges, windows
 from readers.minibatches.sequence_layout import SequenceLayout
 
-BLOCK = 512  # columns at a time: enough for the matrix product, little memory
-STEP = 64  # blocks are rounded up to a multiple of this, whatever lies there, so that few layouts are made
+BLOCK = 512  # columns at a time: enough for an efficient matrix product
+STEP = 64  # block sizes are rounded up to a multiple of it, with arbitrary columns, so that few sizes occur
 
 
 class Parts(NamedTuple):
-    """How to score an utterance in parts, in order.
+    """A way to score an utterance in parts, in order.
 
-    size: frames of every part but the last; ahead: more frames that a part must be given, where there are some.
-    score(stacked (size + ahead, rows), num_ahead, ends) -> scores (num_outputs, size); ends: whether the last of these
-    frames is the utterance's.
+    Attributes
+    ----------
+    size : int
+        Frames of every part except the last.
+    ahead : int
+        Frames of look-ahead that a part needs, if the utterance has them.
+    score : callable
+        ``score(stacked, num_ahead, ends)`` returns scores (num_outputs, size) for stacked frames (size + num_ahead,
+        rows). ``ends`` says whether the last frame is the last of the utterance.
     """
 
     size: int
@@ -34,10 +40,18 @@ class Parts(NamedTuple):
 
 
 class WindowScorer:
-    """Base of what scores frames by their neighbours: a network's input stacks `window` frames, the middle one being
-    the frame scored.
+    """Base of scorers whose network takes a window of stacked frames and scores the middle one.
 
-    source: its name in messages; dim: rows of a frame; num_outputs: rows of the scores.
+    Attributes
+    ----------
+    source : str
+        The name of the model in messages.
+    window : int
+        Frames that the input stacks, an odd number.
+    dim : int
+        Rows of a frame.
+    num_outputs : int
+        Rows of the scores.
     """
 
     source: str
@@ -46,21 +60,35 @@ class WindowScorer:
     num_outputs: int
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
-        """Scores (num_outputs, T) float32, Fortran order, of stacked frames (T, window * dim), float32.
+        """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
 
-        step: blocks are rounded up to a multiple of it.
+        Blocks of columns are rounded up to a multiple of `step`, so that few different sizes occur.
         """
         raise NotImplementedError
 
     def in_parts(self, size: int) -> "Parts":
-        """What scores an utterance in parts of about `size` frames.  Raises ModelError when that cannot be."""
+        """Return the way to score an utterance in parts of about `size` frames. Raises ModelError if there is none."""
         return Parts(size, 0, lambda stacked, num_ahead, ends: self.score_windows(stacked, size))
 
     def score(self, frames: np.ndarray) -> np.ndarray:
-        """The output for every frame of an utterance.
+        """Return the scores of all frames of an utterance.
 
-        frames (dim, T), any float type, T > 0; returns (num_outputs, T) float32, Fortran order.  Beyond the ends the
-        first and last frame are repeated.  Raises ShapeError, also for values that are not finite.
+        The first and last frame are repeated beyond the ends.
+
+        Parameters
+        ----------
+        frames : array (dim, T)
+            Of any float type, T > 0.
+
+        Returns
+        -------
+        array (num_outputs, T)
+            float32, Fortran order.
+
+        Raises
+        ------
+        ShapeError
+            For frames of another dimension, no frames, or values that are not finite.
         """
         self.check_frames(frames)
         if frames.shape[1] == 0:
@@ -70,22 +98,22 @@ class WindowScorer:
         return self.score_windows(windows(padded, self.window))
 
     def check_frames(self, frames: np.ndarray) -> None:
-        """Raise ShapeError unless frames (dim, T) are finite; T may be 0."""
+        """Raise ShapeError unless `frames` (dim, T) are finite; T may be 0."""
         if frames.ndim != 2 or frames.shape[0] != self.dim:
             raise ShapeError(f"features: {self._shape_text(frames)}")
         if not np.isfinite(frames).all():
             bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=0))[0])
-            raise ShapeError(f"features: frame {bad} holds a value that is infinite or no number; expected finite ones")
+            raise ShapeError(f"features: frame {bad} has a value that is infinite or NaN; expected finite values")
 
     def _shape_text(self, frames: np.ndarray) -> str:
         return (
-            f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim}x*, at least one frame, since the "
+            f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim}x*, at least one frame: the "
             f"model's input of {self.dim * self.window} values stacks {self.window} frames"
         )
 
 
 def frame_rows(where: str, rows: int, window: int) -> int:
-    """Values of a frame, of which an input of `rows` stacks `window`.  Raises ModelError when that cannot be."""
+    """Return the rows of one of the `window` frames that an input stacks. Raises ModelError if they do not divide."""
     if window < 1 or window % 2 == 0:
         raise ModelError(f"{where}: window of {window} frames; expected an odd number")
     if rows % window:
@@ -94,13 +122,28 @@ def frame_rows(where: str, rows: int, window: int) -> int:
 
 
 class AcousticScorer(WindowScorer):
-    """Computes an output node of a model for whole utterances.
+    """Scorer of utterances by an output node of a model.
 
-    model_path: a model file; output: the node, log-likelihoods (natural log) by convention; window: frames that the
-    network's input stacks, the middle one being the frame scored; device: as for Network.  A recurrent network sees an
-    utterance as one sequence, or, as latency-controlled training does, in chunks: (frames, more frames that follow and
-    are looked at).  Any number of threads may call `score`; each gets its own buffers and uses one
-    processor.  Raises ModelError and OSError.
+    Any number of threads may call `score`; each has its own buffers and uses one processor.
+
+    Parameters
+    ----------
+    model_path : str or Path
+    output : str
+        The output node, by convention log-likelihoods (natural logarithm) up to a constant.
+    window : int
+        Frames that the network's input stacks; the middle one is scored.
+    device : str, optional
+        See Network.
+    chunks : (int, int), optional
+        For a recurrent network: score in chunks of so many frames with so many frames of look-ahead, as in
+        latency-controlled training. By default an utterance is one sequence.
+
+    Raises
+    ------
+    ModelError
+        When the file is not a trained model, or the output cannot be computed from one input of stacked frames.
+    OSError
     """
 
     def __init__(
@@ -134,15 +177,15 @@ class AcousticScorer(WindowScorer):
         self._local = threading.local()
 
     def _inputs_of(self, output: str) -> list[str]:
-        """The inputs of an output that follows from them frame by frame, or along a sequence where it is recurrent.
+        """Return the inputs of an output that depends on each frame alone, or on a sequence in a recurrent network.
 
-        What combines frames otherwise is refused: blocks of frames are filled up with others.
+        Other combinations of frames are refused, because blocks are filled up with unrelated frames.
         """
         engine = Engine(self.network, [output])
         self._recurrent = bool(self.network.delays())
         mixing = None if self._recurrent else engine.graph.mixing_node()
         if mixing is not None:
-            raise ModelError(f"{mixing.where}: combines frames; expected an output that follows from each by itself")
+            raise ModelError(f"{mixing.where}: combines frames; expected an output that depends on each frame alone")
         return engine.inputs
 
     def _check_node(self, output: str) -> None:
@@ -154,8 +197,9 @@ class AcousticScorer(WindowScorer):
                 raise ModelError(f"{node.where}: not computed; expected a trained model")
 
     def score_windows(self, stacked: np.ndarray, step: int = STEP) -> np.ndarray:
-        """As of WindowScorer; what is recurrent takes the frames as one utterance.  Outputs that never occurred in
-        training get UNSEEN.
+        """Return scores (num_outputs, T), float32 in Fortran order, for stacked frames (T, window * dim), float32.
+
+        A recurrent network takes the frames as one utterance. Classes without training data get the score UNSEEN.
         """
         with blas.one_thread:
             scores = self._score_sequence(stacked) if self._recurrent else self._score_blocks(stacked, step)
@@ -163,15 +207,32 @@ class AcousticScorer(WindowScorer):
         return scores
 
     def in_parts(self, size: int) -> Parts:
-        """As of WindowScorer; a recurrent network keeps what it remembers, in an engine of its own."""
+        """Return the way to score an utterance in parts of about `size` frames.
+
+        A recurrent network keeps its state from part to part in an engine of its own.
+
+        Parameters
+        ----------
+        size : int
+            Frames; a network that runs in chunks keeps their size.
+
+        Returns
+        -------
+        Parts
+
+        Raises
+        ------
+        ModelError
+            For a recurrent network that needs the whole utterance.
+        """
         if not self._recurrent:
             return super().in_parts(size)
         size, ahead = self._chunks if self._chunks[0] else (size, 0)
         for node in self.network.delays():
             if node.along_sequences or (node.delay < 0 and not self._chunks[0]):
                 raise ModelError(
-                    f"{self.source}: {node.where}: looks ahead to the end of the utterance; expected a network that "
-                    "goes forward only, or chunks as it was trained with"
+                    f"{self.source}: {node.where}: looks ahead to the end of the utterance; expected a network without "
+                    "look-ahead, or chunks as in its training"
                 )
         engine, begins = Engine(self.network, [self.output], threads=1), True
 
@@ -191,9 +252,9 @@ class AcousticScorer(WindowScorer):
         return Parts(size, ahead, score)
 
     def _score_blocks(self, stacked: np.ndarray, step: int) -> np.ndarray:
-        """Each of the frames (T, rows) by itself, a block at a time."""
+        """Score the frames (T, rows) independently, a block at a time."""
         scores = np.empty((self.num_outputs, len(stacked)), np.float32, order="F")
-        engine, block = self._mine()
+        engine, block = self._thread_state()
         for start in range(0, len(stacked), BLOCK):
             count = min(BLOCK, len(stacked) - start)
             filled = min(-(-count // step) * step, BLOCK)
@@ -204,13 +265,13 @@ class AcousticScorer(WindowScorer):
         return scores
 
     def _score_sequence(self, stacked: np.ndarray) -> np.ndarray:
-        """The frames (T, rows) as one sequence, from beginning to end or in chunks."""
-        engine, _ = self._mine()
+        """Score the frames (T, rows) as one sequence, whole or in chunks."""
+        engine, _ = self._thread_state()
         values = forward_in_chunks(engine, {self._input: stacked.T}, [self.output], *self._chunks)
         return np.asarray(values[self.output], np.float32)
 
-    def _mine(self) -> tuple[Engine, Any]:
-        """This thread's engine and input block."""
+    def _thread_state(self) -> tuple[Engine, Any]:
+        """Return this thread's engine and input block."""
         if not hasattr(self._local, "engine"):
             rows = self.dim * self.window
             self._local.engine = Engine(self.network, [self.output], threads=1)

@@ -1,7 +1,7 @@
-"""What a recurrent language model says of whole sentences: ln P of every word, for perplexities and rescoring.
+"""Log probabilities (natural) of sentences by a recurrent language model, for perplexities and rescoring.
 
-The network is one that was trained with LMSequenceReader: its input holds the word before, its criterion is
-ClassBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax.  A sentence begins with nothing remembered.
+The network was trained with LMSequenceReader: its input is the previous word and its criterion is
+ClassBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax. Every sentence starts without history.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,19 +19,33 @@ from readers.minibatches.sequence_layout import SequenceLayout
 from readers.sources.sentences.sentences import WordStream
 
 CLASS_CRITERION, WORD_CRITERION = "ClassBasedCrossEntropyWithSoftmax", "CrossEntropyWithSoftmax"
-SENTENCE_MARK = "</s>"  # both begin and end, as in the book (7.2.1)
-PARALLEL = 32  # sentences side by side
-MOST_COLUMNS = 4096
+SENTENCE_MARK = "</s>"  # begin and end mark, as in the book (7.2.1)
+PARALLEL = 32  # sentences side by side in a minibatch
+MOST_COLUMNS = 4096  # of a minibatch
 
 Progress = Callable[..., None]
 
 
 class WordScorer:
-    """ln P of words by the network of a model file.
+    """Scorer of the words of sentences by the network of a model file.
 
-    model_path: a model file; words: its vocabulary, by number, with <unk> or whatever `unknown` is for words that are
-    not in it; begin, end: what stands before the first word and what is predicted after the last; device: as for
-    Network.  Raises ModelError when the network is no language model over this vocabulary, and OSError.
+    Parameters
+    ----------
+    model_path : str or Path
+    words : sequence of VocabularyWord
+        The vocabulary in order of word numbers.
+    unknown : str
+        The word that stands for words outside the vocabulary.
+    begin, end : str
+        The mark before the first word and the mark predicted after the last one.
+    device : str, optional
+        See Network.
+
+    Raises
+    ------
+    ModelError
+        When the network is not a language model over this vocabulary.
+    OSError
     """
 
     def __init__(
@@ -61,7 +75,7 @@ class WordScorer:
         if len(self._engine.inputs) != 1:
             found = ", ".join(self._engine.inputs) or "none"
             raise ModelError(
-                f"{model_path}: {self._criterion.where}: follows from inputs {found}; expected one, the words"
+                f"{model_path}: {self._criterion.where}: depends on inputs {found}; expected one, the words"
             )
         self._input = self._engine.inputs[0]
         self._check_sizes(by_class)
@@ -89,26 +103,42 @@ class WordScorer:
             self._first = np.searchsorted(classes, np.arange(classes.max() + 2))
 
     def is_known(self, word: str) -> bool:
+        """Return whether a word is in the vocabulary."""
         return word in self._number
 
     def score(
         self, sentences: Iterable[Sequence[str]], progress: Progress = lambda done, total: None
     ) -> list[np.ndarray]:
-        """Per sentence (words without marks) ln P of each of its words and of the end, (len + 1,) float64.
+        """Return the log probabilities (natural) of the words of each sentence.
 
-        A word that is not in the vocabulary is scored as the unknown word.  Raises ModelError where there is none.
+        Parameters
+        ----------
+        sentences : iterable of sequences of str
+            Words without sentence marks. Unknown words are scored as the unknown word.
+        progress : callable, optional
+            Called as ``progress(done, total)`` with numbers of distinct sentences.
+
+        Returns
+        -------
+        list of arrays (words + 1,)
+            float64, the end mark last.
+
+        Raises
+        ------
+        ModelError
+            For an unknown word if the vocabulary has no word for it.
         """
         sentences = [tuple(sentence) for sentence in sentences]
         numbers = {sentence: self._ids(sentence) for sentence in dict.fromkeys(sentences)}
         found: dict[tuple[str, ...], np.ndarray] = {}
-        # By length: few gaps, and minibatches of the same shape one after the other.
+        # Sorted by length there are few gaps, and consecutive minibatches have the same shape.
         for group in _groups(sorted(numbers, key=len)):
             found |= zip(group, self._score_group([numbers[sentence] for sentence in group]))
             progress(len(found), len(numbers))
         return [found[sentence] for sentence in sentences]
 
     def _ids(self, sentence: tuple[str, ...]) -> np.ndarray:
-        """The begin mark, the words, the end mark."""
+        """Return the numbers of the begin mark, the words and the end mark."""
         unknown = self._number.get(self.unknown, -1)
         ids = [self._number.get(word, unknown) for word in sentence]
         if -1 in ids:
@@ -121,7 +151,7 @@ class WordScorer:
     def _score_group(self, group: list[np.ndarray]) -> list[np.ndarray]:
         lengths = [len(ids) - 1 for ids in group]
         layout = SequenceLayout.of_lengths(lengths)
-        grid = np.zeros((2, layout.num_steps, len(group)), np.int32)  # the word before, the word
+        grid = np.zeros((2, layout.num_steps, len(group)), np.int32)  # the previous word, the word
         for slot, ids in enumerate(group):
             grid[0, : len(ids) - 1, slot], grid[1, : len(ids) - 1, slot] = ids[:-1], ids[1:]
         before, following = grid.reshape(2, -1)
@@ -132,7 +162,7 @@ class WordScorer:
         return [logs[:length, slot].copy() for slot, length in enumerate(lengths)]
 
     def _word_logs(self, words: np.ndarray) -> np.ndarray:
-        """ln P (N,) of the words that follow the columns."""
+        """Return the log probabilities (N,) of the words that follow the columns."""
         scores = self._value(self._scores)
         if self._hidden is None:
             return _log_softmax_of(scores, words)
@@ -152,14 +182,14 @@ class WordScorer:
 
 
 def _log_softmax_of(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """(N,) float64: ln softmax of each column of scores (rows, N), in one row of it."""
+    """Return ln softmax of each column of scores (rows, N) in one given row, (N,) float64."""
     scores = scores.astype(np.float64)
     top = scores.max(axis=0)
     return scores[rows, np.arange(len(rows))] - top - np.log(np.exp(scores - top).sum(axis=0))
 
 
 def _groups(sentences: list[tuple[str, ...]]) -> Iterable[list[tuple[str, ...]]]:
-    """Sentences side by side: no more than PARALLEL, no more columns than MOST_COLUMNS unless one alone has them."""
+    """Yield sentences to score side by side, at most PARALLEL of them and, if several, MOST_COLUMNS columns."""
     begin = 0
     while begin < len(sentences):
         end = begin + 1

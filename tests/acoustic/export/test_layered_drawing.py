@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acoustic.export.layered_drawing import lay_out
+from acoustic.export.layered_drawing import place_nodes
 
 
 @st.composite
@@ -21,7 +21,7 @@ def graphs(draw) -> dict[str, list[str]]:
 @given(graphs(), st.data())
 def test_operands_stand_below_and_nothing_overlaps(operands, data):
     widths = {name: data.draw(st.floats(0.5, 4)) for name in operands}
-    layout = lay_out(operands, widths, 0.5)
+    layout = place_nodes(operands, widths, 0.5)
     rows: dict[int, list[tuple[float, float]]] = {}
     for name, (x, layer) in layout.places.items():
         rows.setdefault(layer, []).append((x, widths[name]))
@@ -42,22 +42,22 @@ def test_operands_stand_below_and_nothing_overlaps(operands, data):
 
 def test_a_chain_is_straight_and_crossed_edges_are_untied():
     chain = {"a": [], "b": ["a"], "c": ["b"]}
-    places = lay_out(chain, dict.fromkeys(chain, 1.0), 0.5).places
+    places = place_nodes(chain, dict.fromkeys(chain, 1.0), 0.5).places
     assert len({x for x, _ in places.values()}) == 1
     pairs = {"a": [], "b": [], "c": [], "u": ["c"], "v": ["b"], "w": ["a"]}
-    places = lay_out(pairs, dict.fromkeys(pairs, 1.0), 0.5).places
+    places = place_nodes(pairs, dict.fromkeys(pairs, 1.0), 0.5).places
     order = sorted("abc", key=lambda name: places[name][0])
     assert sorted("uvw", key=lambda name: places[name][0]) == [{"a": "w", "b": "v", "c": "u"}[name] for name in order]
 
 
 def test_a_leaf_stands_right_below_its_user():
     operands = {"x": [], "h": ["x"], "i": ["h"], "w": [], "o": ["w", "i"]}
-    places = lay_out(operands, dict.fromkeys(operands, 1.0), 0.5).places
+    places = place_nodes(operands, dict.fromkeys(operands, 1.0), 0.5).places
     assert places["w"][1] == places["o"][1] - 1
     assert places["x"][1] == 0
 
 
 @pytest.mark.parametrize("operands", [{}, {"a": []}, {"a": [], "b": ["a", "a"]}])
 def test_small_graphs(operands):
-    layout = lay_out(operands, dict.fromkeys(operands, 1.0), 0.5)
+    layout = place_nodes(operands, dict.fromkeys(operands, 1.0), 0.5)
     assert set(layout.places) == set(operands)

@@ -43,7 +43,7 @@ def test_initial_values_do_not_count():
         ("8:6*2:3", "8:7:6:3", "W0 is 7x8, was 6x8; B0 is 7x1, was 6x1; W1 is 6x7, was 6x6"),
         ("layerTypes=Sigmoid", "layerTypes=Tanh", "H1 is Tanh, was Sigmoid; H2 is Tanh, was Sigmoid"),
         ("needPrior=true", "needPrior=false", "Prior (Mean) is gone; LogOfPrior (Log) is gone; ScaledLogLikelihood"),
-        ("applyMeanVarNorm=true", "", "W0*features is of W0, features, was of W0, MVNormalizedFeatures"),
+        ("applyMeanVarNorm=true", "", "W0*features has operands W0, features, had W0, MVNormalizedFeatures"),
         ("evalCriterion=ErrorPrediction", "", "EvalErrorPrediction (ErrorPrediction) is gone"),
     ],
 )

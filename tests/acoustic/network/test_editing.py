@@ -87,7 +87,7 @@ def test_names_may_be_exchanged():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"L1.W": "L2.W"}, r"'L2.W' .*is there already"),
+        ({"L1.W": "L2.W"}, r"'L2.W' .*exists already"),
         ({"L1.W": "x", "L2.W": "x"}, "'x': is the new name of 2 nodes"),
         ({"L9.W": "x"}, "'L9.W': not in the network; did you mean"),
     ],
@@ -102,9 +102,9 @@ def test_renaming_refuses(names, message):
 
 def test_inputs_are_counted_from_0_and_checked():
     network = layers()
-    with pytest.raises(ModelError, match=r"'CE.T' \(Times\): input 2; expected one it has \(inputs 0 to 1\)"):
+    with pytest.raises(ModelError, match=r"'CE.T' \(Times\): input 2; expected one of its inputs \(inputs 0 to 1\)"):
         editing.set_input(network, "CE.T", 2, "L1.S")
-    with pytest.raises(ModelError, match=r"input 0; expected one it has \(no inputs\)"):
+    with pytest.raises(ModelError, match=r"input 0; expected one of its inputs \(no inputs\)"):
         editing.set_input(network, "L1.W", 0, "L1.S")
     with pytest.raises(ModelError, match=r"'CE.T' .*1 inputs; expected 2"):
         editing.set_inputs(network, "CE.T", ["CE.W"])

@@ -133,7 +133,7 @@ def test_damaged_files(tmp_path):
     ("metadata", "message"),
     [
         (None, "no 'argonaut' metadata; expected a model or checkpoint of Argonaut"),
-        ({"argonaut": "{"}, "metadata is no JSON .*; expected a JSON object"),
+        ({"argonaut": "{"}, "metadata is not JSON .*; expected a JSON object"),
         ({"argonaut": "[1]"}, "metadata is a list; expected a JSON object"),
         ({"argonaut": '{"epoch": 1}'}, "format None; expected 'argonaut-network'"),
         ({"argonaut": '{"format": "argonaut-network", "version": 99}'}, "version 99; expected 1"),
@@ -167,7 +167,7 @@ def node_of(metadata, name):
             lambda t, m: t.update(W0=t["W0"].astype(np.int32)),
             r"node 'W0' \(LearnableParameter\): value is int32; expected",
         ),
-        (lambda t, m: t.update(X=t["W0"]), "tensors X: no such stored node"),
+        (lambda t, m: t.update(X=t["W0"]), "tensors X: no stored node of that name"),
         (lambda t, m: node_of(m, "HLast").update(type="Pluss"), "unknown node type 'Pluss'; did you mean Plus"),
         (lambda t, m: node_of(m, "HLast").update(operands=["W0*x", "B7"]), "node 'B7': not in the network"),
         (lambda t, m: node_of(m, "HLast").update(operands=["W0*x"]), r"node 'HLast' \(Plus\): 1 operands; expected 2"),

@@ -135,7 +135,7 @@ def test_words_in_classes_have_the_probabilities_that_they_are_trained_with():
 
 
 def test_words_in_classes_need_a_vocabulary_that_fits():
-    with pytest.raises(ModelError, match="words are in classes; expected a vocabulary that says in which"):
+    with pytest.raises(ModelError, match="words are in classes; expected a vocabulary with classes"):
         BeamSearch(in_classes(), "words in classes", BEGIN, END, INPUTS)
     with pytest.raises(ModelError, match="has 2 word classes; expected at least 3, the vocabulary's"):
         BeamSearch(in_classes(-1), "words in classes", BEGIN, END, INPUTS, classes=CLASSES)
@@ -147,7 +147,7 @@ def test_what_is_no_pair_is_refused():
         BeamSearch(network, "encoded", BEGIN, END, INPUTS)
     with pytest.raises(ModelError, match="has 5 rows; expected 4, the words of the target"):
         BeamSearch(network, "z", BEGIN, END, INPUTS[:4])
-    with pytest.raises(ModelError, match="depends on inputs words, labels; expected one, the word before"):
+    with pytest.raises(ModelError, match="depends on inputs words, labels; expected one, the previous word"):
         BeamSearch(network, network.add("Plus", "odd", "z", "labels").name, BEGIN, END, INPUTS)
     network.set_value("V", np.full((TARGETS, 4), np.nan))
     with pytest.raises(ModelError, match="not a finite number"):

@@ -96,7 +96,7 @@ def test_scores_of_a_recurrent_network(tmp_path, num_frames, delays, chunks):
 def test_a_network_that_needs_the_end_is_refused(tmp_path):
     output = recurrent(tmp_path / "model", "PastValue", "FutureValue")
     scorer = AcousticScorer(tmp_path / "model", output, WINDOW)
-    message = r"model: node 'other1' \(FutureValue\): looks ahead to the end of the utterance; expected a network that"
+    message = r"model: node 'other1' \(FutureValue\): looks ahead to the end of the utterance; expected a network without"
     with pytest.raises(ModelError, match=message):
         ScoreStream(scorer)
 
@@ -107,7 +107,7 @@ def test_faults_are_named(plain):
         ScoreStream(scorer, 0)
     stream = ScoreStream(scorer)
     stream.push(np.zeros((DIM, 4)))
-    with pytest.raises(ShapeError, match=r"frame 1 holds a value that is infinite or no number; .* \(after 4 others\)"):
+    with pytest.raises(ShapeError, match=r"frame 1 has a value that is infinite or NaN; .* \(after 4 others\)"):
         stream.push(np.array([[0, np.nan]] * DIM))
     with pytest.raises(ShapeError, match=r"a matrix of 2x7; expected 3x\*"):
         stream.push(np.zeros((2, 7)))

@@ -99,7 +99,7 @@ def test_scores_from_several_threads(path):
     got, engines = {}, {}
 
     def work(k):
-        engines[k] = scorer._mine()[0]
+        engines[k] = scorer._thread_state()[0]
         for _ in range(10):
             got[k] = scorer.score(utterances[k])
 
@@ -123,7 +123,7 @@ def test_faults_of_features(path, shape):
 def test_features_that_are_not_finite_name_their_frame(path, value):
     frames = np.zeros((DIM, 9), np.float32)
     frames[1, 4] = frames[0, 7] = value
-    with pytest.raises(ShapeError, match="features: frame 4 holds a value that is infinite or no number; expected fin"):
+    with pytest.raises(ShapeError, match="features: frame 4 has a value that is infinite or NaN; expected fin"):
         AcousticScorer(path, window=WINDOW).score(frames)
 
 

@@ -178,7 +178,7 @@ def test_rename(shop, operands):
     edited = shop.edit("Rename(L1.*, Bottom.*); Rename(Err, FrameError)")
     assert operands(edited, "L2.BFF.FF.T") == ["L2.BFF.W", "Bottom.RL"]
     assert edited.evaluations == ["FrameError"]
-    with pytest.raises(ModelError, match=r"edit.mel:2: Rename: node 'L2.BFF.B' .*there already"):
+    with pytest.raises(ModelError, match=r"edit.mel:2: Rename: node 'L2.BFF.B' .*exists already"):
         shop.edit("Rename(L1.*, L2.*)")
 
 
@@ -230,7 +230,7 @@ def test_revise_parameter(shop):
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("SetInput(CE.*.T, 2, L3.RL)", r"SetInput: node 'CE.BFF.FF.T' \(Times\): input 2; expected one it has"),
+        ("SetInput(CE.*.T, 2, L3.RL)", r"SetInput: node 'CE.BFF.FF.T' \(Times\): input 2; expected one of its inputs"),
         ("SetInput(CE.*.T, x, L3.RL)", "SetInput: argument 2: inputNumber is 'x'; expected an integer"),
         ("SetInput(CE.*.T, 1, L*.RL)", r"SetInput: L\*.RL: 3 nodes \(L1.RL, L2.RL, L3.RL, ...\); expected one"),
         ("b=LoadModel(b.dnn)\nSetInput(CE.*.T, 1, b.L3.RL)", "SetInput: b.L3.RL is of model b; expected"),
