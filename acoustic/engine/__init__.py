@@ -9,6 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "engine": ["Engine"],
+        "execution.gradient_sink": ["GradientSink"],
         "pair_engine": ["PairEngine", "make_engine"],
         "gradient_check": ["check_gradients", "compare_with_forward_mode"],
         "forward_mode": ["jacobian_vector_product"],

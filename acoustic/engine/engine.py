@@ -16,7 +16,7 @@ import numpy as np
 
 from acoustic.engine.execution.bound_pass import Program, Worker
 from acoustic.engine.execution.branch_scheduler import Schedule
-from acoustic.engine.execution.gradient_sinks import Taker
+from acoustic.engine.execution.gradient_sink import GradientRoutes, GradientSink, sink_of
 from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.planning.execution_graph import build_graph
@@ -224,13 +224,15 @@ class Engine:
 
     # ---- backward
 
-    def backward(self, criterion: str | None = None, on_gradient: Callable[[Node, Any], None] | None = None) -> None:
+    def backward(
+        self, criterion: str | None = None, on_gradient: GradientSink | Callable[[Node, Any], None] | None = None
+    ) -> None:
         """Compute the gradient of a criterion with respect to every parameter below it that learns.
 
         Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
         as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
-        while both are in the cache, and may use the gradient's memory.  What else it may have is said of GradientSink
-        in gradient_sinks.py.  With on_gradient, nodes that keep running statistics take up those of this minibatch;
+        while both are in the cache, and may use the gradient's memory.  A GradientSink can also take gradients in other
+        forms than matrices.  With on_gradient, nodes that keep running statistics take up those of this minibatch;
         without it, nothing changes.  Raises ModelError.
         """
         criterion = criterion or self._differentiable
@@ -244,16 +246,18 @@ class Engine:
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
         words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
-        taker = self._taker(program, on_gradient, words)
+        sequences = self._feed.run.sequences
+        gaps = None if sequences is None else sequences.gaps
+        routes = GradientRoutes(program, sink_of(on_gradient), words, gaps)
 
         def finish(names: Iterable[str]) -> None:
             for name in names:
                 node = self.network.nodes[name]
                 node.touch()  # the caller is about to change it
-                taker.whole(node, self._memory.gradients[name])
+                routes.of(node).finish()
 
         if program.split:
-            self._backward_split(program, finish, taker)
+            self._backward_split(program, finish, routes)
         else:
             with self._products():
                 for bound, step in zip(program.workers[0].backward, program.steps):
@@ -265,17 +269,6 @@ class Engine:
         if on_gradient is not None:
             self._take_up_statistics(program)
 
-    def _taker(self, program: Program, on_gradient: Any, words: set[str]) -> Taker:
-        """The one of the last pass, if it still holds."""
-        if program.taker is None or not program.taker.stays(on_gradient, words):
-            products = program.lone_products, program.lone_columns, program.layer_products
-            sequences = self._feed.run.sequences
-            gaps = None if sequences is None else sequences.gaps
-            program.taker = Taker(on_gradient, *products, words, gaps)
-        else:
-            program.taker.renew()
-        return program.taker
-
     def _take_up_statistics(self, program: Program) -> None:
         for node, work in program.statistics:
             operands = self.graph.operands[node.name]
@@ -284,16 +277,18 @@ class Engine:
                 operands[k].value[...] = value
                 operands[k].touch()
 
-    def _backward_split(self, program: Program, finish: Callable[[Iterable[str]], None], taker: Taker) -> None:
+    def _backward_split(
+        self, program: Program, finish: Callable[[Iterable[str]], None], routes: GradientRoutes
+    ) -> None:
         """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
         for bound in program.first:
             bound.run(self._feed.run, self._feed.inputs)
-        if not self._repeat_backward(program, taker):
-            phases = [partial(self._backward_part, program, taker), partial(self._late_part, program, taker)]
+        if not self._repeat_backward(program, routes):
+            phases = [partial(self._backward_part, program, routes), partial(self._late_part, program, routes)]
             if not program.partials_wait:
                 phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
             self.backend.team.run_phases(phases, len(program.workers))
-        late = {name for name, node in program.taken_late.items() if taker.takes_parts(node)}
+        late = {name for name, node in program.taken_late.items() if routes.of(node).takes_parts}
         if program.partials_wait:
             program.add_partial_gradients(but=late)
         for step in program.steps[: program.num_together]:
@@ -303,11 +298,11 @@ class Engine:
                 else:
                     finish([name])
 
-    def _repeat_backward(self, program: Program, taker: Taker) -> bool:
+    def _repeat_backward(self, program: Program, routes: GradientRoutes) -> bool:
         """Make both parts of all workers without Python, if they have been recorded; False if not."""
         if self._feed.run.sequences is not None or not program.partials_wait:
             return False
-        key, layers_key, team, tables = taker.key, taker.layers_key, self.backend.team, []
+        key, layers_key, team, tables = routes.key, tuple(routes.layers), self.backend.team, []
         with team.hold() as count:
             if count < len(program.workers):
                 return False
@@ -321,14 +316,14 @@ class Engine:
                 team.play(tables)
         return True
 
-    def _late_part(self, program: Program, taker: Taker, index: int) -> None:
-        program.workers[index].late_pass.run((self._feed.run, taker), self._feed.inputs, taker.key)
+    def _late_part(self, program: Program, routes: GradientRoutes, index: int) -> None:
+        program.workers[index].late_pass.run((self._feed.run, routes), self._feed.inputs, routes.key)
 
-    def _backward_part(self, program: Program, taker: Taker, index: int) -> None:
+    def _backward_part(self, program: Program, routes: GradientRoutes, index: int) -> None:
         worker = program.workers[index]
         run = self._run_of(worker)
         if run.sequences is None:
-            worker.backward_pass.run(run, worker.inputs, taker.layers_key)
+            worker.backward_pass.run(run, worker.inputs, tuple(routes.layers))
         else:
             for step in worker.backward_and_looks:
                 step.run(run, worker.inputs)

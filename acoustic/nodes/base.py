@@ -95,8 +95,10 @@ class Node:
     layer_inputs: ClassVar[dict[int, int]] = {}
     # Operands that may be given as Indicators: the row numbers of one-hot columns instead of the matrix.
     takes_indicators: ClassVar[tuple[int, ...]] = ()
-    # Operands without frames whose gradient may be given for some columns only: see Into.add_columns.
+    # Operands without frames whose gradient may be given for some columns only: see GradientTargets.add_columns.
     touches_columns: ClassVar[tuple[int, ...]] = ()
+    # Operands whose gradient `backward` hands out in parts if their route takes parts: see GradientRoute.part.
+    hands_out: ClassVar[tuple[int, ...]] = ()
     skips_gaps: ClassVar[bool] = False  # ignores gaps, the columns without a frame, by itself
     is_input: ClassVar[bool] = False  # given by the caller, one column per frame
     is_stored: ClassVar[bool] = False  # has a value that is saved with the model
@@ -307,7 +309,7 @@ class Node:
             The gradient of the criterion with respect to the value.
         inputs, value : arrays or None
             Values of the operands and of the node; None where `backward_reads` does not name them.
-        into : Into
+        into : GradientTargets
             The gradients of the operands, see gradient_targets.py.
 
         Raises

@@ -4,22 +4,40 @@ Nodes always add. Only the engine knows whether a contribution is the first one,
 added: this saves setting gradients to zero and reading them back.
 """
 
-from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from acoustic.kernels.backend import Backend, matmul_into
 from acoustic.runtime.thread_team import share_of
 
 
-class Accumulation(NamedTuple):
-    """Where a gradient is accumulated outside its own matrix: matrix <- scale * gradient + keep * matrix."""
+class GradientRoute:
+    """How a parameter's gradient leaves the step that computes all of it.
 
-    matrix: Any
-    scale: float
-    keep: float
+    The defaults leave it in its matrix.  A subclass sets one of the flags and overrides the method of that name.
+    """
+
+    takes_factors = False  # the two factors of a product over the frames, instead of the product
+    takes_columns = False  # the columns that are not zero, instead of the matrix
+    takes_parts = False  # some columns of the complete gradient at a time, from any thread
+
+    def factors(self, a: Any, b: Any) -> None:
+        """Take a (rows, frames) and b (cols, frames) of the gradient a b'."""
+        raise NotImplementedError
+
+    def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
+        """Take the columns (n,), all others being zero; fill(part) lends the gradient of columns[part]."""
+        raise NotImplementedError
+
+    def part(self, columns: slice) -> None:
+        """Some columns of the matrix are complete, and nothing reads those of the parameter any more."""
+        raise NotImplementedError
 
 
-class Into:
+IN_MATRIX = GradientRoute()
+
+
+class GradientTargets:
     """The gradients of the operands of one node.
 
     Parameters
@@ -38,21 +56,10 @@ class Into:
 
     Attributes
     ----------
-    elsewhere : dict
-        Operands whose gradient consists of products only and is accumulated in another place than the target.
-    touched : dict
-        Operands of whose gradient only the nonzero columns are wanted: the column numbers and the function that
-        computes a block of them, or None before `backward`.
-    factored : dict
-        Operands whose gradient is one product a b' over the frames that is not computed: the function that receives
-        both factors.
-    on_columns : dict
-        Operands whose gradient consists of products only: the function that uses some of its columns as soon as they
-        are complete and the operand is no longer read, in any thread.
-    taken : collection of int
-        The operands all of whose columns were used in that way.
-    key : hashable
-        The key of the functions in `on_columns`, see Taker.
+    routes : dict
+        The routes of the operands whose gradient does not stay in its matrix.
+    key : hashable or None
+        Equal in passes whose routes make the same calls; None if that is unknown.
     """
 
     def __init__(
@@ -71,11 +78,7 @@ class Into:
         # One flag per distinct buffer: an operand may occur twice, and then only its first contribution is fresh.
         self._slot = [next((j for j in range(k) if targets[j] is target), k) for k, target in enumerate(targets)]
         self._initially_fresh = list(fresh)
-        self.elsewhere: dict[int, Accumulation] = {}
-        self.factored: dict[int, Callable[[Any, Any], None]] = {}
-        self.touched: dict[int, tuple[Any, Any] | None] = {}
-        self.on_columns: dict[int, Callable[[slice], None]] = {}
-        self.taken: Collection[int] = ()
+        self.routes: dict[int, GradientRoute] = {}
         self.key: Hashable | None = ()
         self.reset()
 
@@ -88,6 +91,14 @@ class Into:
         slot = self._slot[k]
         fresh, self._fresh[slot] = self._fresh[slot], False
         return fresh
+
+    def route(self, k: int) -> GradientRoute:
+        """How operand k's gradient leaves the step."""
+        return self.routes.get(k, IN_MATRIX)
+
+    def keep(self, k: int) -> float:
+        """The factor of operand k's gradient when a product is added to it: 0 if it holds nothing yet, else 1."""
+        return 0.0 if self.take_fresh(k) else 1.0
 
     def needs(self, k: int) -> bool:
         """Return whether the gradient of operand `k` is needed."""
@@ -105,25 +116,21 @@ class Into:
         write(buffer)
         self.backend.kernels.accumulate(target, buffer)
 
-    def place(self, k: int) -> Accumulation:
-        """Return where and how a product is added to the gradient of operand `k`."""
-        place = self.elsewhere.get(k) or Accumulation(self.targets[k], 1.0, 0.0)
-        return place if self.take_fresh(k) else place._replace(keep=1.0)
-
     def add_product(self, k: int, a: Any, b: Any) -> None:
-        """Add the matrix product a b, or this worker's columns of it, to the gradient of operand `k`."""
-        if self.targets[k] is None:
+        """Add the matrix product a b, or this worker's columns of it."""
+        out = self.targets[k]
+        if out is None:
             return
-        if k in self.factored:
-            self.factored[k](a, b.T)
+        if self.route(k).takes_factors:
+            self.routes[k].factors(a, b.T)
             return
-        out, scale, keep = self.place(k)
+        keep = self.keep(k)
         if self.share is not None:
             columns = self.columns(k)
             if columns.start == columns.stop:
                 return
             out, b = out[:, columns], b[:, columns]
-        matmul_into(self.xp, a, b, out, scale, keep)
+        matmul_into(self.xp, a, b, out, keep=keep)
 
     def add_columns(self, k: int, columns: Any, write: Callable[[Any, slice], Any]) -> None:
         """Add to some columns of the gradient of operand `k`.
@@ -140,22 +147,16 @@ class Into:
             write(block, part)
             return block
 
-        if k in self.touched:
-            self.take_fresh(k)
-            self.touched[k] = columns, fill
+        fresh = self.take_fresh(k)
+        if self.route(k).takes_columns:
+            self.routes[k].columns(columns, fill)
             return
-        out, scale, keep = self.elsewhere.get(k) or Accumulation(target, 1.0, 0.0)
         mine = self.columns(k)
-        if self.take_fresh(k):
-            whole = out[:, mine]
-            if keep:
-                self.xp.multiply(whole, keep, out=whole)
-            else:
-                whole.fill(0)
+        if fresh:
+            target[:, mine].fill(0)
         first, last = (int(place) for place in self.xp.searchsorted(columns, self.xp.asarray([mine.start, mine.stop])))
         if first < last:
-            block = fill(slice(first, last))
-            out[:, columns[first:last]] += scale * block if scale != 1 else block
+            target[:, columns[first:last]] += fill(slice(first, last))
 
     def columns(self, k: int) -> slice:
         """Return this worker's columns of the gradient of operand `k`."""

@@ -1,7 +1,7 @@
 """Products with one-hot columns given as Indicators: columns are copied forward and added backward, not multiplied.
 
 ``A X`` with X (k, N) one-hot copies N columns of A, whatever the size of the vocabulary. The gradient with respect to A
-is zero except for the columns that X names; see Into.add_columns.
+is zero except for the columns that X names; see GradientTargets.add_columns.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.nodes.base import Run
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
 
@@ -36,7 +36,7 @@ def multiply_indicators(run: Run, a: Any, x: Indicators, out: Any) -> None:
             run.xp.add(out, one, out=out)
 
 
-def add_product_with_indicators(run: Run, into: Into, k: int, grad: Any, x: Indicators) -> None:
+def add_product_with_indicators(run: Run, into: GradientTargets, k: int, grad: Any, x: Indicators) -> None:
     """Add grad x' to the gradient of operand `k`; grad is (m, N)."""
     if not into.needs(k):
         return
@@ -44,7 +44,7 @@ def add_product_with_indicators(run: Run, into: Into, k: int, grad: Any, x: Indi
     add_to_columns(run, into, k, numbers.reshape(-1), [grad] * len(numbers))
 
 
-def add_to_columns(run: Run, into: Into, k: int, numbers: np.ndarray, grads: list[Any]) -> None:
+def add_to_columns(run: Run, into: GradientTargets, k: int, numbers: np.ndarray, grads: list[Any]) -> None:
     """Add the columns of grads, one matrix after another, to the columns `numbers` of the gradient of operand `k`."""
     columns, place = np.unique(numbers, return_inverse=True)
     place = place.reshape(-1)  # numpy 2.0 returns it in the shape of `numbers`

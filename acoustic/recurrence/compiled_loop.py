@@ -13,7 +13,7 @@ import numpy as np
 
 from acoustic.kernels.backend import Backend, matmul_into
 from acoustic.nodes.base import Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
 from acoustic.recurrence.loop_tables import Delay
@@ -28,7 +28,7 @@ from acoustic.runtime.thread_team import share_of
 
 PADDING = 64
 SPLITS_KEPT = 8  # numbers of slots that parameters are laid out for
-Job = tuple[Any, Any, Any, float, float]  # a, b, out, scale and keep of a product
+Job = tuple[Any, Any, Any, float]  # a, b, out and keep of a product
 
 
 class CompiledLoop:
@@ -202,7 +202,7 @@ class CompiledLoop:
     # ---- backward
 
     def backward(
-        self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: Into
+        self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: GradientTargets
     ) -> None:
         """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
         team = sharing_team()
@@ -213,7 +213,6 @@ class CompiledLoop:
             usable = sequences.usable_by(self._steps)
             arrays, moving = self._split(inputs)
             arrays += [self.values, self.gradients, *into.targets]
-            arrays += [place.matrix for place in into.elsewhere.values()]
             moving["usable"] = usable
             known = into.key is not None and self._is_repeated(due)
             key = (into.key, received, laid_out(due)) if known else None
@@ -239,28 +238,27 @@ class CompiledLoop:
                     columns = share_of(number, count, jobs[0][2].shape[1])
                     for job in jobs:
                         _multiply_columns(job, columns)
-                    if k in into.on_columns and columns.start != columns.stop:
-                        into.on_columns[k](columns)
+                    if into.route(k).takes_parts and columns.start != columns.stop:
+                        into.route(k).part(columns)
 
             with self._laying_out():
                 replay_together(team, count, work, split.back, key, arrays, moving)
-        into.taken = self._parameters & into.on_columns.keys()
         self._hand_out_factors(inputs, into)
         for at in self.plan.framed:
             if into.needs(at):
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
 
-    def _hand_out_factors(self, inputs: Sequence[Any], into: Into) -> None:
+    def _hand_out_factors(self, inputs: Sequence[Any], into: GradientTargets) -> None:
         """Where a layer takes a product's factors instead: copies, for nodes of the loop share rows."""
         for product in self.plan.products:
-            if product.parameter in into.factored and into.needs(product.parameter):
+            if into.route(product.parameter).takes_factors and into.needs(product.parameter):
                 inside, at = product.operand
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
                 gradient = self._block(self.gradients, (True, product.home))
-                into.factored[product.parameter](gradient.copy(order="F"), np.asfortranarray(operand))
+                into.route(product.parameter).factors(gradient.copy(order="F"), np.asfortranarray(operand))
 
     def _products_outside(
-        self, inputs: Sequence[Any], sums: np.ndarray, into: Into
+        self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
     ) -> tuple[list[Job], dict[int, list[Job]]]:
         """The products that add to gradients outside: of what has frames, in order, and of all else, by operand.
 
@@ -271,23 +269,25 @@ class CompiledLoop:
         for product in self.plan.products:
             inside, at = product.operand
             gradient = self._block(self.gradients, (True, product.home))
-            if into.needs(product.parameter) and product.parameter not in into.factored:
+            if into.needs(product.parameter) and not into.route(product.parameter).takes_factors:
                 operand = self._block(self.values, product.operand) if inside else inputs[at]
-                made.setdefault(product.parameter, []).append((gradient, operand.T, *into.place(product.parameter)))
+                made.setdefault(product.parameter, []).append(
+                    (gradient, operand.T, into.targets[product.parameter], into.keep(product.parameter))
+                )
             if not inside and into.needs(at):
-                below.append((inputs[product.parameter].T, gradient, *into.place(at)))
+                below.append((inputs[product.parameter].T, gradient, into.targets[at], into.keep(at)))
         ones = np.ones((len(sums), 1), np.float32, order="F")
         for at, start in self.plan.columns.items():
             if into.needs(at):
                 parts = sums.T[start : start + self.outside[at].rows]
-                made.setdefault(at, []).append((parts, ones, *into.place(at)))
+                made.setdefault(at, []).append((parts, ones, into.targets[at], into.keep(at)))
         return below, made
 
 
 def _multiply_columns(job: Job, columns: slice) -> None:
-    a, b, out, scale, keep = job
+    a, b, out, keep = job
     if columns.start != columns.stop:
-        matmul_into(np, a, b[:, columns], out[:, columns], scale, keep)
+        matmul_into(np, a, b[:, columns], out[:, columns], keep=keep)
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:

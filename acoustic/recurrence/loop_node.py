@@ -13,7 +13,7 @@ from typing import Any
 
 from acoustic.kernels.backend import Backend
 from acoustic.nodes.base import Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
@@ -82,7 +82,7 @@ class Loop(Node):
         if backend is not None:
             self.compiled = compile_loop(backend, options or EngineOptions(), members, own, places, below, seen)
         if self.compiled is not None:
-            self.frame_products = self.compiled.frame_products
+            self.hands_out = self.frame_products = self.compiled.frame_products
         self.layer_inputs = self._layer_inputs()
         self._received: set[int] = set()
         self._forward: _Bound | None = None
@@ -220,7 +220,7 @@ class Loop(Node):
         _copy(gradient, mine)
         self._received.add(position)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         sequences = self._sequences(run)
         if self.compiled is not None:
             self.compiled.backward(run, inputs, sequences, self._received, into)
@@ -242,7 +242,9 @@ class Loop(Node):
             self._backward_outside(run, member, inputs, into)
         self._received.clear()
 
-    def _bound_backward(self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: Into) -> "_Bound":
+    def _bound_backward(
+        self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: GradientTargets
+    ) -> "_Bound":
         """Per step what gives the gradients inside: a node after its users, delays left out."""
         arrays = [*inputs, *(matrix for member in self.members for matrix in (member.value, member.gradient))]
         received = frozenset(self._received)
@@ -262,7 +264,7 @@ class Loop(Node):
                         continue
                     fresh = [inside and at not in touched for inside, at in member.operands]
                     touched |= first.keys()
-                    inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+                    inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
                     work = {} if member.work is None else {"work": member.work[:, columns]}
                     operands = self._operands(member, inputs, columns)
                     mine = member.value[:, columns]
@@ -271,10 +273,10 @@ class Loop(Node):
             self._backward = _Bound(arrays, sequences.num_slots, received, steps)
         return self._backward
 
-    def _rows(self, member: Member, into: Into) -> list[int]:
+    def _rows(self, member: Member, into: GradientTargets) -> list[int]:
         return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
 
-    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: Into) -> None:
+    def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: GradientTargets) -> None:
         """A node's share of the gradients of what comes from outside, from all steps at once."""
         targets = [None if inside else into.targets[at] for inside, at in member.operands]
         if all(target is None for target in targets):
@@ -284,10 +286,10 @@ class Loop(Node):
             if target is not None and at not in taken:
                 taken[at] = into.take_fresh(at)
             fresh.append(taken.get(at, False) if target is not None else False)
-        inner = Into(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
+        inner = GradientTargets(into.backend, targets, fresh, into.scratch, rows=self._rows(member, into))
         for k, (inside, at) in enumerate(member.operands):
-            if not inside and at in into.factored:
-                inner.factored[k] = into.factored[at]
+            if not inside and at in into.routes:
+                inner.routes[k] = into.routes[at]
         work = {} if member.work is None else {"work": member.work}
         operands = self._operands(member, inputs, None)
         member.node.backward(run, member.gradient, operands, member.value, inner, **work)
@@ -324,7 +326,7 @@ class LoopOutput(Node):
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
         _copy(self.operands[0].value_of(self.position), out)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         self.operands[0].receive(self.name, grad)
         into.add(0, lambda out: out.fill(0))
 

@@ -11,15 +11,15 @@ from zlib import crc32
 
 import numpy as np
 
+from acoustic.engine.execution.gradient_sink import GradientSink
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.gradient_targets import Accumulation
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import Step, rule_kernels
 from readers.errors import ModelError
 
 
-class Updater:
+class Updater(GradientSink):
     """Updates parameters in place as soon as their gradients are complete.
 
     A gradient is the sum over the frames of a minibatch, not the mean. For learning rate l per frame and n frames the
@@ -64,8 +64,6 @@ class Updater:
         self.scalars: dict[str, float] = {}
         self._kernels = rule_kernels(network.backend)
         self._by_norm = options.clipping_threshold < math.inf and not options.clip_by_truncation
-        self._plain = not (options.l1_weight or options.l2_weight or options.noise_deviation)
-        self._plain = self._plain and options.clipping_threshold == math.inf
         self._rate = self._momentum = 0.0
         self._num_frames = 0
         self._seed: Sequence[int] = ()
@@ -135,24 +133,13 @@ class Updater:
             if norm > limit:
                 gradient *= limit / norm
 
-    def accumulation(self, node: Node) -> Accumulation | None:
-        """Return the matrix into which a parameter's gradient may be accumulated directly, or None; `take` follows.
-
-        A matrix product can then be scaled and added to this matrix, without writing and rereading the gradient.
-        """
-        if not self._plain:
-            return None
-        scales = self.rule.accumulation(self._rate * node.settings["learningRateMultiplier"], self._momentum)
-        return None if scales is None else Accumulation(self._first_state(node), *scales)
-
     @property
-    def touched(self) -> Callable[[Node, Any, Callable[[slice], Any]], None] | None:
-        """Function that updates only the columns whose gradient is not zero; None if all columns must be updated."""
+    def takes_touched(self) -> bool:
+        """Whether columns whose gradient is zero may stay as they are."""
         options = self.options
-        whole = options.l1_weight or options.l2_weight or options.noise_deviation or not self.rule.by_columns
-        return None if whole else self._touched
+        return self.rule.by_columns and not (options.l1_weight or options.l2_weight or options.noise_deviation)
 
-    def _touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+    def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
         """Update the columns (n,), in ascending order; fill(part) computes the gradient of columns[part].
 
         The columns are processed in parts that stay in the cache between gradient and update, if the rule allows it.
@@ -161,7 +148,7 @@ class Updater:
         if not step.rate:
             return
         state = list(self.state[node.name].values())
-        count = CACHED // node.value.shape[0] if self.part is not None else len(columns)
+        count = CACHED // node.value.shape[0] if self.takes_parts else len(columns)
         for start in range(0, len(columns), max(1, count)):
             part = slice(start, min(start + max(1, count), len(columns)))
             gradient = fill(part)
@@ -175,10 +162,6 @@ class Updater:
         rate = self._rate * node.settings["learningRateMultiplier"]
         return Step(rate, self._momentum, frames, limit=limit, l2=options.l2_weight * frames, shrink=0.0)
 
-    def take(self, node: Node, columns: slice) -> None:
-        """Update some columns of a parameter whose gradient was accumulated as `accumulation` specified."""
-        self.rule.take(self._kernels, node.value[:, columns], self._first_state(node)[:, columns])
-
     @property
     def key(self) -> Hashable | None:
         """Key of what an update depends on besides gradient and state; None if updates cannot be replayed."""
@@ -186,15 +169,13 @@ class Updater:
             return None
         return self, self._rate, self._momentum, self._num_frames
 
-    def _first_state(self, node: Node) -> Any:
-        return next(iter(self.state[node.name].values()))
-
     @property
-    def part(self) -> Callable[[Node, Any, slice], None] | None:
-        """Function that updates some columns of a parameter from their gradient; None if the rule needs all of it."""
-        return None if self._by_norm or not self.rule.by_parts else self._part
+    def takes_parts(self) -> bool:
+        """Whether some columns of a parameter can be updated without the others."""
+        return not self._by_norm and self.rule.by_parts
 
-    def _part(self, node: Node, gradient: Any, columns: slice) -> None:
+    def part(self, node: Node, gradient: Any, columns: slice) -> None:
+        """Update some columns of a parameter from their gradient."""
         state = [matrix[:, columns] for matrix in self.state[node.name].values()]
         self._update(node, gradient, node.value[:, columns], state, columns.start * gradient.shape[0])
 

@@ -8,9 +8,9 @@ and of the products each worker makes some columns.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from acoustic.engine.execution.gradient_sinks import Taker
 from acoustic.engine.execution.memory import EngineMemory
 from acoustic.engine.execution.staleness import Placement
 from acoustic.engine.execution.steps import (
@@ -24,7 +24,7 @@ from acoustic.engine.execution.steps import (
 )
 from acoustic.engine.planning.pass_plan import BackwardStep, Key, Layout, gradient_of, value_of, work_of
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.runtime import replay
 from acoustic.runtime.replay import ReplayedSteps
 from acoustic.runtime.thread_team import share_of
@@ -70,7 +70,6 @@ class Program(Placement):
     ):
         super().__init__(layout, memory.graph)
         self.memory, self.backend, self.columns, self.criterion = memory, memory.backend, columns, criterion
-        self.taker: Taker | None = None  # of the last backward pass
         self._views: dict[tuple, Any] = {}
         self.one = self.backend.empty(1, 1)
         self.workers = [Worker(w, share_of(w, num_workers, columns or 0)) for w in range(num_workers)]
@@ -196,13 +195,11 @@ class Program(Placement):
         """All steps of a worker as one, made without Python as far as possible."""
         # One worker's products are shared out among the threads, and not replayed.
         possible = self.memory.options.replay and self.split and replay.is_possible(self.backend)
-        # In every pass these are told where to add up.
-        told = {id(bound.into) for _, _, steps in self.lone_products for bound in steps}
 
         def repeats(step: ForwardStep | BoundBackward | LayerLook) -> bool:
             step = step.bound if isinstance(step, LayerLook) else step
             shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
-            return possible and id(getattr(step, "into", None)) not in told and step.node.repeats_calls(*shapes)
+            return possible and step.node.repeats_calls(*shapes)
 
         def repeats_late(step: LateProducts | LateSum) -> bool:
             if isinstance(step, LateSum):
@@ -241,22 +238,19 @@ class Program(Placement):
         self.num_together = len(first) + len(together)
         last = self.steps[self.num_together :]
         self.last = [self._bind_backward(step, step.wanted, None, touched) for step in last]
-        self.lone_products = [
-            (self.graph.operands[step.node.name][k], k, self._product_steps(step))
-            for step in together
-            for k in step.lone_products
-        ]
         self.layer_products = [
             (self.graph.operands[step.node.name][k], k, self._product_steps(step), self._looks(step))
             for step in together
             for k in step.layer_products
         ]
-        self.lone_columns = [
-            (self.graph.operands[step.node.name][k], k, bound.into)
-            for step, bound in zip(together, self.workers[0].backward)
-            for k in step.lone_columns
-        ]
-
+        self.handed_out, self.touched_columns = (
+            [
+                (self.graph.operands[step.node.name][k], k, bound.into)
+                for step, bound in zip(together, self.workers[0].backward)
+                for k in which(step)
+            ]
+            for which in (attrgetter("handed_out"), attrgetter("touched_columns"))
+        )
         self._share_late_sums(together)
         late = [step for worker in self.workers for step in worker.late]
         taken = [one for step in late for one in (step.taken if isinstance(step, LateProducts) else [step.whole])]
@@ -267,9 +261,8 @@ class Program(Placement):
         parameters = {operand.name: operand for operand in self.graph.operands[step.node.name]}
         taken = []
         for name in step.finished_products:
-            gradient = self._gradient(name, None)
-            columns = share_of(worker.index, len(self.workers), gradient.shape[1])
-            taken.append(Taken(parameters[name], gradient, columns))
+            columns = share_of(worker.index, len(self.workers), self.layout.shapes[name].cols)
+            taken.append(Taken(parameters[name], columns))
         return LateProducts(bound, taken)
 
     def _share_late_sums(self, together: Sequence[BackwardStep]) -> None:
@@ -278,15 +271,14 @@ class Program(Placement):
             return
         read = {k for step in together for k in ((step.node.name, j) for j in step.reads(step.deferred))}
         names = {self.graph.operands[name][k].name for name, k in read if isinstance(k, int)}
-        names |= {parameter.name for parameter, _, _ in self.lone_columns}
         partials = self.workers[-1].partial_gradients
         finished = [name for step in together for name in step.finished if name in partials and name not in names]
         parameters = {one.name: one for step in together for one in self.graph.operands[step.node.name]}
         for k, name in enumerate(finished):
             gradient = self._gradient(name, None)
-            whole = Taken(parameters[name], gradient, slice(0, gradient.shape[1]))
+            whole = Taken(parameters[name], slice(0, gradient.shape[1]))
             parts = [worker.partial_gradients[name] for worker in self.workers[1:]]
-            self.workers[k % len(self.workers)].late.append(LateSum(self.backend.kernels, whole, parts))
+            self.workers[k % len(self.workers)].late.append(LateSum(self.backend.kernels, whole, gradient, parts))
 
     def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
         """The bound steps, one of each worker, that make a step's products."""
@@ -334,7 +326,7 @@ class Program(Placement):
         if node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes)) is not None:
             work["work"] = self._work(node, worker) if WORK in reads else None
         rows = [shape.rows for shape in self.graph.operand_shapes(node, self.layout.shapes)]
-        into = Into(self.backend, targets, fresh, self._scratch(lender), share, rows)
+        into = GradientTargets(self.backend, targets, fresh, self._scratch(lender), share, rows)
         return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:

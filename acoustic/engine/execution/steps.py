@@ -1,17 +1,16 @@
-"""The steps that programs are made of, each with the very arrays that it reads and writes.
+"""The steps of a program, each with the matrices that it reads and writes.
 
-Of every step recorder.py asks which stored nodes it reads or changes (`stored`), and that it lets go of the minibatch
+The recorder asks every step which stored nodes it reads or changes (`stored`), and tells it to let go of the minibatch
 (`forget`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from acoustic.engine.execution.gradient_sinks import Factors, Taker
+from acoustic.engine.execution.gradient_sink import GradientRoutes
 from acoustic.nodes.base import Node, Run
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 
 
 @dataclass
@@ -40,13 +39,10 @@ class Operands:
             self.arrays[position] = None
 
 
-@dataclass
-class ForwardStep:
-    """A node with its operands and, by keyword, its buffers."""
+class _OnOperands:
+    """A step that reads operands."""
 
-    node: Node
     operands: Operands
-    buffers: dict[str, Any]
 
     @property
     def stored(self) -> list[Node]:
@@ -55,12 +51,21 @@ class ForwardStep:
     def forget(self) -> None:
         self.operands.forget()
 
+
+@dataclass
+class ForwardStep(_OnOperands):
+    """A node with its operands and, by keyword, its buffers."""
+
+    node: Node
+    operands: Operands
+    buffers: dict[str, Any]
+
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
         self.node.forward(run, *self.operands.resolve(inputs), **self.buffers)
 
 
 @dataclass
-class BoundBackward:
+class BoundBackward(_OnOperands):
     """A node's backward: its own gradient, the operands it may read, its value, its workspace, and where it adds."""
 
     node: Node
@@ -68,64 +73,50 @@ class BoundBackward:
     operands: Operands
     value: Any
     work: dict[str, Any]
-    into: Into
-
-    @property
-    def stored(self) -> list[Node]:
-        return self.operands.stored
-
-    def forget(self) -> None:
-        self.operands.forget()
+    into: GradientTargets
 
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
         self.into.reset()
         self.node.backward(run, self.gradient, self.operands.resolve(inputs), self.value, self.into, **self.work)
 
 
-@dataclass
-class LayerLook:
-    """Gives a layer one worker's frames of the factors of its gradient, as soon as they are there, if there is one.
+class _OnBound(_OnOperands):
+    """A step around a bound one."""
 
-    bound: makes all frames' gradient from them; columns: the worker's.
-    """
+    bound: BoundBackward
+
+    @property
+    def operands(self) -> Operands:
+        return self.bound.operands
+
+
+@dataclass
+class LayerLook(_OnBound):
+    """Gives a layer, where there is one, a worker's columns of the factors of its gradient once they are computed."""
 
     bound: BoundBackward
     columns: slice
     num_frames: int
 
-    @property
-    def stored(self) -> list[Node]:
-        return self.bound.stored
-
-    def forget(self) -> None:
-        self.bound.forget()
-
-    def take(self, k: int, factors: Factors | None) -> None:
-        """Who gets those of operand k's gradient in the passes to come."""
-        self.bound.into.factored.pop(k, None)
-        if factors is not None:
-            self.bound.into.factored[k] = partial(factors.look, self.num_frames)
-
     def run(self, run: Run, inputs: Mapping[str, Any]) -> None:
-        if self.bound.into.factored:
+        if self.bound.into.routes:
             self.bound.run(run, inputs)
 
 
 @dataclass
 class Taken:
-    """A parameter, its gradient, and the columns of it that a worker brings up to date."""
+    """Some columns of a parameter, which one worker updates if the parameter's route takes parts."""
 
     parameter: Node
-    gradient: Any
     columns: slice
 
-    def hand_over(self, taker: Taker) -> None:
-        if taker.takes_parts(self.parameter):
-            taker.columns(self.parameter, self.gradient, self.columns)
+    def hand_over(self, routes: GradientRoutes) -> None:
+        if (route := routes.of(self.parameter)).takes_parts:
+            route.part(self.columns)
 
 
 @dataclass
-class LateProducts:
+class LateProducts(_OnBound):
     """One worker's columns of products over all frames, and of the parameters whose gradients these complete."""
 
     bound: BoundBackward
@@ -135,22 +126,20 @@ class LateProducts:
     def stored(self) -> list[Node]:
         return [*self.bound.stored, *(one.parameter for one in self.taken)]
 
-    def forget(self) -> None:
-        self.bound.forget()
-
-    def run(self, told: tuple[Run, Taker], inputs: Mapping[str, Any]) -> None:
-        run, taker = told
+    def run(self, told: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
+        run, routes = told
         self.bound.run(run, inputs)
         for one in self.taken:
-            one.hand_over(taker)
+            one.hand_over(routes)
 
 
 @dataclass
 class LateSum:
-    """A gradient that the workers have parts of, added up and handed over by one of them, if that may be."""
+    """A gradient of which each worker has a part: added up by one of them, if the parameter's route takes parts."""
 
     kernels: Any
     whole: Taken
+    gradient: Any
     parts: Sequence[Any]
 
     @property
@@ -160,9 +149,9 @@ class LateSum:
     def forget(self) -> None:
         pass
 
-    def run(self, told: tuple[Run, Taker], inputs: Mapping[str, Any]) -> None:
-        _, taker = told
-        if taker.takes_parts(self.whole.parameter):
+    def run(self, told: tuple[Run, GradientRoutes], inputs: Mapping[str, Any]) -> None:
+        _, routes = told
+        if routes.of(self.whole.parameter).takes_parts:
             for part in self.parts:
-                self.kernels.accumulate(self.whole.gradient, part)
-            self.whole.hand_over(taker)
+                self.kernels.accumulate(self.gradient, part)
+            self.whole.hand_over(routes)

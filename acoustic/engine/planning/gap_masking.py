@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acoustic.nodes.base import Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from readers.minibatches.indicators import Indicators
 
 
@@ -80,7 +80,7 @@ class Ungapped(Node):
             run.backend.empty(target.shape[0], len(real) if framed else target.shape[1]) if target is not None else None
             for target, framed in zip(into.targets, self.framed)
         ]
-        inner = Into(run.backend, targets, [True] * len(targets), rows=into.rows)
+        inner = GradientTargets(run.backend, targets, [True] * len(targets), rows=into.rows)
         if len(real):
             fewer = {name: _taken(run, matrix, real) for name, matrix in work.items()}
             self.node.backward(run, grad, self._taken(run, inputs, real), value, inner, **fewer)

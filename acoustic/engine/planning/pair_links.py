@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.network.traversal import forward_order, need_gradient
 from acoustic.nodes.base import Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pair_network import FIRST
 from readers.errors import ModelError
 
@@ -57,7 +57,7 @@ class Socket(Node):
         out.fill(0)
         out[:, run.xp.asarray(self._columns)] = self._values[:, run.xp.asarray(self._sequence)]
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         mine, sequence = grad[:, run.xp.asarray(self._columns)], run.xp.asarray(self._sequence)
         if self.first_only:
             self.gradient = mine  # a sequence has one first step, and they are in order
@@ -91,7 +91,7 @@ class GradientReturn(Node):
     def forward(self, run: Run, *inputs: Any, out: Any) -> None:
         out.fill(0)
 
-    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Into) -> None:
+    def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         for k, gradients in enumerate(self.gradients):
             into.add(k, lambda out, gradients=gradients: self._write(run, gradients, out))
 

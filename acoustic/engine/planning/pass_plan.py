@@ -94,9 +94,9 @@ class BackwardStep:
 
     wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
     frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
-    the deferred part finishes, and no deferred part of any step reads; lone_products: operands that are finished
-    parameters whose whole gradient is what this step makes by products; lone_columns: the same where it makes the
-    columns that it touches, and nobody shares the frames; layer_products: the same where they are a layer's weights.
+    the deferred part finishes, and no deferred part of any step reads; handed_out: operands that are
+    parameters whose whole gradient this step makes, and hands out itself; touched_columns: where it makes only the
+    columns that are not zero; layer_products: where they are the weights of a layer.
     """
 
     node: Node
@@ -104,8 +104,8 @@ class BackwardStep:
     deferred: tuple[int, ...]
     finished: tuple[str, ...] = ()
     finished_products: tuple[str, ...] = ()
-    lone_products: tuple[int, ...] = ()
-    lone_columns: tuple[int, ...] = ()
+    handed_out: tuple[int, ...] = ()
+    touched_columns: tuple[int, ...] = ()
     layer_products: tuple[int, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
@@ -161,9 +161,9 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
             for k in step.deferred or step.wanted
             if operands[k].name in complete and contributions[operands[k].name] == 1
         ]
-        step.lone_products = tuple(k for k in alone if k in step.node.frame_products)
+        step.handed_out = tuple(k for k in alone if k in step.node.hands_out)
         step.layer_products = tuple(k for k in alone if k in step.node.layer_inputs)
-        step.lone_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
+        step.touched_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
     return steps
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from acoustic.engine.execution.gradient_sink import Layer
 from acoustic.kernels.backend import matmul_into
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
@@ -86,8 +87,8 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
     return None
 
 
-class ArrayLayer:
-    """A layer's update in plain matrix products; see acoustic.engine.execution.gradient_sinks.Layer.
+class ArrayLayer(Layer):
+    """A layer's update in plain matrix products.
 
     output_fisher, input_fisher: the Fisher matrix's factors, None where they are not estimated from minibatch to
     minibatch.
@@ -122,9 +123,6 @@ class ArrayLayer:
             "input Fisher factor": self.input_fisher.w,
             "input Fisher scales": self.input_fisher.scales,
         }
-
-    def frames(self, a: Any, b: Any, first: int, num_frames: int, worker: int, count: int) -> None:
-        pass
 
     def update(self, a: Any, b: Any, worker: int, count: int) -> None:
         if worker == 0:

@@ -5,7 +5,6 @@ from typing import Any
 
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
-from acoustic.nodes.gradient_targets import Accumulation
 from acoustic.training.natural_gradient.compiled import CompiledLayer
 from acoustic.training.natural_gradient.layers import ArrayLayer, Step, find_layers
 from acoustic.training.options import TrainingOptions
@@ -70,23 +69,18 @@ class NaturalGradientUpdater(Updater):
             node.value *= step.keep
             node.value -= gradient
 
-    @property
-    def part(self) -> None:
-        return None
+    takes_parts = False
 
     @property
-    def touched(self) -> Callable[[Node, Any, Callable[[slice], Any]], None] | None:
-        return None if self.options.l2_weight else self._touched
+    def takes_touched(self) -> bool:
+        return not self.options.l2_weight
 
-    def _touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
+    def touched(self, node: Node, columns: Any, fill: Callable[[slice], Any]) -> None:
         step = self._step_of(node)
         if step.rate and len(columns):
             gradient = fill(slice(0, len(columns)))
             gradient *= step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
             node.value[:, columns] -= gradient
-
-    def accumulation(self, node: Node) -> Accumulation | None:
-        return None
 
     @property
     def key(self) -> Hashable | None:

@@ -109,17 +109,6 @@ class Rule:
         """
         raise NotImplementedError
 
-    def accumulation(self, rate: float, momentum: float) -> tuple[float, float] | None:
-        """Return (scale, keep) if the gradient may be accumulated directly in the first state matrix, or None.
-
-        That matrix then becomes scale * gradient + keep * itself, and `take` completes the update.
-        """
-        return None
-
-    def take(self, kernels: Any, weight: Any, state: Any) -> None:
-        """Update the weight from the first state matrix, which already contains the gradient."""
-        raise NotImplementedError
-
     def require(self, field: str, fine: bool, expected: str) -> None:
         """Raise OptionFault with the configuration's name of the option unless `fine`."""
         if not fine:

@@ -11,7 +11,6 @@ import numpy as np
 from acoustic.kernels.compiled import elementwise_loops
 from acoustic.kernels.compiled.elementwise import CompiledKernels, flat, frames, share_elements
 from acoustic.kernels.compiled.word import share_columns
-from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import Team
 from acoustic.training.rules import compiled_loops, table_calls  # noqa: F401  (registers the kernels)
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
@@ -74,9 +73,6 @@ class CompiledRules(ArrayRules):
             count,
             lambda part: compiled_loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
         )
-
-    def subtract(self, weight: Any, change: Any) -> None:
-        call(compiled_loops.subtract, flat(weight), flat(change))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

@@ -47,12 +47,6 @@ def shrink_all(weight, shrink):
 
 
 @loop
-def subtract(weight, change):
-    for i in range(weight.shape[0]):
-        weight[i] -= change[i]
-
-
-@loop
 def adagrad(weight, gradient, squares, rate, limit, l2, shrink):
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], limit, l2)

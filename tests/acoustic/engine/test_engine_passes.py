@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
+from acoustic.engine.execution.gradient_sink import GradientSink
 from acoustic.runtime.engine_options import EngineOptions
 from tests.acoustic.engine.engine_networks import Calls, branching, by_hand, data, layered, recurring
 
@@ -126,7 +127,7 @@ def test_on_gradient_gets_every_parameter_once_when_it_may_be_changed(threads):
         np.testing.assert_allclose(got[name], gradient, rtol=1e-10, atol=1e-12)
 
 
-class Momentum:
+class Momentum(GradientSink):
     """An update that may be done in parts; notes which columns of what it was given, in which thread."""
 
     def __init__(self, network):
@@ -143,6 +144,8 @@ class Momentum:
 
 
 class MomentumInParts(Momentum):
+    takes_parts = True
+
     def part(self, node, gradient, columns):
         self.update(node, gradient, columns)
 

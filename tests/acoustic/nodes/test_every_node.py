@@ -15,7 +15,7 @@ from acoustic.engine.gradient_check import check_gradients
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
-from acoustic.nodes.gradient_targets import Into
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import node_class, registered_nodes
 from acoustic.runtime.engine_options import EngineOptions
@@ -130,7 +130,7 @@ def test_backward_adds(example):
         results = []
         for fresh in (True, False):
             targets = [np.array(b, order="F") if k in wanted else None for k, b in enumerate(before)]
-            into = Into(network.backend, targets, [fresh] * len(targets), rows=rows)
+            into = GradientTargets(network.backend, targets, [fresh] * len(targets), rows=rows)
             node.backward(run, grad.copy(order="F"), inputs, value if VALUE in reads else None, into, **kept)
             results.append(targets)
         for k in wanted:

@@ -38,9 +38,7 @@ def loops():
     by_name |= {f"bias_{name}_gradient": (array(6, 5), array(6, 5), array(5)) for name in ("sigmoid", "tanh", "relu")}
     by_name |= {name: (array(6, 5),) for name in ("softmax", "log_softmax")}
     by_name |= {"scale": (array(30), array(1)), "normalise": (array(6, 5), array(5), array(5))}
-    by_name |= {name: (array(30), array(30), np.abs(array(30))) for name in NUMBERS} | {
-        "subtract": (array(30), array(30))
-    }
+    by_name |= {name: (array(30), array(30), np.abs(array(30))) for name in NUMBERS}
     by_name |= {"sum_frames": (array(6, 5), array(5))}
     by_name |= {name: (labels, array(6, 5), array(1)) for name in ("cross_entropy_softmax", "count_errors")}
     by_name |= {"cross_entropy_softmax_error": (labels, array(6, 5), array(6, 5), array(1))}

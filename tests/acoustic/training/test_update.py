@@ -125,7 +125,7 @@ def test_parts_of_a_parameter_give_what_the_whole_gives(options, by_parts):
         network.add("LearnableParameter", "w", rows=5, cols=6)
         network["w"].value[...] = start
         updater = Updater(network, TrainingOptions(1, learning_rates_per_sample=1.0, l1_weight=0.1, **options))
-        assert (updater.part is not None) == by_parts
+        assert updater.takes_parts == by_parts
         for index, gradient in enumerate(gradients):
             updater.begin(0.1, 0.5, 4, (1, 2, index))
             gradient = network.backend.asarray(gradient)

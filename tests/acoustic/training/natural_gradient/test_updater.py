@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from acoustic.engine.engine import Engine
-from acoustic.engine.execution.gradient_sinks import Real
+from acoustic.engine.execution.gradient_sink import RealFrames
 from acoustic.network.network import Network
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
@@ -185,11 +185,11 @@ def test_tables_of_words_change_by_plain_descent_in_the_columns_that_are_looked_
         updater = make_updater(net, options(NaturalGradient(method=method, max_change=max_change)))
         engine, seen = Engine(net, ["J"]), []
 
-        def touched(node, columns, fill, seen=seen, change=updater._touched):
+        def touched(node, columns, fill, seen=seen, change=updater.touched):
             seen.extend(columns)
             change(node, columns, fill)
 
-        updater._touched = touched
+        updater.touched = touched
         for _ in range(3):
             engine.forward({"x": x if sparse else np.asfortranarray(x), "labels": labels}, training=True)
             updater.begin(RATE, 0.0, 6)
@@ -296,8 +296,8 @@ def test_columns_without_a_frame_count_nowhere(method, threads, precision):
 
 def test_every_workers_share_keeps_a_column():
     gaps = np.array([False, True, True, True, True, False])
-    real = Real.of_gaps(np, gaps, [slice(0, 2), slice(2, 4), slice(4, 6)])
-    assert real.places.tolist() == [0, 2, 5]
+    real = RealFrames.of_gaps(np, gaps, [slice(0, 2), slice(2, 4), slice(4, 6)])
+    assert real.columns.tolist() == [0, 2, 5]
     found = [real.within(share) for share in (slice(0, 2), slice(2, 4), slice(4, 6))]
     assert [(first, places.tolist()) for first, places in found] == [(0, [0]), (1, [0]), (2, [1])]
     assert real.is_real.tolist() == [True, False, False, False, False, True]
