@@ -3,20 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test lint format bench clean
+.PHONY: install demo test lint format docs bench clean
 
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Argonaut needs Python 3.11 or later, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[demo,dev,docs]'
 	@touch $@
 
 demo: install  ## synthesise a TIMIT-shaped corpus, train, decode, score
 	$(BIN)/argonaut recipe timit --out exp/demo --size demo
 
-test: lint  ## lint, import contract, every test
+test: lint docs  ## lint, import contract, documentation, every test
 	$(BIN)/pytest -n 2
 
 lint: install
@@ -28,10 +28,13 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: install  ## the documentation site in build/docs; a warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
+
 AN4 ?= exp/an4
 bench: install  ## side by side with PyTorch, kaldi-native-fbank and kaldi-decoder
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(AN4)
 
 clean:
-	rm -rf .venv exp build *.egg-info
+	rm -rf .venv exp build docs/reference/api *.egg-info

@@ -1,4 +1,4 @@
-"""README and the pages: short where they must be, links that lead somewhere, imports that work."""
+"""README and documentation: short where required, valid links, complete tables of contents, imports that work."""
 
 import re
 
@@ -9,6 +9,7 @@ from tests.test_imports import ROOT
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "recipes").rglob("*.md"))
+TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -17,6 +18,24 @@ def test_links_lead_somewhere(page):
     targets = LINK.findall(page.read_text(encoding="utf-8"))
     local = [target.partition("#")[0] for target in targets if not target.startswith(("http:", "https:", "#"))]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_a_table_of_contents():
+    """`make docs` builds what the tables of contents reach from docs/index.md."""
+    found, new = set(), {ROOT / "docs/index.md"}
+    while new:
+        found |= new
+        new = {entry for path in new for entry in entries(path)} - found
+    assert {page for page in PAGES if page != README} - found == set()
+
+
+def entries(path):
+    """The pages in the tables of contents of a page."""
+    for block in TOCTREE.findall(path.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            name = re.sub(r".*<(.*)>", r"\1", line.strip())
+            if name and not name.startswith(":") and not name.startswith("api/"):
+                yield (ROOT / name[1:] if name.startswith("/") else path.parent / name).with_suffix(".md")
 
 
 def test_the_readme_stays_short():

@@ -49,7 +49,7 @@ class Action:
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        """Do the work: lines of the log go to `log`, progress(frames done, frames, **figures) to a display.
+        """Do the work: lines of the log go to `log`, `progress(frames done, frames, **figures)` to a display.
 
         Returns what became of the utterances.  Raises ArgonautError and OSError.
         """

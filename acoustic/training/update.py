@@ -23,7 +23,7 @@ class Updater(GradientSink):
     """Updates parameters in place as soon as their gradients are complete.
 
     A gradient is the sum over the frames of a minibatch, not the mean. For learning rate l per frame and n frames the
-    steps are, in this order:
+    steps are, in this order::
 
         g <- g clipped at c n           element by element, or scaled down if its Frobenius norm exceeds c n
         g <- g + L2 n w

@@ -297,7 +297,7 @@ def _parse_time(field: str, where: str) -> int | None:
 
 
 def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]]) -> None:
-    """Write (name, labels) entries; names as they shall stand, e.g. "*/utt.rec".
+    """Write (name, labels) entries; names as they shall stand, e.g. `*/utt.rec`.
 
     Times that are missing are left out, scores are written with the digits that give them back exactly.
     Raises FormatError for a label with an end but no start, or an upper level's score without a name.

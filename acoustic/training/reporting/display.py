@@ -26,7 +26,7 @@ class Callbacks:
     Parameters
     ----------
     progress : callable
-        Called as progress(frames done, frames in the epoch, **figures) for a progress display.
+        Called as `progress(frames done, frames in the epoch, **figures)` for a progress display.
     on_epoch : callable
         Receives each epoch's row of the history before the control of the learning rate decides.
     """
