@@ -96,7 +96,7 @@ def test_scores_of_a_recurrent_network(tmp_path, num_frames, delays, chunks):
 def test_a_network_that_needs_the_end_is_refused(tmp_path):
     output = recurrent(tmp_path / "model", "PastValue", "FutureValue")
     scorer = AcousticScorer(tmp_path / "model", output, WINDOW)
-    message = r"model: node 'other1' \(FutureValue\): looks ahead to the end of the utterance; expected a network without"
+    message = r"model: node 'other1' \(FutureValue\): looks ahead to the end of the utterance; expected a network with"
     with pytest.raises(ModelError, match=message):
         ScoreStream(scorer)
 
