@@ -6,7 +6,6 @@ they are known. Every error is a ModelError or ShapeError that names the node.
 """
 
 import copy
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,8 @@ import numpy as np
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
-from readers.errors import ModelError, ShapeError
+from readers.errors import FormatError, ModelError, ShapeError
+from readers.tables.text_matrix import read_text_matrix
 
 MAX_NODES = 20_000  # copies of copies may double a network with each line of a script
 
@@ -266,10 +266,9 @@ def set_learning(network: Network, name: str, option: str, value: bool | float) 
 def read_value(network: Network, name: str, path: str | Path) -> None:
     """Read the value of a stored node from a text matrix, one row a line. Raises ModelError, ShapeError and OSError."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # about a file without data, which the shape check finds
-            matrix = np.loadtxt(path, ndmin=2, dtype=np.float64)
-    except ValueError as error:
-        raise ModelError(f"{path}: {error}; expected a text matrix, one row a line") from error
+        matrix = read_text_matrix(path)
+    except FormatError as fault:
+        raise ModelError(str(fault)) from fault
     if not np.isfinite(matrix).all():
         raise ModelError(f"{path}: a number that is not finite; expected a text matrix of numbers")
     network.set_value(name, matrix)

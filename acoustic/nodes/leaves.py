@@ -4,7 +4,8 @@ import numpy as np
 
 from acoustic.nodes.base import Node, Shape, register_node
 from acoustic.nodes.option import Option
-from readers.errors import ModelError
+from readers.errors import FormatError, ModelError
+from readers.tables.text_matrix import read_text_matrix
 
 INITIALISATIONS = ("uniform", "gaussian", "fanIn", "fixedValue", "fromFile", "zero")
 
@@ -126,9 +127,9 @@ class LearnableParameter(StoredNode):
     def _read_value(self, shape: tuple[int, ...]) -> np.ndarray:
         path = self.settings["initFromFilePath"]
         try:
-            matrix = np.loadtxt(path, ndmin=2)
-        except ValueError as error:
-            raise ModelError(f"{path}: {error}; expected a text matrix, one row a line") from error
+            matrix = read_text_matrix(path)
+        except FormatError as fault:
+            raise ModelError(str(fault)) from fault
         if matrix.shape != shape:
             raise ModelError(f"{path}: {Shape(*matrix.shape)} matrix; {self.where} expects {self.infer_shape()}")
         return matrix

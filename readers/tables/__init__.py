@@ -21,6 +21,7 @@ __all__, __getattr__ = face(
             "write_transitions",
         ],
         "priors": ["read_priors"],
+        "text_matrix": ["read_text_matrix"],
         "timit": ["read_phone_map", "read_segments"],
     },
 )

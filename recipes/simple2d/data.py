@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from readers.common.files import atomic_write
+from readers.tables.text_matrix import read_text_matrix
 
 LABELS = ("0", "1")
 NUM_TRAIN, NUM_TEST = 3000, 1000
@@ -54,7 +55,7 @@ def write_points(path: Path, points: np.ndarray, classes: np.ndarray | None = No
 
 def read_points(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """(points, classes) of a file that `write_points` wrote with classes."""
-    table = np.loadtxt(path, ndmin=2)
+    table = read_text_matrix(path)
     return table[:, :2], table[:, 2].astype(np.int64)
 
 

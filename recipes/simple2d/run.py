@@ -73,9 +73,9 @@ class Recipe:
 
     def outputs(self, name: str):
         """(points, 2) as action write left them."""
-        import numpy as np
+        from readers.tables.text_matrix import read_text_matrix
 
-        return np.loadtxt(self.out / "output" / f"{name}.ScaledLogLikelihood", ndmin=2)
+        return read_text_matrix(self.out / "output" / f"{name}.ScaledLogLikelihood")
 
     def closing(self) -> None:
         from recipes.simple2d.data import read_points
