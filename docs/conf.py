@@ -23,7 +23,7 @@ copyright = author
 release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "docs/**.rst", "recipes/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = [
     ".venv",
     ".git",
@@ -37,7 +37,8 @@ exclude_patterns = [
     "decoder",
 ]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+nb_execution_mode = "off"  # notebooks are shown with their stored outputs; the tests run them
 myst_heading_anchors = 3
 highlight_language = "text"
 default_role = "code"

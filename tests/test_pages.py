@@ -9,6 +9,7 @@ from tests.test_imports import ROOT
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "recipes").rglob("*.md"))
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -26,16 +27,20 @@ def test_every_page_is_in_a_table_of_contents():
     while new:
         found |= new
         new = {entry for path in new for entry in entries(path)} - found
-    assert {page for page in PAGES if page != README} - found == set()
+    assert {page for page in [*PAGES, *NOTEBOOKS] if page != README} - found == set()
 
 
 def entries(path):
     """The pages in the tables of contents of a page."""
+    if path.suffix != ".md":
+        return
     for block in TOCTREE.findall(path.read_text(encoding="utf-8")):
         for line in block.splitlines():
             name = re.sub(r".*<(.*)>", r"\1", line.strip())
             if name and not name.startswith(":") and not name.startswith("api/"):
-                yield (ROOT / name[1:] if name.startswith("/") else path.parent / name).with_suffix(".md")
+                entry = ROOT / name[1:] if name.startswith("/") else path.parent / name
+                notebook = entry.with_suffix(".ipynb")
+                yield notebook if notebook in NOTEBOOKS else entry.with_suffix(".md")
 
 
 def test_the_readme_stays_short():
