@@ -6,6 +6,7 @@ these paths share.  Mohri, Finite-state transducers in language and speech proce
 1997; with segments kept beside the costs as Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from decoder.lattices.links import Links, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD, Division, Lattice
+from readers.htk.units import TICKS_PER_SECOND
 
 MAX_NODES = 100_000
 DECIMALS = 6  # of scores, where two sets of nodes count as one
@@ -154,9 +156,20 @@ def _node(found: _Found, lattice: Lattice, subset: Subset) -> int:
     number = found.numbers.setdefault(key, len(found.times))
     if number == len(found.times):
         # With segments the same for all; without, the earliest, so that no link goes back in time.
-        lengths = {node: sum(length or 0.0 for _, length, _ in rest.segments) for node, rest in subset.items()}
-        found.times.append(min(float(lattice.time[node]) - length for node, length in lengths.items()))
+        found.times.append(min(_time_before(lattice, node, rest.segments) for node, rest in subset.items()))
     return number
+
+
+def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) -> float:
+    """The time of a node less the length of some segments, in seconds.
+
+    Counted in HTK's units of 100 ns: a difference of two sums of seconds may be less than 0 by a rounding error.
+    """
+    time = float(lattice.time[node])
+    if math.isnan(time):
+        return time
+    lengths = sum(round((length or 0.0) * TICKS_PER_SECOND) for _, length, _ in segments)
+    return (round(time * TICKS_PER_SECOND) - lengths) / TICKS_PER_SECOND
 
 
 def _finished(found: _Found, ends: list[tuple[int, Rest]], lattice: Lattice, links: Links) -> Lattice:

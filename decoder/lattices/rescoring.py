@@ -5,7 +5,8 @@ history only and its score is that of its word after it.  This is the compositio
 (Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition, Computer Speech and Language 16(1),
 2002, section 2.2), backing off only where the rule of the ARPA format does.
 
-As in the search a sentence begins with the history of <s>, the words of SENTENCE_MARKS leave the history as it is, and
+As in the search a sentence begins with the history of <s>, the words of SENTENCE_MARKS and words of nothing but silence
+that the model lacks (the output symbol of <s>) leave the history as it is, and
 </s> is paid once: on its own link if there is one, else on the link after which no word can come.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decoder.lattices.links import Links, weigh
+from decoder.lattices.times import silence_words
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
@@ -90,7 +92,7 @@ def _expanded(
     lattice, rows, count = links.lattice, [], 1
     histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # sets that keep their order
     histories[start[0]][start[1]] = None
-    silent_after = _silent_after(links)
+    silent_after = _silent_after(links, scores.marks)
     for node in links.nodes:
         for history in histories[node]:
             for link in links.leaving[node]:
@@ -113,14 +115,13 @@ def _expanded(
     return rows, [(node, history) for node in links.nodes for history in histories[node]]
 
 
-def _silent_after(links: Links) -> list[bool]:
+def _silent_after(links: Links, marks: frozenset[str]) -> list[bool]:
     """Per node whether neither a word nor a sentence's end can come after it."""
     lattice = links.lattice
     silent = [True] * lattice.num_nodes
     for node in reversed(links.nodes):
         silent[node] = all(
-            silent[lattice.end[link]] and lattice.word[link] in SENTENCE_MARKS - END_MARKS
-            for link in links.leaving[node]
+            silent[lattice.end[link]] and lattice.word[link] in marks - END_MARKS for link in links.leaving[node]
         )
     return silent
 
@@ -130,7 +131,10 @@ class _Scores:
 
     def __init__(self, model: LanguageModel, lattice: Lattice):
         self.model, self.where = model, lattice.where
-        words = [word for word in dict.fromkeys(lattice.word) if word not in SENTENCE_MARKS]
+        # A word of silence that the model has is a word like others; else it costs nothing, as in the search.
+        silent = (word for word in silence_words(lattice) if word not in model.vocabulary)
+        self.marks = SENTENCE_MARKS | frozenset(silent)
+        words = [word for word in dict.fromkeys(lattice.word) if word not in self.marks]
         self.ids = dict(zip(words, model.word_ids(words, lattice.where).tolist()))  # raises, naming them
         self.known: dict[tuple[int, str], tuple[float, int]] = {}
 
@@ -145,7 +149,7 @@ class _Scores:
             if history == SENTENCE_OVER or self.model.end_id < 0:
                 return 0.0, SENTENCE_OVER
             return -self.model.step(history, self.model.end_id)[0], SENTENCE_OVER
-        if word in SENTENCE_MARKS:
+        if word in self.marks:
             return 0.0, history
         if history == SENTENCE_OVER:
             raise GraphError(f"{self.where}: {word!r} comes after the end of the sentence; expected no word there")

@@ -48,3 +48,12 @@ def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
         return quiet.get(label)
     model, _ = model_of_state(label)
     return model if model in USUAL_SILENCES else None
+
+
+def silence_words(lattice: Lattice) -> set[str]:
+    """The words of which every link has segments, all of silence: output symbols of <s>, </s> and silence itself."""
+    quiet, silent, spoken = lattice.quiet(), set(), set()
+    for word, segments in zip(lattice.word, lattice.div or [None] * lattice.num_links):
+        is_silent = segments and all(_silence_model(label, quiet) is not None for label, *_ in segments)
+        (silent if is_silent else spoken).add(word)
+    return silent - spoken

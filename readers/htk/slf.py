@@ -20,6 +20,7 @@ import numpy as np
 from readers.common.files import atomic_write
 from readers.common.text import is_count, quote_name, read_lines, unescape
 from readers.errors import FormatError, GraphError
+from readers.htk.units import TICKS_PER_SECOND
 
 NULL_WORD = "!NULL"
 MOST_VARIANTS = 2**31 - 1
@@ -246,7 +247,7 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
             store[i] = node = _integer(fields[name], where)
             if node >= num_nodes:
                 raise FormatError(f"{where}: link {i} names node {node}; expected numbers below {num_nodes}")
-        if time[end[i]] < time[start[i]]:
+        if time[end[i]] < time[start[i]] - 0.5 / TICKS_PER_SECOND:  # less is rounding
             raise FormatError(
                 f"{where}: link {i} goes from {time[start[i]]:g} s to {time[end[i]]:g} s; expected start <= end"
             )

@@ -5,6 +5,7 @@ import pytest
 
 from decoder.lattices.determinise import determinise
 from readers.errors import GraphError
+from readers.htk.slf import read_slf, write_slf
 from tests.decoder.lattices.small_lattices import lattice_of, paths, random_lattice, spoken
 
 SEEDS = range(40)
@@ -23,11 +24,11 @@ def best_of_words(lattice):
 
 
 def with_segments(lattice, seed):
-    """Every link says how its time is shared out among one to three segments."""
+    """Give every link one, two or five segments that share its time."""
     rng = np.random.default_rng(seed)
     div = []
     for start, end in zip(lattice.start, lattice.end):
-        count = int(rng.integers(1, 4))
+        count = int(rng.choice([1, 2, 5]))  # a whole number of HTK's units of time
         length = float(lattice.time[end] - lattice.time[start]) / count
         div.append(tuple((str(rng.choice(["x", "y"])), length, None) for _ in range(count)))
     lattice.div = div
@@ -67,6 +68,20 @@ def test_times_go_forward_by_the_segments(seed):
         length = sum(duration for _, duration, _ in found.div[link] or ())
         assert found.time[end] - found.time[start] == pytest.approx(length, abs=1e-9)
     assert found.time[-1] == lattice.time.max()
+
+
+def test_times_of_frames_are_counted_and_not_summed(tmp_path):
+    """In seconds 0.09 - (0.01 + 0.01 + 0.07) is less than 0, which no reader of lattices takes."""
+    frame = 0.01
+    first, second = (tuple((name, count * frame, None) for count in (1, 1, 7)) for name in "xy")
+    links = [(0, 1, "a", -1, 0), (0, 2, "a", -1, 0), (1, 3, "b", -1, 0), (2, 3, "c", -1, 0)]
+    lattice = lattice_of(links, [0, 9 * frame, 9 * frame, 9 * frame])
+    lattice.div = [first, second, None, None]
+    found = determinise(lattice)
+    assert (found.time >= 0).all()
+    assert set(np.round(found.time / frame, 9).tolist()) <= {0.0, 9.0}
+    write_slf(tmp_path / "a.lat", found, 17)
+    read_slf(tmp_path / "a.lat")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

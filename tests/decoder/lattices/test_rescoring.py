@@ -175,6 +175,35 @@ def test_what_the_model_rules_out_is_left_out():
     assert found.lm.tolist() == pytest.approx([-LN_10, -2 * LN_10])
 
 
+def with_silence(words):
+    """Sentences between words of silence, as a search writes the output symbols of <s> and </s>."""
+    links = [(k, k + 1, word, -1, -5) for k, word in enumerate(["h#", *words, "h#"])]
+    lattice = lattice_of(links, header={**HEADER, "quiet": ":sil,sil[2],sil[3]:"})
+    quiet, loud = (("sil[2]", 0.25, None), ("sil[3]", 0.25, None)), (("sil[2]", 0.25, None), ("a[2]", 0.25, None))
+    lattice.div = [quiet if word == "h#" else loud for word in lattice.word]
+    return lattice
+
+
+def test_words_of_silence_cost_nothing_unless_the_model_has_them():
+    lattice = with_silence(["a", "a"])
+    found = rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b"], [UNIGRAMS]))
+    assert found.word == lattice.word
+    assert found.lm.tolist() == pytest.approx([0, -LN_10, -2 * LN_10, 0])
+    known = {**UNIGRAMS, ("h#",): (-2, 0)}
+    found = rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b", "h#"], [known]))
+    assert found.lm.tolist() == pytest.approx([-2 * LN_10, -LN_10, -LN_10, -3 * LN_10])
+    unknown = {**UNIGRAMS, ("<unk>",): (-2, 0)}
+    found = rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b", "<unk>"], [unknown]))
+    assert found.lm.tolist() == pytest.approx([0, -LN_10, -2 * LN_10, 0])
+
+
+def test_a_word_that_is_silence_on_some_links_only_is_a_word():
+    lattice = with_silence(["h#"])
+    lattice.div[1] = (("a[2]", 0.5, None),)
+    with pytest.raises(GraphError, match="1 words are not in the language model: h#;"):
+        rescore_lattice(lattice, _model(["<s>", "</s>", "a", "b"], [UNIGRAMS]))
+
+
 @pytest.mark.parametrize(
     ("links", "message"),
     [
