@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from readers.common.files import atomic_write
+from readers.common.report import RunReport
 from readers.errors import ConfigError
 from recipes.cli.console import INTERRUPTED
 from recipes.cli.main import RAW_COMMANDS, main
@@ -118,6 +119,13 @@ class Recipe(Protocol):
 def run_recipe(recipe: Recipe, arguments: argparse.Namespace) -> int:
     """Run the stages of a recipe that the command line asks for; returns the exit status."""
     return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
+
+
+def account(out: Path, report: RunReport, name: str) -> int:
+    """Write the report of a stage below out/reports, print its summary and return its exit status."""
+    report.write(out / "reports" / name)
+    print(report.summary())
+    return report.exit_status
 
 
 def command(name: str, *arguments: object) -> int:

@@ -15,7 +15,7 @@ from acoustic.network.network import Network
 from readers.common.report import RunReport
 from readers.config.config import Config
 from readers.config.syntax import Source
-from readers.config.values import nearest
+from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
 
 READER_BLOCKS = ("reader", "cvReader")
@@ -76,9 +76,9 @@ class Action:
         read = [name.lower() for name in self.blocks]
         others = [(name, block) for name, block in self.config.blocks() if name.lower() not in read]
         return [
-            f"{block.where()}: block {name} is not read; did you mean {nearest(name, self.blocks)}"
+            f"{block.where()}: block {name} is not read{hint}"
             for name, block in others
-            if nearest(name, self.blocks)
+            if (hint := did_you_mean(name, self.blocks))
         ]
 
     def open_reader(

@@ -6,7 +6,7 @@ import numpy as np
 
 from acoustic.actions.base import Action, Log, Machine, Progress
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
-from acoustic.actions.evaluate import PERPLEXITY_OF, at_least, result_line
+from acoustic.actions.evaluate import PERPLEXITY_OF, result_line
 from acoustic.actions.write import refuse_inputs
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
@@ -14,8 +14,10 @@ from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import check_inputs, evaluate
 from readers.common.report import RunReport
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ConfigError, ModelError
 from readers.minibatches.base import Utterance, open_writer, writer_class
+from readers.minibatches.indicators import one_hot
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader, LMSequenceWords
 from readers.sources.sentences.pair_reader import ENCODER, PairReader, side_by_side
 from readers.sources.sentences.sentences import SentenceReader
@@ -159,8 +161,7 @@ class TestEncoderDecoder(Action):
             writer.check({output: num_words}, len(said))
             refuse_inputs([*encoder.input_files(), *decoder.input_files(), self.model_path], writer)
             for line, (number, found) in enumerate(zip(numbers, said)):
-                matrix = np.zeros((num_words, len(found.words)), np.float32, order="F")
-                matrix[list(found.words), np.arange(len(found.words))] = 1
+                matrix = one_hot(list(found.words), num_words)
                 writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:

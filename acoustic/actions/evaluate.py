@@ -9,7 +9,7 @@ from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluat
 from acoustic.training.reporting.log import figures_text
 from readers.common.report import RunReport
 from readers.config.config import Config
-from readers.errors import ConfigError
+from readers.config.option_check import at_least
 from readers.minibatches.base import Reader
 
 PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntropyWithSoftmax")
@@ -60,13 +60,6 @@ class Evaluate(Action):
         show_window()
         log(f"Final Results: {result_line(0, totals, perplexities)}")
         return totals
-
-
-def at_least(config: Config, key: str, value: int, smallest: int) -> int:
-    """value, unless it is less: ConfigError."""
-    if value < smallest:
-        raise ConfigError(f"{config.where(key)}: {key} is {value}; expected {smallest} or more")
-    return value
 
 
 def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
-from acoustic.actions.evaluate import at_least
-from acoustic.actions.train import BUILDERS, builder_of
+from acoustic.actions.train import BUILDERS, described_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
@@ -13,6 +12,7 @@ from acoustic.training.procedures.gradient_test import check_elements, report_li
 from acoustic.training.procedures.precompute import frames_alone, precompute
 from readers.common.report import RunReport
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ModelError
 
 MINIBATCH = 64  # frames: an error of a formula shows in few
@@ -33,9 +33,7 @@ class CheckGradients(Action):
         self.from_file = not any(config.has(name) for name in BUILDERS)
         super().__init__(config, machine, config.path("modelPath") if self.from_file else Path("network"))
         if not self.from_file:
-            builder = builder_of(config)
-            read_options, self.build = BUILDERS[builder]
-            self.network_options = read_options(config.block(builder))
+            self.network_options, self.build = described_network(config)
         self.criterion = config.text("trainCriterionNodeName", "")
         self.digits = at_least(config, "sigFigs", config.int("sigFigs", 6), 1)
         self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", str(MINIBATCH))[0], 1)

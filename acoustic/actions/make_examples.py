@@ -4,10 +4,10 @@ import contextlib
 from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
-from acoustic.actions.evaluate import at_least
 from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ConfigError
 from readers.sources.examples.example_archive import ExampleArchive
 from readers.sources.examples.example_reader import ExampleSet

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -219,9 +219,7 @@ class Train(Action):
         if self.options.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
             raise ConfigError(f"{where}: KL adaptation of a network that has learned nothing; expected action=adapt")
-        builder = builder_of(config)
-        read_options, self.build = BUILDERS[builder]
-        self.network_options = read_options(config.block(builder))
+        self.network_options, self.build = described_network(config)
 
     def reference(self) -> Reference | None:
         """The fixed model of KL adaptation; None without it."""
@@ -236,7 +234,14 @@ class Train(Action):
         return self.build(self.network_options, machine.precision, machine.device, machine.seed)
 
 
-def builder_of(config: Config) -> str:
+def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
+    """Return the options of the network that a configuration describes, and the function that builds it from them."""
+    name = _builder_of(config)
+    read_options, build = BUILDERS[name]
+    return read_options(config.block(name)), build
+
+
+def _builder_of(config: Config) -> str:
     """The name of the block that describes the network, the innermost.  Raises ConfigError.
 
     Blocks of other builders are passed over beside one of ours, as in configurations that hold several.

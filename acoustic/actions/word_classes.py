@@ -1,13 +1,13 @@
 """Action writeWordAndClass: the vocabulary of a text, with word classes, for language models (CNTK book 3.5.9)."""
 
 import os
-from pathlib import Path
 
 from acoustic.actions.base import Action, Log, Machine, Progress
-from readers.common.files import atomic_write, require_writable
+from readers.common.files import require_writable, write_lines
 from readers.common.report import RunReport
 from readers.common.text import read_lines
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ConfigError, FormatError
 from readers.language.vocabulary import all_words, classed_words, count_words, first_words, num_above, write_vocabulary
 from readers.sources.frames.streams import describe
@@ -24,8 +24,8 @@ class WriteWordAndClass(Action):
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("outputVocabFile"))
         self.input_file = config.path("inputFile")
-        self.size = _at_least(config, "vocabSize", config.int("vocabSize"), 1)
-        self.num_classes = _at_least(config, "nbrClass", config.int("nbrClass", 0), 0)
+        self.size = at_least(config, "vocabSize", config.int("vocabSize"), 1)
+        self.num_classes = at_least(config, "nbrClass", config.int("nbrClass", 0), 0)
         self.cutoff = config.int("cutoff", 2)  # the book's; the tool's own default is 1
         self.unknown = _word(config, "unk", config.text("unk", "<unk>"))
         self.begin = _word(config, "beginSequence", config.text("beginSequence", "</s>"))
@@ -73,13 +73,13 @@ class WriteWordAndClass(Action):
             words = all_words(counts)
         write_vocabulary(self.model_path, words)
         if self.num_classes:
-            _write_lines(self.outputs["outputWord2Cls"], (word.word_class for word in words))
-            _write_lines(self.outputs["outputCls2Index"], first_words(words, self.num_classes))
+            write_lines(self.outputs["outputWord2Cls"], (word.word_class for word in words))
+            write_lines(self.outputs["outputCls2Index"], first_words(words, self.num_classes))
             empty = self.num_classes - len({word.word_class for word in words})
             if empty:
                 log(f"warning: {empty} of {self.num_classes} classes are empty; fewer classes, or more words, fill all")
         if "outputMappingFile" in self.outputs:
-            _write_lines(self.outputs["outputMappingFile"], (word.word for word in words))
+            write_lines(self.outputs["outputMappingFile"], (word.word for word in words))
         for path in self.outputs.values():
             log(f"Written: {path}")
         return RunReport("words", len(words))
@@ -95,17 +95,6 @@ class WriteWordAndClass(Action):
             return True
         num_classes = len(read_lines(self.outputs["outputCls2Index"]))
         return (len(read_lines(self.model_path)), num_classes) == (self.size, self.num_classes)
-
-
-def _write_lines(path: Path, lines) -> None:
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{line}\n" for line in lines)
-
-
-def _at_least(config: Config, name: str, value: int, least: int) -> int:
-    if not least <= value < 1 << 31:
-        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least {least}")
-    return value
 
 
 def _word(config: Config, name: str, word: str) -> str:

@@ -8,13 +8,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
 from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
-from acoustic.scoring.chunked_forward import forward_in_chunks
+from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_pieces
 from acoustic.training.evaluation import check_inputs
 from readers.common.report import RunReport
 from readers.config.config import Config
@@ -131,21 +129,3 @@ def refuse_inputs(read: Iterable[str | Path], writer: Writer) -> None:
     for path in getattr(writer, "output_files", list)():
         if os.path.realpath(path) in read:
             raise ConfigError(f"{path}: is read and would be written over; expected other files in the writer")
-
-
-def forward_in_pieces(
-    engine: Engine,
-    matrices: dict[str, np.ndarray],
-    names: list[str],
-    num_columns: int,
-) -> dict[str, np.ndarray]:
-    """Values (rows, T) of some nodes for input matrices (rows, T), computed num_columns frames at a time."""
-    network = engine.network
-    total = next(iter(matrices.values())).shape[1]
-    values = {name: np.empty((network.shapes[name].rows, total), network.backend.dtype, order="F") for name in names}
-    for start in range(0, total, num_columns):
-        end = min(start + num_columns, total)
-        engine.forward({name: matrix[:, start:end] for name, matrix in matrices.items()})
-        for name in names:
-            values[name][:, start:end] = network.backend.to_host(engine.value(name))
-    return values

@@ -101,12 +101,9 @@ class CompiledLoop:
         return self._block(self.gradients, (True, position))
 
     def _block(self, matrix: Any, place: Place) -> Any:
-        start = self.plan.row_of(place)
-        return matrix[start : start + self._rows_of(place)]
-
-    def _rows_of(self, place: Place) -> int:
         inside, at = place
-        return (self.shapes if inside else self.outside)[at].rows
+        start = self.plan.row_of(place)
+        return matrix[start : start + (self.shapes if inside else self.outside)[at].rows]
 
     # ---- forward
 

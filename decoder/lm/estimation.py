@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_END, SENTENCE_START
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, log10_of
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
@@ -170,17 +170,12 @@ def _interpolate_orders(
     lower = probability[counts[0].words[:, 0]]  # of the unigrams that occur, as the next order numbers them
     backoff = np.zeros(size)
     if len(counts) > 1:
-        backoff[counts[0].words[:, 0]] = _log10(weighed[1][1])
-    orders = [ArpaOrder(np.arange(size, dtype=np.int32)[:, None], _log10(probability), backoff)]
+        backoff[counts[0].words[:, 0]] = log10_of(weighed[1][1])
+    orders = [ArpaOrder(np.arange(size, dtype=np.int32)[:, None], log10_of(probability), backoff)]
     for k in range(2, len(counts) + 1):
         table = counts[k - 1]
         share, weight = weighed[k - 1]
         lower = share + weight[table.prefix] * lower[table.suffix]
-        log_weight = _log10(weighed[k][1]) if k < len(counts) else np.zeros(lower.shape[0])
-        orders.append(ArpaOrder(table.words, _log10(lower), log_weight))
+        log_weight = log10_of(weighed[k][1]) if k < len(counts) else np.zeros(lower.shape[0])
+        orders.append(ArpaOrder(table.words, log10_of(lower), log_weight))
     return Arpa(vocabulary, orders)
-
-
-def _log10(probability: np.ndarray) -> np.ndarray:
-    """log10, -99 for zero."""
-    return np.where(probability > 0, np.log10(np.maximum(probability, 1e-98)), IMPOSSIBLE_LOG10)

@@ -26,6 +26,11 @@ SENTENCE_START, SENTENCE_END = "<s>", "</s>"
 UNKNOWN_WORDS = ("<UNK>", "<unk>")
 
 
+def log10_of(probability: np.ndarray) -> np.ndarray:
+    """Return log10 of probabilities as ARPA files hold them: -99 for 0."""
+    return np.where(probability > 0, np.log10(np.maximum(probability, 1e-98)), IMPOSSIBLE_LOG10)
+
+
 class LMArrays(NamedTuple):
     """The automaton, S states and A arcs.  State 0 is the empty history; it lists every word, in order of the ids.
 

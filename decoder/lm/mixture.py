@@ -7,7 +7,7 @@ from numba import njit
 
 from decoder.lm.classes import class_model, find_classes
 from decoder.lm.estimation import estimate
-from decoder.lm.language_model import IMPOSSIBLE_LOG10, SENTENCE_END, SENTENCE_START, LanguageModel, lm_step
+from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, lm_step, log10_of
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
@@ -79,8 +79,8 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
         if k > 1:
             prefix = np.searchsorted(lower_keys, _keys(words[:, :-1], size))
             suffix = np.searchsorted(lower_keys, _keys(words[:, 1:], size))
-            orders[-1].backoff[:] = _log10(_backoff_weights(prefix, probability, lower[suffix], lower.shape[0]))
-        orders.append(ArpaOrder(words, _log10(probability), np.zeros(words.shape[0])))
+            orders[-1].backoff[:] = log10_of(_backoff_weights(prefix, probability, lower[suffix], lower.shape[0]))
+        orders.append(ArpaOrder(words, log10_of(probability), np.zeros(words.shape[0])))
     return Arpa(list(skeleton.vocabulary), orders)
 
 
@@ -126,10 +126,6 @@ def _backoff_weights(prefix: np.ndarray, probability: np.ndarray, lower: np.ndar
     # Where every word is listed both are rounding noise, and the weight serves no word.
     usable = (listed > 0) & (left > 1e-6) & (lower_left > 1e-6)
     return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)
-
-
-def _log10(probability: np.ndarray) -> np.ndarray:
-    return np.where(probability > 0, np.log10(np.maximum(probability, 1e-98)), IMPOSSIBLE_LOG10)
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ import numpy as np
 from decoder.tying.runs import StateRun, TransitionCounts
 from decoder.tying.statistics import Key, Statistics, gaussians
 from decoder.tying.trees import TreeOptions, grow_tree
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.errors import GraphError
 from readers.htk.edit_script import Clustering, EditScript, write_edit_script
 from readers.htk.hmm_list import write_hmm_list
@@ -42,8 +42,7 @@ class TiedSystem:
         write_hmm_list(directory / "tiedlist", self.names)
         write_trees(directory / "trees", self.trees)
         write_edit_script(directory / "tree.hed", self.script)
-        with atomic_write(directory / "senones.list", "w") as file:
-            file.writelines(f"{senone}\n" for senone in self.senones)
+        write_lines(directory / "senones.list", self.senones)
 
     def senone(self, model: str, state: int) -> str:
         """The tied state of a model's state, whether the model was seen or not."""

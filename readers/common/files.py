@@ -61,6 +61,12 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
         sync_directory(place.parent)
 
 
+def write_lines(path: str | Path, lines: Iterable[object]) -> None:
+    """Write a text file with one line per object, by `atomic_write`."""
+    with atomic_write(path, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
 @contextlib.contextmanager
 def _naming(path: Path, opened: Path) -> Iterator[None]:
     """OSErrors of the file that was opened, or of none, name `path`."""

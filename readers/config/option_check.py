@@ -26,3 +26,11 @@ def check_keys(config: Config, known: Iterable[str], not_built: Mapping[str, str
         if what:
             raise ConfigError(f"{unknown.where}: {unknown.name} belongs to {what}, which is not built yet")
         raise ConfigError(str(unknown))
+
+
+def at_least(config: Config, name: str, value: int, least: int) -> int:
+    """Return `value`, the option `name` of a block. Raises ConfigError unless least <= value < 2^31."""
+    if not least <= value < 1 << 31:
+        expected = f"at least {least}" if value < least else "less than 2147483648"
+        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected {expected}")
+    return value

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.text import escape
 from readers.errors import FormatError
 from readers.htk.hmm_set import Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
@@ -18,8 +18,7 @@ def write_mmf(path: str | os.PathLike, hmm_set: HmmSet) -> None:
 
     Raises FormatError when a model refers to a shared part that is not in the set.
     """
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{line}\n" for line in _lines(hmm_set, path))
+    write_lines(path, _lines(hmm_set, path))
 
 
 def _lines(hmm_set: HmmSet, path: str | os.PathLike) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """Indicator columns kept as numbers: a word of a vocabulary of thousands is one number, not thousands of zeros."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from readers.errors import ShapeError
 
-__all__ = ["Indicators"]
+__all__ = ["Indicators", "one_hot"]
 
 
 class Indicators:
@@ -56,3 +57,10 @@ class Indicators:
         if axis == 0 and len(self.numbers) == 1:
             return np.maximum(self.numbers[0], 0).astype(np.intp)
         return np.asarray(self).argmax(axis=axis)
+
+
+def one_hot(numbers: Sequence[int] | np.ndarray, size: int) -> np.ndarray:
+    """Return the matrix (size, N) float32, Fortran order, whose column t is 1 in row numbers[t]."""
+    matrix = np.zeros((size, len(numbers)), np.float32, order="F")
+    matrix[numbers, np.arange(len(numbers))] = 1
+    return matrix

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 
 from readers.errors import ConfigError
-from recipes.stages import Stage, command, run_recipe, run_stages
+from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
@@ -194,7 +194,7 @@ class Recipe:
                 prefix = f"{copy}/" if set_name == "train" else ""
                 files += [(f"{prefix}{utterance.name}", self.feature_file(copy, utterance)) for utterance in utterances]
             report = write_feature_list(self.out / "lists" / f"{set_name}.scp", files)
-            lost |= self.account(report, f"lists.{set_name}")
+            lost |= account(self.out, report, f"lists.{set_name}")
         return lost
 
     def lm(self) -> int:
@@ -311,8 +311,3 @@ class Recipe:
 
     def hypotheses(self, name: str) -> Path:
         return self.home / "decode" / name / "test.mlf"
-
-    def account(self, report, name: str) -> int:
-        report.write(self.out / "reports" / name)
-        print(report.summary())
-        return report.exit_status

@@ -10,6 +10,7 @@ import numpy as np
 
 from acoustic.scoring.word_scorer import WordScorer
 from acoustic.training.reporting.log import read_history
+from acoustic.training.reporting.plots import new_figure, save_figure
 from decoder.lattices.nbest_rescoring import mix_logs, sentence_logs
 from decoder.lm.language_model import LanguageModel
 from readers.common.files import atomic_write
@@ -123,11 +124,7 @@ def history_lines(model: Path) -> list[str]:
 
 def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Path) -> None:
     """A PNG: dev perplexity after each epoch of every network, dashed that of training, and the n-gram's."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(6.4, 4.4)
     axes = figure.add_subplot()
     for number, (name, model) in enumerate(models.items()):
         rows = epochs_of(model)
@@ -144,5 +141,4 @@ def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Pat
     axes.set_ylabel("perplexity")
     axes.grid(alpha=0.3)
     axes.legend()
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save_figure(figure, path)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from readers.common.files import atomic_write
 from recipes.an4.run import LMS, TRANSITION_POWER, WINDOW, Recipe
-from recipes.stages import Stage, command, run_stages
+from recipes.stages import Stage, account, command, run_stages
 
 CONFIG = Path(__file__).parent / "config"
 QUESTIONS = Path(__file__).parent / "data" / "questions.hed"
@@ -112,7 +112,7 @@ class Tied(Recipe):
             "--report", self.out / "reports" / "features.mfcc", "-j", self.workers,
         )  # fmt: skip
         report = write_feature_list(self.shared / "train.scp", [(u.name, file) for u, file in files.items()])
-        lost |= self.account(report, "lists.mfcc")
+        lost |= account(self.out, report, "lists.mfcc")
         return lost | command(
             "tie", "--alignment", self.out / "labels" / "states.mlf",
             "--state-list", self.out / "labels" / "states.list", "--features", self.shared / "train.scp",

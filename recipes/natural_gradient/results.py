@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from acoustic.training.reporting.plots import new_figure, save_figure
 from recipes.natural_gradient.curves import Point
 
 METHODS = {"plain": "plain SGD", "simple": "simple NG-SGD", "online": "online NG-SGD"}  # in the paper's order
@@ -56,11 +56,7 @@ def _cells(run: Run) -> tuple[str, ...]:
 
 def draw(runs: Sequence[Run], path: Path, title: str) -> None:
     """A PNG: objective against epochs, and against simulated clock time, as the paper's Figure 1."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(11, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, time in zip(panels, (False, True)):
         for run in runs:
@@ -80,5 +76,4 @@ def draw(runs: Sequence[Run], path: Path, title: str) -> None:
     panels[0].set_ylim(lowest - 0.05 * (best - lowest) - 0.01, best + 0.05 * (best - lowest) + 0.01)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     figure.suptitle(title, fontsize=10)
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save_figure(figure, path)

@@ -5,12 +5,11 @@ tokens between blanks, line n of one belonging to line n of the other.  For grap
 has letters, the target phones.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
@@ -68,11 +67,6 @@ def write_pairs(parts: dict[str, list[Pair]], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for k, side in enumerate(SIDES):
         for part, pairs in parts.items():
-            _write(out / f"{part}.{side}", (" ".join(pair[k]) for pair in pairs))
+            write_lines(out / f"{part}.{side}", (" ".join(pair[k]) for pair in pairs))
         words = {word for pair in parts["train"] for word in pair[k]} - {BEGIN, END, UNKNOWN}
-        _write(out / f"{side}.words", [BEGIN, END, UNKNOWN, *sorted(words)])
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{line}\n" for line in lines)
+        write_lines(out / f"{side}.words", [BEGIN, END, UNKNOWN, *sorted(words)])

@@ -77,10 +77,9 @@ class Recipe:
         )  # fmt: skip
 
     def score(self) -> None:
-        from readers.common.files import atomic_write
+        from readers.common.files import write_lines
 
-        with atomic_write(self.out / "score.txt", "w") as file:
-            file.writelines(f"{line}\n" for line in self._score().lines())
+        write_lines(self.out / "score.txt", self._score().lines())
 
     def _score(self):
         from recipes.reversal.score import score

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from acoustic.training.reporting.plots import new_figure, save_figure
 from recipes.simple2d.data import GRID_STEPS, REGION
 
 SHOWN_POINTS = 600
@@ -17,7 +17,8 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
     """
     steps = np.linspace(*REGION, GRID_STEPS)
     difference = (outputs[:, 0] - outputs[:, 1]).reshape(GRID_STEPS, GRID_STEPS)
-    figure, axes = _figure()
+    figure = new_figure(5.6, 4.6)
+    axes = figure.add_subplot()
     largest = float(np.abs(difference).max()) or 1.0
     shaded = axes.pcolormesh(steps, steps, difference, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="gouraud")
     axes.contour(steps, steps, difference, levels=[0.0], colors="black", linestyles="dashed")
@@ -26,7 +27,7 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
         axes.scatter(some[:, 0], some[:, 1], s=7, marker=marker, color="black", linewidths=0.5, alpha=0.5)
     axes.set_title("first output less the second, before the softmax", fontsize=10)
     figure.colorbar(shaded, ax=axes)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_errors(history: list[dict], path: Path) -> None:
@@ -34,7 +35,8 @@ def draw_errors(history: list[dict], path: Path) -> None:
 
     history: as acoustic.training.reporting.log.read_history gives.
     """
-    figure, axes = _figure()
+    figure = new_figure(5.6, 4.6)
+    axes = figure.add_subplot()
     for part, name, colour in (("training", "training set", "tab:blue"), ("validation", "test set", "tab:orange")):
         values = [100 * row[part]["EvalErrorPrediction"] for row in history]
         axes.plot([row["epoch"] for row in history], values, color=colour, linewidth=1, label=name)
@@ -42,18 +44,4 @@ def draw_errors(history: list[dict], path: Path) -> None:
     axes.set_ylabel("error (%)")
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
-
-
-def _figure():
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.6, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
-
-
-def _save(figure, path: Path) -> None:
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save_figure(figure, path)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.htk.hmm_list import write_hmm_list
 from readers.htk.hmm_set import Hmm, HmmSet, left_to_right, single_gaussian_state
 from readers.htk.mmf_writer import write_mmf
@@ -106,5 +106,4 @@ def write_donor(directory: Path, rng: np.random.Generator, short_pause: bool = T
     write_mmf(directory / "mmf", donor)
     write_hmm_list(directory / "list", {name: name for name in donor.hmms})
     write_trees(directory / "trees", trees)
-    with atomic_write(directory / "senones.list", "w") as file:
-        file.writelines(f"{name}\n" for name in names)
+    write_lines(directory / "senones.list", names)

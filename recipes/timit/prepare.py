@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.dictionary import Pronunciation, write_dictionary
@@ -41,8 +41,7 @@ def write_state_tables(out: Path) -> None:
     """states.list, the labelMappingFile of training, and states.map, the state names of every phone."""
     states = state_map(phone_set())
     write_state_map(out / "states.map", states)
-    with atomic_write(out / "states.list", "w") as file:
-        file.writelines(f"{state}\n" for names in states.values() for state in names)
+    write_lines(out / "states.list", (state for names in states.values() for state in names))
 
 
 def write_phone_dictionary(path: Path) -> None:

@@ -15,7 +15,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 
-from recipes.stages import Stage, command, run_recipe, run_stages
+from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
@@ -112,7 +112,7 @@ class Recipe:
 
         with progress_display("synthesise") as progress:
             report = synthesise(self.data, self.size, self.seed, self.workers, progress)
-        return self.account(report, "corpus")
+        return account(self.out, report, "corpus")
 
     def features(self) -> int:
         from readers.htk.scp import write_pairs
@@ -134,11 +134,11 @@ class Recipe:
         for name in SETS:
             scp = self.out / "lists" / f"{name}.scp"
             report = write_feature_list(scp, ((u.name, self.feature_file(u)) for u in self.sets[name]))
-            lost |= self.account(report, f"{name}.features")
+            lost |= account(self.out, report, f"{name}.features")
             report = prepare.write_labels(
                 self.sets[name], scp, labels / f"{name}.states.mlf", labels / f"{name}.phones.mlf"
             )
-            lost |= self.account(report, f"{name}.labels")
+            lost |= account(self.out, report, f"{name}.labels")
         prepare.write_phone_dictionary(labels / "phones.dict")
         prepare.write_phone_text(labels / "train.phones.mlf", labels / "train.phones.txt")
         return lost
@@ -233,8 +233,3 @@ class Recipe:
 
     def feature_file(self, utterance) -> Path:
         return self.out / "features" / f"{utterance.name}.fbank"
-
-    def account(self, report, name: str) -> int:
-        report.write(self.out / "reports" / name)
-        print(report.summary())
-        return report.exit_status

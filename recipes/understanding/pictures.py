@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from acoustic.training.reporting.plots import new_figure, save_figure
 
 MOST_LABELS = 24  # in the matrix: those with the most errors
 
@@ -16,7 +16,7 @@ def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> Non
 
     history: as acoustic.training.reporting.log.read_history gives; f1 in percent.
     """
-    figure = _figure(5.6, 5.6)
+    figure = new_figure(5.6, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)
     epochs = [row["epoch"] for row in history]
     above.plot(range(1, len(f1) + 1), f1, marker="o", markersize=3, color="tab:green", linewidth=1)
@@ -33,7 +33,7 @@ def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> Non
     below.legend()
     for axes in (above, below):
         axes.grid(alpha=0.3)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
@@ -42,7 +42,7 @@ def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
     labels: how often for each (true, found).  The diagonal is left out.
     """
     names, counts = confusion_matrix(labels)
-    figure = _figure(8.4, 7.4)
+    figure = new_figure(8.4, 7.4)
     axes = figure.add_subplot()
     axes.set_title("wrong labels, words" if names else "no wrong labels", fontsize=10)
     if names:
@@ -56,7 +56,7 @@ def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.set_xlabel("found")
     axes.set_ylabel("true")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def confusion_matrix(labels: Mapping[tuple[str, str], int], most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
@@ -73,17 +73,3 @@ def confusion_matrix(labels: Mapping[tuple[str, str], int], most: int = MOST_LAB
         if true != found and true in place and found in place:
             counts[place[true], place[found]] = count
     return chosen, counts
-
-
-def _figure(width: float, height: float):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure, path: Path) -> None:
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)

@@ -1,10 +1,10 @@
 """The files that LUSequenceReader is given: queries in columns, the tokens of either side, the words it knows."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from readers.common.files import atomic_write, write_lines
 from readers.common.text import read_lines
 from readers.errors import FormatError
 from readers.language.labelled_text import read_columns
@@ -36,11 +36,11 @@ def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: in
     kept = sorted(word for word, count in counts.items() if count >= few and word not in marks)
     rare = sorted(word for word, count in counts.items() if count < few and word not in marks)
     labels = sorted({label for queries in parts.values() for query in queries for _, label in query} | {"O"})
-    _write_lines(directory / "input.txt", [*marks, *kept])
-    _write_lines(
+    write_lines(directory / "input.txt", [*marks, *kept])
+    write_lines(
         directory / "inputmap.txt", [*(f"{word} {word}" for word in (*marks, *kept)), *(f"{w} {UNKNOWN}" for w in rare)]
     )
-    _write_lines(directory / "output.txt", labels)
+    write_lines(directory / "output.txt", labels)
 
 
 def sizes(directory: Path) -> dict[str, int]:
@@ -68,8 +68,3 @@ def read_tags(path: Path, queries: Sequence[Tagged]) -> list[list[str]]:
 def known_words(directory: Path) -> set[str]:
     """The words of the training, rare ones included."""
     return {line.split()[0] for line in read_lines(directory / "inputmap.txt") if line.strip()}
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{line}\n" for line in lines)

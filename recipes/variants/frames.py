@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
-from readers.common.files import atomic_write
+from acoustic.training.reporting.plots import new_figure, save_figure
 from readers.config.config import Config
 from readers.minibatches.base import open_reader
 
@@ -46,14 +46,10 @@ def draw_confusions(panels: Sequence[tuple[str, np.ndarray]], phones: Sequence[s
     """A PNG of phone confusions side by side, (title, counts) each, as the book's Fig. 1.4 shows them: square roots, so
     that what lies off the diagonal can be seen; here of each row's shares.  Phones that do not occur are left out.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     seen = np.flatnonzero(sum(counts.sum(axis=0) + counts.sum(axis=1) for _, counts in panels))
     phones = [phones[number] for number in seen]
     size = 2.0 + 0.11 * len(phones)
-    figure = Figure(figsize=(len(panels) * size + 1, size), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(len(panels) * size + 1, size)
     for axes, (title, counts) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         counts = counts[np.ix_(seen, seen)]
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -65,5 +61,4 @@ def draw_confusions(panels: Sequence[tuple[str, np.ndarray]], phones: Sequence[s
         axes.set_xlabel("taken for")
         axes.set_ylabel("labelled")
     figure.colorbar(shown, ax=figure.axes, shrink=0.6, label="square root of the share of the row")
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=130)
+    save_figure(figure, path, dpi=130)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.common.report import RunReport
 from readers.errors import FormatError
 from readers.htk.mlf import Label, write_mlf
@@ -38,8 +38,7 @@ def write_groups(labels: Path, lists: Path, sets: Mapping[str, Sequence[Item]]) 
     Returns the groups.  Raises FormatError when the lists have an utterance that the sets lack.
     """
     groups = sorted({item.group for items in sets.values() for item in items})
-    with atomic_write(labels / "groups.list", "w") as file:
-        file.writelines(f"{group}\n" for group in groups)
+    write_lines(labels / "groups.list", groups)
     for name, items in sets.items():
         scp = lists / f"{name}.fbank.scp"
         group_of = {item.name: item.group for item in items}
@@ -60,8 +59,7 @@ def write_output_list(path: Path, scp: Path, directory: Path, suffix: str) -> li
     Returns (utterance, path).
     """
     outputs = [(entry.key, directory / f"{entry.key}{suffix}") for entry in read_scp(scp)]
-    with atomic_write(path, "w") as file:
-        file.writelines(f"{output}\n" for _, output in outputs)
+    write_lines(path, (output for _, output in outputs))
     return outputs
 
 

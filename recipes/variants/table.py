@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readers.common.files import atomic_write
+from acoustic.training.reporting.plots import new_figure, save_figure
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def draw_table(rows: Sequence[Row], unit: str, path: Path) -> None:
     """A PNG: frame errors on the left, word or phone errors on the right, a group of bars for each variant."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.5, 1.4 + 0.5 * len(rows)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.5, 1.4 + 0.5 * len(rows))
     panels = (
         ("frames", (("training", "train_error"), ("development", "dev_error"))),
         (unit, (("development", "dev_words"), ("test", "test_words"))),
@@ -66,5 +62,4 @@ def draw_table(rows: Sequence[Row], unit: str, path: Path) -> None:
         axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     axes.set_yticks(places, [row.name for row in rows])
     axes.invert_yaxis()
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save_figure(figure, path)

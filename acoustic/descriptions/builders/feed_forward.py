@@ -12,11 +12,10 @@ from typing import ClassVar
 from acoustic.descriptions.builders.parts import (
     LAYER_TYPES,
     BuilderOptions,
-    add_criteria,
     add_input,
     add_labels,
     add_lookup,
-    add_scaled_likelihood,
+    add_outputs,
     read_options,
 )
 from acoustic.network.network import Network
@@ -112,12 +111,7 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
     if options.class_scale:
         scale = network.add("ClassScale", "ClassScale", labels, power=options.class_scale)
         last = network.add("ColumnElementTimes", "HLast", last, scale)
-    posterior = network.add("Softmax", "PosteriorProb", last)
-    add_criteria(network, options, labels, last, posterior)
-    if options.with_prior:
-        last = add_scaled_likelihood(network, labels, last)
-    network.outputs.append(last.name)
-    network.validate()
+    add_outputs(network, options, labels, last)
     return network
 
 

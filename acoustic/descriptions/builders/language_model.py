@@ -24,6 +24,7 @@ from acoustic.descriptions.builders.recurrent import (
     add_delay,
     add_dropout,
     add_lstm_layers,
+    add_product,
     add_rnn_layers,
     add_top,
     gate_settings,
@@ -177,9 +178,7 @@ def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> N
 
 def _add_linear_layer(network: Network, options: LogBilinearOptions, layer: int, x: Node) -> Node:
     """U x + bi, recurrent where that is asked for."""
-    rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
-    weights = network.add("LearnableParameter", f"U{layer}", rows=rows, cols=columns, **options.initial())
-    y = network.add("Times", f"U{layer}*{x.name}", weights, x)
+    rows, y = options.layer_sizes[layer + 1], add_product(network, options, layer, x)
     if layer + 1 in options.recurrent_layers:
         again = network.add("LearnableParameter", f"R{layer + 1}", rows=rows, cols=rows, **options.initial())
         past = add_delay(network, options, f"PastH{layer + 1}", rows)

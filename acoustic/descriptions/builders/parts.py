@@ -225,6 +225,16 @@ def add_criteria(
         network.evaluations.append(add(kinds[evaluation], own[1]).name)
 
 
+def add_outputs(network: Network, options: BuilderOptions, labels: Node, last: Node, names: Sequence[str] = ()) -> None:
+    """Add posteriors, criteria and what a decoder reads above the output layer, and check the network."""
+    posterior = network.add("Softmax", "PosteriorProb", last)
+    add_criteria(network, options, labels, last, posterior, names)
+    if options.with_prior:
+        last = add_scaled_likelihood(network, labels, last)
+    network.outputs.append(last.name)
+    network.validate()
+
+
 def add_scaled_likelihood(network: Network, labels: Node, last: Node) -> Node:
     """The output layer less the logarithm of how often each class is seen."""
     prior = network.add("Mean", "Prior", labels)

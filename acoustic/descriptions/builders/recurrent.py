@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 
 from acoustic.descriptions.builders.parts import (
     BuilderOptions,
-    add_criteria,
     add_input,
     add_labels,
     add_lookup,
-    add_scaled_likelihood,
+    add_outputs,
     read_options,
 )
 from acoustic.network.network import Network
@@ -163,7 +162,7 @@ def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
 
 def add_layer(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
     """Hidden layer `layer`, counted from 0, without recurrence: H = f(U x + B)."""
-    product = _product(network, options, layer, x)
+    product = add_product(network, options, layer, x)
     rows = options.layer_sizes[layer + 1]
     bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
     return _squashed(network, options, layer, product, bias)
@@ -172,7 +171,7 @@ def add_layer(network: Network, options: BuilderOptions, layer: int, x: Node) ->
 def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: Node) -> Node:
     """H(t) = f(U x(t) + W H(t-1)); as the tool has it, without a bias."""
     rows = options.layer_sizes[layer + 1]
-    product = _product(network, options, layer, x)
+    product = add_product(network, options, layer, x)
     recurrent = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=rows, **options.initial())
     past = add_delay(network, options, f"PastH{layer + 1}", rows)
     again = network.add("Times", f"W{layer}*PastH{layer + 1}", recurrent, past)
@@ -254,15 +253,10 @@ def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Se
     weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=columns, **options.initial())
     labels = add_labels(network, rows)
     last = network.add("Times", "outputs", weights, top)
-    posterior = network.add("Softmax", "PosteriorProb", last)
-    add_criteria(network, options, labels, last, posterior, criteria)
-    if options.with_prior:
-        last = add_scaled_likelihood(network, labels, last)
-    network.outputs.append(last.name)
-    network.validate()
+    add_outputs(network, options, labels, last, criteria)
 
 
-def _product(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
+def add_product(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
     rows, columns = options.layer_sizes[layer + 1], network.shapes[x.name].rows
     weights = network.add("LearnableParameter", f"U{layer}", rows=rows, cols=columns, **options.initial())
     return network.add("Times", f"U{layer}*{x.name}", weights, x)

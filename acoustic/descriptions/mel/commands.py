@@ -4,6 +4,7 @@ Each is a function of the editor, which holds the models, and of the command as 
 """
 
 from acoustic.descriptions.mel.command_table import command
+from acoustic.descriptions.mel.names import Model
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
 from acoustic.network import editing
@@ -158,17 +159,23 @@ def _moved(name: str, root: str, new: str) -> str:
     return ".".join(made + parts[len(old) :]) if parts[: len(old)] == old else name
 
 
-@command("CopyNodeInputs(fromNode, toNode)", aliases=("CopyInputs",))
-def copy_node_inputs(editor: Editor, call: Command) -> None:
-    """Give nodes the inputs that other nodes of the model have."""
+def _pairs_of_one_model(editor: Editor, call: Command) -> tuple[Model, list[tuple[str, str]]]:
+    """Return the model of both node patterns and the pairs (old, new) of names that they match."""
     source, target, names = editor.models.pairs(*call.arguments)
     if source is not target:
         raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} are of two models; expected one")
+    return source, names
+
+
+@command("CopyNodeInputs(fromNode, toNode)", aliases=("CopyInputs",))
+def copy_node_inputs(editor: Editor, call: Command) -> None:
+    """Give nodes the inputs that other nodes of the model have."""
+    model, names = _pairs_of_one_model(editor, call)
     for old, new in names:
-        operands = [operand.name for operand in editing.connected_operands(source.network[old])]
-        if len(operands) < len(source.network[old].operands):
-            source.network[old].check_connected()
-        editing.set_inputs(target.network, new, operands, call.where)
+        operands = [operand.name for operand in editing.connected_operands(model.network[old])]
+        if len(operands) < len(model.network[old].operands):
+            model.network[old].check_connected()
+        editing.set_inputs(model.network, new, operands, call.where)
 
 
 @command("SetInput(node, inputNumber, inputNode)", aliases=("SetNodeInput",))
@@ -254,12 +261,10 @@ def remove_node(editor: Editor, call: Command) -> None:
 @command("Rename(oldName, newName)")
 def rename(editor: Editor, call: Command) -> None:
     """Give nodes other names; how they are connected stays."""
-    source, target, names = editor.models.pairs(*call.arguments)
-    if source is not target:
-        raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} are of two models; expected one")
+    model, names = _pairs_of_one_model(editor, call)
     if len(dict(names)) < len(names):
         raise ModelError(f"{call.arguments[0]} to {call.arguments[1]}: expected one new name")
-    editing.rename(source.network, dict(names))
+    editing.rename(model.network, dict(names))
 
 
 @command("ReviseParameter(node, file)")

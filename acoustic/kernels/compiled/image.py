@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
 from acoustic.kernels.arrays.image import ArrayImageKernels
 from acoustic.kernels.compiled import image_loops
+from acoustic.kernels.compiled.word import frames
 from acoustic.kernels.image_geometry import Windows
 
 
@@ -16,34 +15,34 @@ class CompiledImageKernels(ArrayImageKernels):
     packed_elements = 1 << 19
 
     def pack(self, windows: Windows, x: Any, out: Any) -> None:
-        image_loops.pack(_rows(x), *_places(windows), *windows.image, _rows(out))
+        image_loops.pack(frames(x), *_places(windows), *windows.image, frames(out))
 
     def unpack(self, windows: Windows, packed: Any, out: Any) -> None:
-        image_loops.unpack(_rows(packed), *_places(windows), *windows.image, _rows(out))
+        image_loops.unpack(frames(packed), *_places(windows), *windows.image, frames(out))
 
     def max_pool(self, windows: Windows, x: Any, out: Any, winner: Any) -> None:
         places = *_steps(windows), *_places(windows)
-        image_loops.max_pool(_pixels(windows, x), *places, _rows(out), _rows(winner))
+        image_loops.max_pool(_pixels(windows, x), *places, frames(out), frames(winner))
 
     def max_pool_gradient(self, windows: Windows, grad: Any, winner: Any, out: Any) -> None:
         places = *_steps(windows), *_places(windows)
-        image_loops.max_pool_gradient(_rows(grad), _rows(winner), *places, _pixels(windows, out))
+        image_loops.max_pool_gradient(frames(grad), frames(winner), *places, _pixels(windows, out))
 
     def max_pool_strips(self, windows: Windows, products: Any, out: Any, winner: Any) -> None:
         places = *_strip_steps(windows, out), *_places(windows)
-        image_loops.max_pool(_rows(products), *places, _rows(out), _rows(winner))
+        image_loops.max_pool(frames(products), *places, frames(out), frames(winner))
 
     def max_pool_strips_gradient(self, windows: Windows, grad: Any, winner: Any, products: Any) -> None:
         places = *_strip_steps(windows, grad), *_places(windows)
-        image_loops.max_pool_gradient(_rows(grad), _rows(winner), *places, _rows(products))
+        image_loops.max_pool_gradient(frames(grad), frames(winner), *places, frames(products))
 
     def average_pool(self, windows: Windows, x: Any, out: Any) -> None:
         places = *_steps(windows), *_places(windows)
-        image_loops.average_pool(_pixels(windows, x), *places, _rows(out))
+        image_loops.average_pool(_pixels(windows, x), *places, frames(out))
 
     def average_pool_gradient(self, windows: Windows, grad: Any, out: Any) -> None:
         places = *_steps(windows), *_places(windows)
-        image_loops.average_pool_gradient(_rows(grad), *places, _pixels(windows, out))
+        image_loops.average_pool_gradient(frames(grad), *places, _pixels(windows, out))
 
 
 def _steps(windows: Windows) -> tuple[int, int]:
@@ -58,16 +57,9 @@ def _strip_steps(windows: Windows, pooled: Any) -> tuple[int, int]:
 
 def _pixels(windows: Windows, x: Any) -> Any:
     """The pixels of all images, a channel a column."""
-    return _rows(x).reshape(-1, windows.image.channels)
+    return frames(x).reshape(-1, windows.image.channels)
 
 
 def _places(windows: Windows) -> tuple[Any, ...]:
     rows, cols, offsets = windows.arrays
     return rows, cols, windows.height, offsets
-
-
-def _rows(matrix: Any) -> Any:
-    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
-    if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
-        raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
-    return matrix.T

@@ -1,8 +1,25 @@
 """Pictures of training: criterion and error over the epochs.  matplotlib is imported only when one is drawn."""
 
 from pathlib import Path
+from typing import Any
 
 from readers.common.files import atomic_write
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure, in inches, that needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
+    """Write a figure as a PNG file."""
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=dpi)
 
 
 def draw_history(rows: list[dict], path: str | Path) -> None:
@@ -10,13 +27,10 @@ def draw_history(rows: list[dict], path: str | Path) -> None:
 
     rows: as log.read_history returns them.  Uses the Agg backend, so that no display is needed.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     names = list(rows[-1]["training"])
-    figure = Figure(figsize=(5.2 * len(names), 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(5.2 * len(names), 3.8)
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
         for part, colour in (("training", "tab:blue"), ("validation", "tab:orange")):
             points = [(row["epoch"], row[part][name]) for row in rows if name in row.get(part, {})]
@@ -28,5 +42,4 @@ def draw_history(rows: list[dict], path: str | Path) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3)
         axes.legend()
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=110)
+    save_figure(figure, path)

@@ -20,6 +20,7 @@ from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Progress, Reader, Utterance
+from readers.minibatches.indicators import one_hot
 from readers.sources.examples.example_archive import CLASS, Description, ExampleArchive, ExampleStream
 from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.streams import naming
@@ -173,9 +174,7 @@ def _matrix(stream: ExampleStream, values: np.ndarray) -> np.ndarray:
     """(dim, N) float32, Fortran order."""
     if stream.kind != CLASS:
         return values.T
-    matrix = np.zeros((stream.dim, len(values)), np.float32, order="F")
-    matrix[values, np.arange(len(values))] = 1
-    return matrix
+    return one_hot(values, stream.dim)
 
 
 def _chosen(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
@@ -68,9 +69,9 @@ class ReaderOptions:
         max_utterance = config.int("maxUtteranceFrames", MAX_UTTERANCE_FRAMES if method == METHODS[0] else None)
         max_skipped = config.float("maxSkippedFraction", 0.5)
         max_frames = config.int("maxFramesInMemory", MAX_FRAMES_IN_MEMORY)
-        _at_least_one(config, "maxFramesInMemory", max_frames)
+        at_least(config, "maxFramesInMemory", max_frames, 1)
         if max_utterance is not None:
-            _at_least_one(config, "maxUtteranceFrames", max_utterance)
+            at_least(config, "maxUtteranceFrames", max_utterance, 1)
         if not 0 <= max_skipped <= 1:
             raise ConfigError(
                 f"{config.where('maxSkippedFraction')}: {config.full_name('maxSkippedFraction')} is {max_skipped:g}; "
@@ -177,8 +178,3 @@ def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
         f"{block.where()}: block {block.full_name()} has none of {', '.join(roles)}; "
         f"expected one, which says whether it holds features or labels{max(hints, default='')}"
     )
-
-
-def _at_least_one(config: Config, name: str, value: int) -> None:
-    if value < 1:
-        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least 1")

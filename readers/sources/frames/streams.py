@@ -20,6 +20,7 @@ from readers.htk.frame_labels import frame_labels, read_state_list
 from readers.htk.mlf import MLF, read_mlf
 from readers.htk.parameter_file import HAS_C, HAS_K, HTKHeader, kind_name, read_htk, read_htk_header
 from readers.htk.scp import ScpEntry, read_list, read_scp
+from readers.minibatches.indicators import one_hot
 
 FEATURE_NAMES = ("scpFile", "dim", "contextWindow", "type", "prefixPathInSCP", "expandToUtterance")
 LABEL_NAMES = (
@@ -297,9 +298,7 @@ class LabelStream:
         """The matrix (dim, N) float32, Fortran order, of N classes."""
         if self.targets is not None:
             return self.targets.T[classes].T
-        matrix = np.zeros((self.dim, len(classes)), np.float32, order="F")
-        matrix[classes, np.arange(len(classes))] = 1
-        return matrix
+        return one_hot(classes, self.dim)
 
     def _read_targets(self, config: Config) -> np.ndarray:
         """labelToTargetMappingFile: lines `label bits`, bits a string of targetDim zeros and ones, in class order."""

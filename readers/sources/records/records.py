@@ -15,6 +15,7 @@ import numpy as np
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance
+from readers.minibatches.indicators import one_hot
 from readers.minibatches.randomisation import Plan, Sweep
 
 CHUNK_RECORDS = 16384
@@ -52,9 +53,7 @@ class RecordStream:
                 f"{self.unchecked}: classes {values.min()} to {values.max()} in {self.name}; "
                 f"expected 0 to {self.num_classes - 1}; remove the cache, it is made again"
             )
-        matrix = np.zeros((self.num_classes, len(values)), np.float32, order="F")
-        matrix[values, np.arange(len(values))] = 1
-        return matrix
+        return one_hot(values, self.num_classes)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.files import atomic_write
+from readers.common.files import write_lines
 from readers.config.config import Config
+from readers.config.option_check import at_least
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.sources.frames.streams import naming
@@ -124,8 +125,7 @@ class LabelMap:
     def finish(self) -> None:
         """Write the mapping file if it is new."""
         if self.grows and self.is_written:
-            with atomic_write(self.path, "w") as file:
-                file.writelines(f"{name}\n" for name in self._ids)
+            write_lines(self.path, self._ids)
             self.grows = False
 
 
@@ -206,26 +206,26 @@ def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> U
     kind = block.choice("labelType", ["category", "regression", "none"], "category") if is_labels else ""
     if kind == "none" or (is_labels and write):
         return None
-    start = _count(block, "start", "0", 0)
+    start = at_least(block, "start", block.int("start", "0"), 0)
     file = block.path("file")
     if not file.is_file():
         raise ConfigError(
             f"{block.where('file')}: {block.full_name('file')}: {file}: no such file; expected a readable file"
         )
     if kind == "category":
-        dim = _count(block, "dim", "1", 0)
+        dim = at_least(block, "dim", block.int("dim", "1"), 0)
         if dim > 1:
             raise ConfigError(
                 f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1, the column of a label; "
                 "labelType=regression takes several columns of numbers"
             )
         return UCIStream(name, file, start, 1, block.where("labelDim"), label_map(block))
-    return UCIStream(name, file, start, _count(block, "dim", None, 1), block.where("dim"))
+    return UCIStream(name, file, start, at_least(block, "dim", block.int("dim"), 1), block.where("dim"))
 
 
 def label_map(block: Config) -> LabelMap:
     """The map that labelDim, labelMappingFile and allowMapCreation of a block ask for."""
-    num_classes = _count(block, "labelDim", "0", 0)
+    num_classes = at_least(block, "labelDim", block.int("labelDim", "0"), 0)
     where = block.where("labelDim") if block.has("labelDim") else ""
     if not block.text("labelMappingFile", ""):
         return LabelMap(None, num_classes, [], False, where)
@@ -270,10 +270,3 @@ def _characters(config: Config) -> tuple[str, str]:
             f"point {point!r}; expected two different characters"
         )
     return delimiters, point
-
-
-def _count(config: Config, name: str, default: str | None, least: int) -> int:
-    value = config.int(name) if default is None else config.int(name, default)
-    if not least <= value < 1 << 31:
-        raise ConfigError(f"{config.where(name)}: {config.full_name(name)} is {value}; expected at least {least}")
-    return value

@@ -248,7 +248,7 @@ def test_faults_of_decoding(here):
     here.run("trainEncoderDecoder", here.training(sgd="maxEpochs=1"))
     cases = [
         (here.decoding(extra="beamWidth=-1"), r"p.cntk:\d+: beamWidth is -1.0; expected a number >= 0"),
-        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected 1 or more"),
+        (here.decoding(extra="maxHypotheses=0"), r"maxHypotheses is 0; expected at least 1"),
         (here.decoding(extra="maxHypotheses=1001"), r"p.cntk:\d+: maxHypotheses is 1001; expected at most 1000"),
         (here.decoding(extra="outputNodeNames=Out:CE"), r"output nodes Out, CE; expected outputNodeNames with the one"),
         (here.decoding(extra="outputNodeNames=encoder.Cell.h"), r"takes nothing from an encoder"),

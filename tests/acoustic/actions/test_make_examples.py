@@ -75,7 +75,7 @@ def test_a_set_that_a_killed_run_has_left_incomplete_is_made_anew(data):
 @pytest.mark.parametrize("setting", ["numArchives=0", "shuffleMemory=0"])
 def test_numbers_out_of_range_are_named(data, setting):
     key = setting.partition("=")[0]
-    with pytest.raises(ConfigError, match=rf"m\.cntk:4: {key} is 0; expected 1 or more"):
+    with pytest.raises(ConfigError, match=rf"m\.cntk:4: make\.{key} is 0; expected at least 1"):
         run(data, setting)
 
 

@@ -207,9 +207,9 @@ def test_cv_of_some_epochs_and_nodes(corpus, capsys):
         (["Cv=[crossValidationInterval=1:0:5]"], r"crossValidationInterval is 1:0:5; expected start:increment:end"),
         (["Cv=[crossValidationInterval=default]"], r"crossValidationInterval is set to default"),
         (["Cv=[modelPath=$Exp$/none]"], r"none: none of its models is there; expected .*none\.1"),
-        (["Cv=[sleepTimeBetweenRuns=-1]"], r"sleepTimeBetweenRuns is -1; expected 0 or more"),
-        (["Cv=[numMBsToShowResult=0]"], r"numMBsToShowResult is 0; expected 1 or more"),
-        (["Cv=[minibatchSize=0]"], r"minibatchSize is 0; expected 1 or more"),
+        (["Cv=[sleepTimeBetweenRuns=-1]"], r"sleepTimeBetweenRuns is -1; expected at least 0"),
+        (["Cv=[numMBsToShowResult=0]"], r"numMBsToShowResult is 0; expected at least 1"),
+        (["Cv=[minibatchSize=0]"], r"minibatchSize is 0; expected at least 1"),
     ],
 )
 def test_faults_of_cv(corpus, capsys, arguments, message):
