@@ -1,7 +1,7 @@
-"""File formats, the configuration language and minibatch sources.
+"""File formats, the configuration language and the sources of minibatches.
 
-This room reads and writes every file that another tool also reads or writes.  It knows nothing of signal processing,
-networks or search.  Open htk/parameter_file.py first: it is a reader and a writer as all others are.
+This package reads and writes every file that other tools also read or write.  It contains no signal processing,
+networks or search.  Open htk/parameter_file.py first: all other readers and writers follow its pattern.
 """
 
 from readers.common.lazy import face

@@ -1,29 +1,29 @@
-"""Faults of the user's input.
+"""Exceptions for faults in the user's input.
 
-Each message stands alone on one line: where, what was found, what was expected and, when known, how to fix it.
-Command lines print that line and exit with status 2; everything else that is raised is a bug of ours.
+Each message is one self-contained line: place, what was found, what was expected and, if known, how to fix it.
+Commands print this line and exit with status 2.  Any other exception is a bug.
 """
 
 
 class ArgonautError(ValueError):
-    """Base of every fault that the user can mend."""
+    """Base class of all faults that the user can correct."""
 
 
 class FormatError(ArgonautError):
-    """A file does not hold what its format asks for."""
+    """The content of a file violates its format."""
 
 
 class ConfigError(FormatError):
-    """A configuration name or value is wrong; the message names file and line."""
+    """A configuration name or value is wrong; the message begins with file and line."""
 
 
 class ShapeError(ArgonautError):
-    """Matrices whose dimensions do not fit together."""
+    """The dimensions of matrices do not match."""
 
 
 class GraphError(ArgonautError):
-    """A decoding graph, dictionary or language model that cannot be used together."""
+    """A decoding graph, dictionary or language model is inconsistent or does not match another one."""
 
 
 class ModelError(ArgonautError):
-    """An acoustic model that is damaged or does not fit its inputs or its graph."""
+    """An acoustic model is damaged, or does not match its inputs or its graph."""

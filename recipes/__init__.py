@@ -1,6 +1,7 @@
-"""What a user runs: the command lines (cli/) and a folder for each recipe.
+"""The programs that a user runs: the command lines (cli/) and one folder for each recipe.
 
-Nothing is above this room.  Open an4/run.py first: a recipe is a list of stages, most of them commands.
+No other package imports from this one.  Open an4/run.py first: a recipe is a list of stages, most of which run one
+command each.
 """
 
 import sys
@@ -11,9 +12,10 @@ ROOMS = ("readers", "features", "acoustic", "decoder", "recipes")
 
 
 def intruder(root: Path) -> str:
-    """What stands on Python's path before a package of ours, whose names are common words; "" where nothing does.
+    """Describe the first foreign package that hides one of ours on Python's path; return "" if there is none.
 
-    Only the standard library is used here: `readers` itself may be foreign.
+    The package names are common words, so a directory of the same name may come first.  Only the standard library is
+    used here, because `readers` itself may be the foreign package.
     """
     for room in ROOMS:
         spec = find_spec(room)
@@ -22,7 +24,7 @@ def intruder(root: Path) -> str:
             there = found or "a folder without __init__.py"
             return (
                 f"package {room!r}: {there} comes first on Python's path; expected {root / room}; "
-                "leave its directory, or take it off PYTHONPATH"
+                "change to another directory, or take it off PYTHONPATH"
             )
     return ""
 

@@ -1,4 +1,4 @@
-"""Audio files and streams as samples on the 16-bit scale: WAV, FLAC, NIST SPHERE, HTK waveforms.
+"""Audio files and streams: WAV, FLAC, NIST SPHERE, HTK waveforms.  Samples are on the scale of 16-bit integers.
 
 Open audio_file.py first.
 """

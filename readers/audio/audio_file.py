@@ -1,6 +1,6 @@
-"""Audio files as samples on the 16-bit scale: WAV, FLAC and NIST SPHERE through libsndfile, HTK waveforms here.
+"""Audio files: WAV, FLAC and NIST SPHERE through libsndfile, HTK waveforms directly.
 
-The format is told by the first bytes, not by the name: TIMIT's `.WAV` files are NIST SPHERE.
+The first bytes determine the format, not the name: TIMIT's `.WAV` files are NIST SPHERE.
 """
 
 import os
@@ -17,20 +17,36 @@ from readers.htk.parameter_file import WAVEFORM, read_htk, read_htk_header
 from readers.htk.units import TICKS_PER_SECOND
 
 FULL_SCALE = 32768.0
-# Files by their first four bytes; the HTK waveform has no such mark.
+# Formats by their first four bytes; HTK waveforms have no magic number.
 SNDFILE_MAGIC = (b"RIFF", b"RIFX", b"RF64", b"fLaC", b"FORM", b".snd", b"OggS", b"caff")
 SPHERE_MAGIC = b"NIST"
-# Codings of at most 16 bits come out exactly as 16-bit integers; wider ones would be cut off there.
+# Encodings of at most 16 bits are read exactly as 16-bit integers; others would be truncated.
 NARROW_CODINGS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")
 
 
 def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.ndarray, int]:
-    """(samples (N,) float32 on the 16-bit scale, sample rate in Hz) of a file, N > 0.
+    """Read an audio file.
 
-    16-bit files give their integers; others are scaled so that full scale is 32768, without rounding.
-    channel: which one of several to take, from 0; a file of several channels needs it.
-    Raises FormatError for a file of no known format, cut short, empty, or of a coding that cannot be decoded
-    (shorten-compressed SPHERE), and for a channel that is not there.
+    Parameters
+    ----------
+    path : path
+        WAV, FLAC, NIST SPHERE or HTK waveform.
+    channel : int, optional
+        Channel to read, counted from 0; required if there are several.
+
+    Returns
+    -------
+    samples : (N,) float32, N > 0
+        On the scale of 16-bit integers: 16-bit files return their integers, others are scaled, without rounding, so
+        that full scale is 32768.
+    rate : int
+        Sampling rate in Hz.
+
+    Raises
+    ------
+    FormatError
+        For an unknown format, a truncated or empty file, an encoding that cannot be decoded (shorten-compressed
+        SPHERE), and a missing channel.
     """
     with Path(path).open("rb") as file:
         magic = file.read(4)
@@ -51,7 +67,7 @@ def read_audio(path: str | os.PathLike, channel: int | None = None) -> tuple[np.
 
 
 def _choose_channel(samples: np.ndarray, channel: int | None, path) -> np.ndarray:
-    """One channel (N,) of samples (N, channels)."""
+    """Return one channel (N,) of samples (N, channels)."""
     count = samples.shape[1]
     if channel is None:
         if count > 1:
@@ -63,7 +79,7 @@ def _choose_channel(samples: np.ndarray, channel: int | None, path) -> np.ndarra
 
 
 def _read_sndfile(path) -> tuple[np.ndarray, int]:
-    """(samples (N, channels) float32 on the 16-bit scale, rate) by libsndfile."""
+    """Return samples (N, channels) float32 on the 16-bit scale and the rate, read by libsndfile."""
     import soundfile
 
     try:
@@ -80,18 +96,18 @@ def _read_sndfile(path) -> tuple[np.ndarray, int]:
 
 
 def check_riff(path) -> None:
-    """Raise FormatError for a WAV file whose data chunk is longer than the file; libsndfile would not mind."""
+    """Raise FormatError for a WAV file whose data chunk is longer than the file, which libsndfile accepts."""
     size = Path(path).stat().st_size
     with Path(path).open("rb") as file:
         file.seek(12)
         while len(head := file.read(8)) == 8:
             name, length = head[:4], struct.unpack("<I", head[4:])[0]
             if name == b"data":
-                # A writer that could not seek back leaves 0 or a huge length.
+                # A writer that could not seek back leaves a length of 0 or a huge one.
                 if length < 0x7FFFF000 and file.tell() + length > size:
                     left = size - file.tell()
                     raise FormatError(
-                        f"{path}: cut short, {left} bytes of samples; expected {length}, as its header says"
+                        f"{path}: truncated, {left} bytes of samples; expected {length}, as its header says"
                     )
                 return
             file.seek(length + length % 2, os.SEEK_CUR)
@@ -114,7 +130,7 @@ def _read_htk_waveform(path) -> tuple[np.ndarray, int]:
             f"{path}: neither WAV, FLAC, NIST SPHERE nor an HTK waveform; expected one of them ({fault})"
         ) from fault
     if header.base_kind != WAVEFORM or header.dim != 1:
-        raise FormatError(f"{path}: an HTK file of features; expected audio")
+        raise FormatError(f"{path}: an HTK feature file; expected audio")
     rate = TICKS_PER_SECOND / header.period
     return read_htk(path).frames.T, round(rate)
 
@@ -132,7 +148,10 @@ def _to_int16(samples: np.ndarray, path) -> np.ndarray:
 
 
 def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
-    """Write samples (N,) on the 16-bit scale, rounded, as 16-bit PCM.  Raises ShapeError for values beyond 16 bits."""
+    """Write samples (N,) on the 16-bit scale, rounded, as 16-bit PCM.
+
+    Raises ShapeError for values outside of the range of 16 bits.
+    """
     data = _to_int16(samples, path)
     with atomic_write(path) as raw, wave.open(raw, "wb") as file:
         file.setnchannels(1)
@@ -142,9 +161,21 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
 
 
 def write_sphere(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
-    """Write samples (N,) on the 16-bit scale, rounded, as little-endian NIST SPHERE with a 1024-byte header.
+    """Write a NIST SPHERE file: 16-bit little-endian PCM with a 1024-byte header.
 
-    Raises ShapeError for values beyond 16 bits.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    samples : (N,) array
+        Samples on the scale of 16-bit integers; they are rounded.
+    sample_rate : int
+        In Hz.
+
+    Raises
+    ------
+    ShapeError
+        For values outside of the range of 16 bits.
     """
     data = _to_int16(samples, path)
     with atomic_write(path) as file:

@@ -1,7 +1,7 @@
-"""Audio a block at a time: a long file, or a pipe that a microphone's program writes into.
+"""Audio in blocks, from a long file or a pipe, such as the output of a microphone program.
 
-A pipe carries 16-bit samples, low byte first: behind a WAV header, which tells the rate, or bare, at a rate that the
-user names.  Files may be whatever `read_audio` takes.
+A pipe transports 16-bit little-endian samples, either with a WAV header, which contains the sampling rate, or raw, at a
+rate given by the user.  Files may have any format of `read_audio`.
 """
 
 import os
@@ -19,36 +19,57 @@ from readers.audio.sphere import read_sphere_header
 from readers.errors import ConfigError, FormatError
 
 PCM, EXTENSIBLE = 1, 0xFFFE  # format tags of WAV
-UNKNOWN_LENGTH = 0x7FFFF000  # what a writer that cannot seek back puts into a header is at least this, or 0
+UNKNOWN_LENGTH = 0x7FFFF000  # a writer that cannot seek back writes a length of at least this, or 0
 MAX_HEADER = 1 << 20
 STANDARD_INPUT = "-"
 
 
 class AudioStream(NamedTuple):
-    """rate: samples per second; blocks: arrays (n,) float32 on the 16-bit scale, n > 0, until the end."""
+    """Audio in blocks.
+
+    rate: samples per second.
+    blocks: iterator of arrays (n,) float32, n > 0, on the 16-bit scale.
+    """
 
     rate: int
     blocks: Iterator[np.ndarray]
 
 
 def open_audio(path: str | os.PathLike, block: int, rate: int | None = None) -> AudioStream:
-    """Audio from a file, a named pipe, or standard input for `-`: `block` samples at a time, a pipe gives less.
+    """Open audio for reading in blocks.
 
-    rate: of bare samples.  What is missing in the middle is raised by the iterator: FormatError for audio that is cut
-    short.  Raises FormatError for no known format and for several channels, ConfigError for bare samples without a rate
-    and for a rate that is not the file's.
+    Parameters
+    ----------
+    path : path
+        File, named pipe, or `-` for standard input.
+    block : int
+        Samples per block; a pipe may return fewer.
+    rate : int, optional
+        Sampling rate of raw samples, in Hz.
+
+    Returns
+    -------
+    AudioStream
+        Its iterator raises FormatError if the audio is truncated.
+
+    Raises
+    ------
+    FormatError
+        For an unknown format and for several channels.
+    ConfigError
+        For raw samples without a rate, and a rate that differs from that of the file.
     """
     if os.fspath(path) == STANDARD_INPUT:
         if sys.stdin.buffer.isatty():
-            raise ConfigError("standard input: a terminal; expected audio through a pipe, from arecord for instance")
+            raise ConfigError("standard input: a terminal; expected audio from a pipe, for instance from arecord")
         stream = _from_pipe(sys.stdin.buffer, "standard input", block, rate)
     elif not stat.S_ISREG(Path(path).stat().st_mode):
-        file = Path(path).open("rb")  # noqa: SIM115  (the blocks come out of it, as long as somebody wants them)
+        file = Path(path).open("rb")  # noqa: SIM115  (the iterator of blocks closes it)
         stream = _from_pipe(file, os.fspath(path), block, rate)
     else:
         stream = _from_file(path, block)
     if rate is not None and stream.rate != rate:
-        raise ConfigError(f"{path}: {stream.rate} samples a second; expected {rate}, as it was asked for")
+        raise ConfigError(f"{path}: {stream.rate} samples per second; expected {rate}, as requested")
     return stream
 
 
@@ -100,14 +121,14 @@ def _from_pipe(file: BinaryIO, where: str, block: int, rate: int | None) -> Audi
         rate, length = _read_wav_header(file, where)
         return AudioStream(rate, _pcm_blocks(file, where, block, b"", length))
     if begin in SNDFILE_MAGIC or begin == SPHERE_MAGIC:
-        raise FormatError(f"{where}: begins with {begin!r}; expected WAV or bare 16-bit samples in a pipe")
+        raise FormatError(f"{where}: begins with {begin!r}; expected WAV or raw 16-bit samples in a pipe")
     if rate is None:
-        raise ConfigError(f"{where}: bare samples; expected a WAV header, or their rate")
+        raise ConfigError(f"{where}: raw samples; expected a WAV header, or their sampling rate")
     return AudioStream(rate, _pcm_blocks(file, where, block, begin, None))
 
 
 def _read_exactly(file: BinaryIO, size: int) -> bytes:
-    """`size` bytes, or what there is before the end."""
+    """Read `size` bytes, or fewer at the end of the file."""
     data = b""
     while len(data) < size:
         more = file.read(size - len(data))
@@ -118,7 +139,7 @@ def _read_exactly(file: BinaryIO, size: int) -> bytes:
 
 
 def _read_wav_header(file: BinaryIO, where: str) -> tuple[int, int | None]:
-    """(rate, bytes of samples or None when nobody knows), with the file at the first sample."""
+    """Return (rate, bytes of samples or None if unknown); leaves the file positioned at the first sample."""
     kind, rate, done = _read_exactly(file, 8)[4:], None, 0
     while kind == b"WAVE" and done < MAX_HEADER:
         head = _read_exactly(file, 8)
@@ -146,14 +167,14 @@ def _parse_format(content: bytes, where: str) -> int:
         tag = struct.unpack("<H", content[24:26])[0]
     if (tag, channels, bits) != (PCM, 1, 16) or rate < 1:
         raise FormatError(
-            f"{where}: WAV of format {tag}, {channels} channels, {bits} bits, {rate} samples a second; expected PCM, "
+            f"{where}: WAV of format {tag}, {channels} channels, {bits} bits, {rate} samples per second; expected PCM, "
             "which is 1, one channel, 16 bits"
         )
     return rate
 
 
 def _pcm_blocks(file: BinaryIO, where: str, block: int, begin: bytes, length: int | None) -> Iterator[np.ndarray]:
-    read = getattr(file, "read1", file.read)  # what is there, without waiting for more
+    read = getattr(file, "read1", file.read)  # returns the available bytes without waiting for more
     data, left = begin, length
     while True:
         size = 2 * block - len(data)
@@ -169,6 +190,6 @@ def _pcm_blocks(file: BinaryIO, where: str, block: int, begin: bytes, length: in
         if ended:
             break
     if left:
-        raise FormatError(f"{where}: cut short, {left} bytes of samples are missing; expected {length}")
+        raise FormatError(f"{where}: truncated, {left} bytes of samples are missing; expected {length}")
     if data:
-        raise FormatError(f"{where}: ends within a sample; expected two bytes for each")
+        raise FormatError(f"{where}: ends within a sample; expected two bytes per sample")

@@ -1,7 +1,7 @@
-"""The header of NIST SPHERE audio files (TIMIT's): read to check it, and written.
+"""Headers of NIST SPHERE audio files (TIMIT): reading, for checks, and writing.
 
-The first line is `NIST_1A`, the second the header's size in bytes, then `name -type value` lines (types -i integer,
--r real, -sN string of N characters) up to `end_head`, padded to the size.  Source: NIST SPHERE documentation.
+The first line is `NIST_1A`, the second the size of the header in bytes; then come `name -type value` lines (types -i
+integer, -r real, -sN string of N characters) up to `end_head`, padded to the size.  Source: NIST SPHERE documentation.
 """
 
 import os
@@ -16,9 +16,9 @@ MAX_HEADER_SIZE = 1 << 20
 
 
 def read_sphere_header(path: str | os.PathLike) -> dict[str, int | float | str]:
-    """The fields of the header.
+    """Return the fields of the header.
 
-    Raises FormatError, with the line, for a malformed header, and for codings that libsndfile cannot decode
+    Raises FormatError, with the line, for a malformed header, and for encodings that libsndfile cannot decode
     (shorten-compressed).
     """
     size = Path(path).stat().st_size
@@ -65,7 +65,7 @@ def _parse_field(line: str, where: str) -> tuple[str, int | float | str]:
 
 
 def sphere_header(samples: np.ndarray, sample_rate: int) -> bytes:
-    """The 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
+    """Return the 1024-byte header of 16-bit little-endian PCM in one channel; samples (N,) int16."""
     fields = [
         ("channel_count", 1),
         ("sample_count", len(samples)),

@@ -1,4 +1,4 @@
-"""What all readers use: whole-file writing, text with line numbers, faults, run reports, processes.
+"""Tools that all readers share: atomic writing, text with line numbers, collected faults, run reports, processes.
 
 Open files.py first.
 """

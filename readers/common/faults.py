@@ -1,9 +1,9 @@
-"""Faults that are gathered instead of raised, for commands that list all of them.
+"""Collecting faults instead of raising the first one, for commands that list all faults of their input.
 
 findings = Findings()
 with findings.catch():
     read_state_list(path)
-read_scp(path, on_fault=findings.add)  # a parser goes on behind a bad line and tells of each
+read_scp(path, on_fault=findings.add)  # the parser reports each bad line and continues after it
 """
 
 import contextlib
@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from readers.errors import ArgonautError
 
 OnFault = Callable[[Exception], None]
-# The place that a message begins with: a file, most often with a line.
+# The place at the beginning of a message: a file, usually with a line number.
 _PLACE = re.compile(r"(.+?)(?::\d+)?(?:, entry \d+)?: ")
 
 
 class Findings:
-    """Messages of faults, in groups (the commands of a configuration, say), each message once.
+    """Messages of faults in groups, for instance one group per command; each message is kept once.
 
-    group: where the next fault goes; faults: group -> messages, in order of finding.
+    group: name of the group to which the next fault is added.
+    faults: group -> messages, in the order in which they were found.
     """
 
     def __init__(self) -> None:
@@ -32,9 +33,10 @@ class Findings:
         return len(self._seen)
 
     def add(self, fault: Exception | str) -> None:
-        """Take a fault in, on one line; one that is known already is passed over.
+        """Add a fault as one line, unless it is already known.
 
-        So is one of another group that differs by the name of the group alone: the fault of a block that both use.
+        A fault of another group that differs only in the name of the group is also known: both commands use the same
+        block.
         """
         if isinstance(fault, OSError) and fault.filename is not None:
             fault = f"{fault.filename}: {fault.strerror}"
@@ -46,7 +48,7 @@ class Findings:
 
     @contextlib.contextmanager
     def catch(self) -> Iterator[None]:
-        """A fault of the user's input that ends the body is taken in."""
+        """Add an ArgonautError or OSError that ends the body, instead of raising it."""
         try:
             yield
         except (ArgonautError, OSError) as fault:
@@ -54,17 +56,17 @@ class Findings:
 
     @property
     def files(self) -> list[str]:
-        """The files that are to blame, in order."""
+        """The files named at the beginning of the messages, in order."""
         places = [_PLACE.match(text) for texts in self.faults.values() for text in texts]
         files = dict.fromkeys(place.group(1) for place in places if place)
         return [file for file in files if not file.startswith("command line")]
 
     def summary(self) -> str:
-        """How it ends: `3 faults in 2 files`."""
+        """Return a summary such as `3 faults in 2 files`."""
         faults, files = counted(len(self), "fault"), len(self.files)
         return f"{faults} in {counted(files, 'file')}" if files else faults
 
 
 def counted(number: int, singular: str) -> str:
-    """`1 file`, `2 files`."""
+    """Return the number with its noun: `1 file`, `2 files`."""
     return f"{number} {singular}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees either the old content or the whole new one."""
+"""Writing files atomically: a reader sees either the old content or all of the new one."""
 
 import contextlib
 import errno
@@ -17,19 +17,19 @@ except ImportError:  # Windows
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
-    """Open a temporary file beside `path`; on success flush it to disk and rename it to `path`.
+    """Open a temporary file beside `path` for writing; on success, flush it to disk and rename it to `path`.
 
-    Missing directories are made.  When the body raises, the temporary file is removed and the file at `path` stays as
-    it was.  A file that is replaced keeps its permissions.  A symbolic link stays a link: its target is written.
-    Devices and pipes (/dev/null, a process substitution of the shell) are written directly, and cannot be restored.
-    Threads and processes may write the same path at the same time; the last one to finish wins.
+    Missing directories are created.  If the body raises, the temporary file is removed and `path` keeps its old
+    content. A file that is replaced keeps its permissions.  If `path` is a symbolic link, its target is replaced.
+    Devices and pipes (/dev/null, process substitution) are written directly and cannot be restored.  Threads and
+    processes may write the same path at the same time; the last one to finish wins.
 
     Parameters
     ----------
     path : str or Path
-        The file to write.
+        File to write.
     mode : {"wb", "w"}
-        Bytes, or UTF-8 text; in text, file names that are not UTF-8 keep their bytes.
+        "w" writes UTF-8; file names with other bytes are preserved (surrogateescape).
 
     Yields
     ------
@@ -39,7 +39,7 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO]:
     Raises
     ------
     OSError
-        If the file cannot be written.  An error of the temporary file names `path`.
+        If the file cannot be written; the error names `path`.
     """
     path = Path(path)
     _refuse_misplaced(path)
@@ -69,7 +69,7 @@ def write_lines(path: str | Path, lines: Iterable[object]) -> None:
 
 @contextlib.contextmanager
 def _naming(path: Path, opened: Path) -> Iterator[None]:
-    """OSErrors of the file that was opened, or of none, name `path`."""
+    """Change OSErrors about the opened file, or about no file, so that they name `path`."""
     try:
         yield
     except OSError as fault:
@@ -80,10 +80,20 @@ def _naming(path: Path, opened: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held(path: str | Path) -> Iterator[bool]:
-    """Hold `path`, an empty file of its own, while the body runs; False: somebody else holds it.
+    """Hold an exclusive lock file while the body runs.
 
-    The system lets go of it when the process ends, however it ends.  Where the system or the file system knows no locks
-    nobody is kept out.  Missing directories are made; in the end the file goes, and those of them that are empty.
+    The lock is released when the process ends, however it ends, and the file and the directories created for it are
+    removed.  On systems and file systems without locks, every caller gets the lock.
+
+    Parameters
+    ----------
+    path : path
+        Lock file; missing directories are created.
+
+    Yields
+    ------
+    bool
+        Whether the lock was acquired; False if another process holds it.
     """
     path = Path(path)
     missing = [directory for directory in path.parents if not directory.exists()]
@@ -103,7 +113,7 @@ def held(path: str | Path) -> Iterator[bool]:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor of the file, which is made if need be, with a lock on it; None: there is another's."""
+    """Create the file if necessary and lock it; return its descriptor, or None if another process holds the lock."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -117,15 +127,15 @@ def _locked(path: Path) -> int | None:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
-        os.close(descriptor)  # who held it has removed it meanwhile
+        os.close(descriptor)  # the previous holder has removed the file in the meantime
 
 
 class _Abandoned(BaseException):
-    """Makes files that are being written go away."""
+    """Raised inside atomic_write to discard a file."""
 
 
 def abandon(files: contextlib.ExitStack) -> None:
-    """Leave files of `atomic_write` that were entered into a stack as if the work on them had failed."""
+    """Close the `atomic_write` files in a stack as if an error had occurred, so that nothing is written."""
     with contextlib.suppress(_Abandoned):
         files.__exit__(_Abandoned, _Abandoned(), None)
 
@@ -137,34 +147,47 @@ def _is_special(path: str | Path) -> bool:
 
 
 def require_writable(path: str | Path, read: Iterable[str | Path | None] = ()) -> None:
-    """Raise OSError unless it looks as if a file could be written at `path`; touches nothing.
+    """Check that a file can be written at `path`, without changing anything.
 
-    For commands to ask before long work, rather than fail after it.  read: files that are inputs of the same command,
-    whose place it may not take.
+    Commands call it before long work, so as not to fail at the end of it.
+
+    Parameters
+    ----------
+    path : path
+        File that will be written.
+    read : iterable of path or None
+        Input files of the same command, which must not be overwritten.
+
+    Raises
+    ------
+    OSError
+        If `path` is a directory, is an input, or cannot be written.
     """
     path = Path(path)
     place = os.path.realpath(path)
     if path.is_file() and any(one and os.path.realpath(one) == place for one in read):
         raise FileExistsError(
-            errno.EEXIST, "is read, too, and would be written over; expected another place", os.fspath(path)
+            errno.EEXIST, "is an input and would be overwritten; expected another path", os.fspath(path)
         )
     directory = _refuse_misplaced(path)
     if _is_special(path):
         if not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "cannot be written; expected another place", os.fspath(path))
+            raise PermissionError(errno.EACCES, "is not writable; expected another path", os.fspath(path))
     elif not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(
-            errno.EACCES, f"cannot be written, {directory} is write-protected; expected another place", os.fspath(path)
+            errno.EACCES,
+            f"cannot be written: directory {directory} is not writable; expected another path",
+            os.fspath(path),
         )
 
 
 def _refuse_misplaced(path: Path) -> Path:
-    """The nearest directory above `path` that is there; raises OSError for a path that can be no file."""
+    """Return the nearest existing directory above `path`; raise OSError if `path` cannot be a file."""
     try:
         path.lstat()
     except OSError as fault:
         if fault.errno == errno.ENAMETOOLONG:
-            raise OSError(fault.errno, "cannot be written, the name is too long", os.fspath(path)) from fault
+            raise OSError(fault.errno, "cannot be written: the name is too long", os.fspath(path)) from fault
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a directory; expected a file to write", os.fspath(path))
     directory = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
@@ -172,6 +195,6 @@ def _refuse_misplaced(path: Path) -> Path:
         directory = directory.parent
     if not directory.is_dir():
         raise NotADirectoryError(
-            errno.ENOTDIR, f"cannot be written, {directory} is no directory; expected one there", os.fspath(path)
+            errno.ENOTDIR, f"cannot be written: {directory} is not a directory; expected one", os.fspath(path)
         )
     return directory

@@ -1,4 +1,4 @@
-"""Faces of packages: public names that are imported from their modules when they are first asked for (PEP 562)."""
+"""Public names of a package, imported from their modules on first use (PEP 562)."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -6,21 +6,21 @@ from typing import Any
 
 
 def face(package: str, modules: Mapping[str, Iterable[str]]) -> tuple[list[str], Callable[[str], Any]]:
-    """The `__all__` and `__getattr__` of a package whose public names are defined in its modules.
+    """Return `__all__` and `__getattr__` for a package whose public names are defined in its modules.
 
     Parameters
     ----------
     package : str
-        The package's `__name__`.
+        `__name__` of the package.
     modules : mapping of str to iterable of str
-        Module, relative to the package, -> the public names that it defines.
+        For each module, relative to the package, the public names that it defines.
 
     Returns
     -------
     names : list of str
         All public names, sorted.
     getter : callable
-        Imports the module of a name and returns the name's value; AttributeError for other names.
+        Imports the module that defines a name and returns its value; raises AttributeError for other names.
     """
     homes = {name: module for module, names in modules.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""How utterances are named: the key that ties features, labels and lattices of one utterance together."""
+"""The key of an utterance, which connects its features, labels and lattices."""
 
 import re
 
@@ -6,7 +6,7 @@ _EXTENSION = re.compile(r"\.[^./\\:]*$")
 
 
 def cut_extension(name: str) -> str:
-    """The name without its last extension; a dot in a directory part does not count.
+    """Return the name without its last extension; dots in directory names do not count.
 
     >>> cut_extension("dir.1/an4-fash.lab"), cut_extension("dir.1/an4-fash")
     ('dir.1/an4-fash', 'dir.1/an4-fash')
@@ -15,9 +15,9 @@ def cut_extension(name: str) -> str:
 
 
 def key_of(name: str) -> str:
-    """The key of a logical name: outer quotes, a leading `*/` and the extension removed; nothing else is changed.
+    """Return the key of a logical name: without outer quotes, a leading `*/` and the extension.
 
-    Comparison of keys is exact: case and directories count.  Source: CNTK book 3.4.2 and the rules of its reader.
+    Keys are compared exactly: case and directories count.  Source: CNTK book 3.4.2 and the rules of its reader.
     """
     if len(name) >= 2 and name[0] == name[-1] == '"':
         name = name[1:-1]
@@ -27,9 +27,9 @@ def key_of(name: str) -> str:
 
 
 def apart_by_extension(entry, other) -> str:
-    """What a message adds where two entries have one key although they are named differently; else nothing.
+    """Return a hint for a message about two entries with one key, if their names differ only in the extension; else "".
 
-    An entry has a `key` and, in an SCP, a `logical` name that the key was made of.
+    An entry has a `key` and, in an SCP, the `logical` name from which the key was made.
     """
     names = {getattr(one, "logical", one.key) for one in (entry, other)}
-    return "; what follows the last dot is no part of a name" if len(names) > 1 else ""
+    return "; an extension is not part of the name" if len(names) > 1 else ""

@@ -1,4 +1,4 @@
-"""How processes that share a command's work begin and end: deaf to Ctrl-C, and not after the one that started them."""
+"""Worker processes and Ctrl-C: workers ignore it and end with their parent."""
 
 import contextlib
 import multiprocessing
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def end_with_parent() -> None:
-    """Make this process, a worker, end when the one that started it is gone, killed say, and not at Ctrl-C before."""
+    """Make this worker process ignore Ctrl-C and exit when its parent process is gone, even if that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -24,10 +24,10 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """While this holds, processes that are started never see Ctrl-C, and in this thread it waits until the end.
+    """Hide Ctrl-C from processes that the body starts, and defer it in this thread to the end of the body.
 
-    A terminal sends it to all processes at once.  The one that started the others ends their work in order; a worker
-    that dies of it would only add its traceback.
+    A terminal sends Ctrl-C to all processes at once.  The parent shuts down the workers in order; a worker that died of
+    the signal would only print its traceback.
     """
     masks = hasattr(signal, "pthread_sigmask")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
@@ -41,10 +41,10 @@ def interrupts_held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _handler_put_off() -> Iterator[None]:
-    """While this holds, Ctrl-C is noted; at the end it is handled.  Nothing in a thread that no Ctrl-C is handled in.
+    """Defer the handler of Ctrl-C to the end of the body; does nothing outside the main thread.
 
-    The mask of a thread is not enough: another one, which draws a progress bar say, may be given the signal, and its
-    handler then runs in the main thread all the same.
+    Blocking the signal in this thread is not enough: another thread, such as that of a progress bar, may receive it,
+    and the handler then still runs in the main thread.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -62,8 +62,9 @@ def _handler_put_off() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_noted() -> Iterator[Callable[[], bool]]:
-    """Yield what tells whether Ctrl-C has come, for work that then ends in order and keeps what is done; a second one
-    interrupts as ever.  In a thread that no Ctrl-C is handled in none ever comes.
+    """Yield a function that returns whether Ctrl-C was pressed, so that the work can end in order and keep its results.
+
+    A second Ctrl-C interrupts as usual.  Outside the main thread the function always returns False.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -83,11 +84,10 @@ def interrupts_noted() -> Iterator[Callable[[], bool]]:
 
 
 def as_they_end(futures: Iterable[Future]) -> Iterator[Future]:
-    """Each of the futures when it is done; while they are waited for, Ctrl-C comes through.
+    """Yield each future when it is done; Ctrl-C can interrupt the waiting.
 
-    `concurrent.futures.as_completed` takes locks of the futures, and a Ctrl-C that falls just there leaves one taken:
-    then the thread of their executor waits for it for ever, and with it whoever waits for the executor to end.  Here
-    locks are taken with interrupts held back; those of a future that is done are nobody else's any more.
+    `concurrent.futures.as_completed` holds locks of the futures while it waits.  A Ctrl-C at that moment leaves a lock
+    taken, and the executor then waits for it forever.  Here, locks are taken only while interrupts are held back.
     """
     done: SimpleQueue[Future] = SimpleQueue()
     count = 0

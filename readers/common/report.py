@@ -1,4 +1,4 @@
-"""What became of every item of a run: done, skipped or failed, each loss with its reason."""
+"""The report of a run: which items were done, skipped or failed, and why."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,10 +8,19 @@ from readers.common.files import atomic_write
 
 @dataclass
 class RunReport:
-    """Counts what was done and names what was not.
+    """Counts the items that were done and lists those that were not.
 
-    what: the unit in the plural, for the closing line ("utterances", "files").
-    lost: (name, "skipped" or "failed", reason) in the order of the run.
+    Parameters
+    ----------
+    what : str
+        The unit in the plural, for the summary, such as "utterances" or "files".
+
+    Attributes
+    ----------
+    num_done : int
+        Number of items done.
+    lost : list of (str, str, str)
+        (name, "skipped" or "failed", reason), in the order of the run.
     """
 
     what: str
@@ -37,17 +46,17 @@ class RunReport:
 
     @property
     def exit_status(self) -> int:
-        """0 all well, 1 something was lost, 2 nothing could be done."""
+        """0 if nothing was lost, 1 if something was lost, 2 if nothing could be done."""
         if not self.lost:
             return 0
         return 1 if self.num_done else 2
 
     def summary(self) -> str:
-        """The closing line, for people and for scripts."""
+        """Return the closing line, for people and for scripts."""
         return f"{self.what}: {self.num_done} done, {self.num_skipped} skipped, {self.num_failed} failed"
 
     def write(self, path: str | Path) -> None:
-        """One line per lost item, `name<tab>outcome<tab>reason`, after a line with the counts."""
+        """Write a line with the counts, then a line `name<tab>outcome<tab>reason` for each lost item."""
         with atomic_write(path, "w") as file:
             file.write(f"# {self.summary()}\n")
             for name, outcome, reason in self.lost:

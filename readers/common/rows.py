@@ -1,4 +1,4 @@
-"""Large tables of text as columns: many rows at once, and the exact line when one of them is wrong."""
+"""Large text tables, split into many rows at once."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,10 @@ ROWS_AT_ONCE = 50000
 
 
 def chunks(lines: list[str], first: int, last: int, size: int = ROWS_AT_ONCE) -> Iterator[tuple[int, list[list[str]]]]:
-    """(index of the first line, fields of each line) of lines[first:last], some tens of thousands at a time.
+    """Yield (index of the first line, fields of each line) of lines[first:last] in chunks of `size` lines.
 
-    Whole columns of a chunk go through map() and numpy in one go, which is several times faster than line by line;
-    chunks keep the split fields of a large file from being in memory all at once.
+    Converting a whole column with map() or numpy is several times faster than converting line by line; chunks limit the
+    memory that the split fields need.
     """
     for begin in range(first, last, size):
         yield begin, [line.split() for line in lines[begin : min(begin + size, last)]]

@@ -1,4 +1,4 @@
-"""Text files as lines, and HTK's way of quoting names; shared by every text format of this room."""
+"""Text files as lines, and HTK's quoting of names; all text formats use it."""
 
 import gzip
 import os
@@ -13,28 +13,41 @@ _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """The content of a plain or gzip-compressed file; which of the two is told by its first bytes, not its name."""
+    """Read a file and decompress it if it is gzip; the first bytes decide, not the name."""
     raw = Path(path).read_bytes()
     if not raw.startswith(GZIP_MAGIC):
         return raw
     try:
         return gzip.decompress(raw)
     except (OSError, EOFError, ValueError) as fault:
-        raise FormatError(f"{path}: damaged gzip data ({fault}); expected a whole gzip file") from fault
+        raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
     except Exception as fault:  # zlib.error has no public base class of its own
-        raise FormatError(f"{path}: damaged gzip data ({fault}); expected a whole gzip file") from fault
+        raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """The UTF-8 text of a plain or gzip file with line ends as `\\n` and without a byte order mark.
+    r"""Read the UTF-8 text of a plain or gzip file.
 
-    Raises FormatError with the line of the first byte that is not UTF-8, or 0.
+    Parameters
+    ----------
+    path : path
+        The file.  A byte order mark is removed.
+
+    Returns
+    -------
+    str
+        The text, with line ends as `\n`.
+
+    Raises
+    ------
+    FormatError
+        With the line of the first byte that is not UTF-8, or is 0.
     """
     return decode_text(read_bytes(path), path)
 
 
 def decode_text(raw: bytes, path: str | os.PathLike) -> str:
-    """What `read_text` makes of a file's bytes."""
+    """Decode the bytes of a file like `read_text`."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -43,10 +56,10 @@ def decode_text(raw: bytes, path: str | os.PathLike) -> str:
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
             "convert the file, for instance with iconv"
         ) from fault
-    if "\0" in text:  # no text, or in 16 bits a character; nor may a name of a file hold one
+    if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
         line = text.count("\n", 0, text.index("\0")) + 1
         raise FormatError(
-            f"{path}:{line}: byte 0x00 is no text; expected UTF-8 text; convert the file, for instance with iconv"
+            f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text; convert the file, for instance with iconv"
         )
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -54,12 +67,28 @@ def decode_text(raw: bytes, path: str | os.PathLike) -> str:
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """The lines of a text file without their ends; line i of the file is element i - 1."""
+    """Read the lines of a plain or gzip text file.
+
+    Parameters
+    ----------
+    path : path
+        The file, UTF-8.
+
+    Returns
+    -------
+    list of str
+        The lines without their ends; line i of the file is element i - 1.
+
+    Raises
+    ------
+    FormatError
+        As read_text.
+    """
     return decode_lines(read_bytes(path), path)
 
 
 def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
-    """What `read_lines` makes of a file's bytes."""
+    """Split the bytes of a file into lines like `read_lines`."""
     lines = decode_text(raw, path).split("\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -67,7 +96,7 @@ def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
 
 
 def is_number(token: str) -> bool:
-    """Whether a token reads as a decimal number.  Words that Python takes for numbers (nan, inf, 1_000) do not."""
+    """Whether a token is a decimal number; not nan, inf and 1_000, which Python's float also accepts."""
     if token[:1] not in "+-.0123456789" or not token or "_" in token:
         return False
     try:
@@ -78,14 +107,14 @@ def is_number(token: str) -> bool:
 
 
 def is_count(token: str) -> bool:
-    """Whether a token is a whole number of 0 or more that fits 64 bits (at most 18 digits)."""
+    """Whether a token is a non-negative integer that fits 64 bits (at most 18 digits)."""
     return token.isascii() and token.isdigit() and len(token) <= 18
 
 
 def unescape(text: str) -> str:
-    r"""Undo HTK's escapes: `\ooo` is the byte with that octal code, `\c` is c itself.
+    r"""Replace HTK's escapes: `\ooo` by the byte with that octal code, `\c` by c.
 
-    Bytes above 127 in a row are read as UTF-8, or as Latin-1 where they are not UTF-8.
+    Consecutive bytes above 127 are decoded as UTF-8 or, if that fails, as Latin-1.
     """
     if "\\" not in text:
         return text
@@ -106,7 +135,7 @@ def unescape(text: str) -> str:
 
 
 def escape(text: str, quote: str = '"') -> str:
-    r"""Escape a name so that it can stand between `quote` marks: `\"`, `\\`, and `\ooo` for bytes that do not print."""
+    r"""Escape a name for writing between `quote` marks: `\"`, `\\`, and `\ooo` for non-printing bytes."""
     pieces = []
     for character in text:
         if character in (quote, "\\"):
@@ -119,17 +148,17 @@ def escape(text: str, quote: str = '"') -> str:
 
 
 def quote_name(name: str, force: bool = False) -> str:
-    """The name as HTK writes it: bare when nothing in it needs protection, else in double quotes with escapes."""
+    """Return the name as HTK writes it: unquoted if possible, else in double quotes with escapes."""
     if name and not force and not _NEEDS_QUOTES.search(name):
         return name
     return f'"{escape(name)}"'
 
 
 def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
-    """The blank-separated fields of a line, each with whether it was quoted; escapes are undone.
+    """Split a line at blanks; return each field, unescaped, and whether it was quoted.
 
-    A field that begins with " or ' runs to the next such mark that no backslash precedes.
-    where: "file:line" for the message.  Raises FormatError for a quote that is not closed.
+    A field that begins with " or ' extends to the next unescaped mark of the same kind.
+    where: "file:line" for the message.  Raises FormatError for an unclosed quote.
     """
     fields = []
     position, length = 0, len(line)
@@ -146,7 +175,7 @@ def split_fields(line: str, where: str) -> list[tuple[str, bool]]:
             if end >= length:
                 raise FormatError(
                     f"{where}: quote {mark} in {line.strip()!r} is not closed; expected another {mark}, "
-                    f"or \\{mark} where a name begins with it"
+                    f"or \\{mark} if a name begins with it"
                 )
             fields.append((unescape(line[position + 1 : end]), True))
             position = end + 1

@@ -1,6 +1,6 @@
-"""The configuration language (CNTK book, chapter 3), whose syntax NDL and MEL share, and HCopy's configurations.
+"""The configuration language (CNTK book, chapter 3), whose syntax NDL and MEL share, and HCopy configurations.
 
-Values stay text until they are asked for.  Open config.py first, then syntax.py and scope.py.
+Values are stored as text and converted when they are read.  Open config.py first, then syntax.py and scope.py.
 """
 
 from readers.common.lazy import face

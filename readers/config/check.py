@@ -1,11 +1,11 @@
-"""Reading a configuration for its faults: what is wrong with a name is noted, and the reading goes on with its default.
+"""Reading a configuration to find all of its faults.
 
     config = load_config(arguments, CheckedConfig)
-    options = config.check(lambda: training_options(config.block("Train").block("SGD")))  # None where that is no use
+    options = config.check(lambda: training_options(config.block("Train").block("SGD")))  # None if it failed
     config.findings.faults, config.unread()
 
-Whoever reads options does so as ever and raises at the first fault.  Here the name to blame is then taken as not set
-and the reading done again, until there is no fault or one that no name can be blamed for.
+Code that reads options raises an error at the first fault.  CheckedConfig records the fault, treats the name that
+caused it as not set and reads the options again, until there is no further fault or none that a name has caused.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,20 +18,22 @@ from readers.config.values import nearest
 from readers.errors import ArgonautError, ConfigError
 
 T = TypeVar("T")
-# What a required name reads as that is missing or bad: a number, a text, a list and a switch at once.
+# Value of a required name that is missing or bad; it converts to a number, a text, a list and a switch.
 STAND_IN = "1"
-CLOSE = 0.9  # how much alike names must be to be taken for one another where nothing else says that one is wrong
+CLOSE = 0.9  # similarity of two names above which one is reported as a misspelling of the other
 
 
 class Reported(ConfigError):
-    """The fault is among the findings already, and there is no going on."""
+    """The fault is already among the findings, and the reading cannot continue."""
 
 
 class _Shared:
-    """What all blocks of a configuration know together.
+    """State that all blocks of a configuration share.
 
-    bad: full names (lower case) that are taken as not set; asked: (block, name) that were asked for in this reading;
-    names: all that were ever asked for; scopes: every block that was opened, by full name.
+    bad: full names (lower case) that are treated as not set.
+    asked: (block, name) of the lookups of this reading.
+    names: lower-case name -> name, of all lookups so far.
+    scopes: lower-case full name -> block, of all blocks that were opened.
     """
 
     def __init__(self) -> None:
@@ -43,7 +45,15 @@ class _Shared:
 
 
 class CheckedConfig(Config):
-    """A Config that gathers faults in `findings`; see the module."""
+    """A Config that collects faults in `findings` instead of raising them.
+
+    The options are read inside `check`, which is called on the outermost block; see the module's description.
+
+    Attributes
+    ----------
+    findings : Findings
+        The faults found so far.
+    """
 
     def __init__(self, name: str = "", parent: "CheckedConfig | None" = None, where: str = "command line"):
         super().__init__(name, parent, where)
@@ -55,9 +65,9 @@ class CheckedConfig(Config):
         return self._shared.findings
 
     def check(self, make: Callable[[], T]) -> T | None:
-        """What `make` gives; None if a fault keeps it from giving anything.  Call it on the outermost block.
+        """Return `make()`, or None if a fault prevents it.  Call it on the outermost block.
 
-        make: reads options, starting from the outermost block each time it is called.
+        make: reads options, starting from the outermost block; it may be called several times.
         """
         while True:
             self._shared.asked.clear()
@@ -67,7 +77,7 @@ class CheckedConfig(Config):
                 return None
             except ConfigError as fault:
                 blamed = self._blame(str(fault))
-                if blamed in self._shared.bad:  # follows from what stands in for it
+                if blamed in self._shared.bad:  # caused by the value that replaces the bad one
                     return None
                 self.findings.add(fault)
                 if blamed is None:
@@ -78,12 +88,12 @@ class CheckedConfig(Config):
                 return None
 
     def is_sound(self, block: str) -> bool:
-        """Whether nothing was wrong with the names of a block, given by its full name."""
+        """Whether no fault was found in the block with this full name."""
         prefix = block.lower() + "."
         return not any(name.startswith(prefix) for name in self._shared.bad)
 
     def unread(self) -> Iterator[str]:
-        """A message for each name that nobody asked for and that is spelled much like one somebody asked for."""
+        """Yield a message for each name that was never looked up and resembles a name that was."""
         used = {match.group(1).lower() for scope in self._shared.scopes.values() for match in scope._references()}
         for scope in self._shared.scopes.values():
             for entry in scope._entries.values():
@@ -93,7 +103,7 @@ class CheckedConfig(Config):
                 meant = nearest(entry.name, self._shared.names.values(), CLOSE)
                 if meant and not scope.has_own(meant):
                     full = scope.full_name(entry.name)
-                    yield f"{entry.where}: {full} is read by nothing; did you mean {meant}"
+                    yield f"{entry.where}: {full} is not used; did you mean {meant}"
 
     def _references(self) -> Iterator:
         for entry in self._entries.values():
@@ -101,7 +111,7 @@ class CheckedConfig(Config):
                 yield from variables(value.text)
 
     def _blame(self, message: str) -> str | None:
-        """The full name, in lower case, of what was asked for and stands at the place that the message begins with."""
+        """Return the full name, in lower case, of the lookup at the place with which the message begins."""
         found = ""
         for scope, name in self._shared.asked:
             full, entry = scope.full_name(name), scope.find(name)
@@ -111,7 +121,7 @@ class CheckedConfig(Config):
                     found = full
         return found.lower() or None
 
-    # What is different from Config
+    # Overridden methods of Config
 
     def find(self, name: str):
         self._shared.names.setdefault(name.lower(), name)
@@ -137,7 +147,7 @@ class CheckedConfig(Config):
         return self._noting(name, lambda: convert(name, default, parse, collect))
 
     def _noting(self, name: str, convert: Callable[[], Any]) -> Any:
-        """A value that does not convert is noted; then, being bad, it converts as its default does."""
+        """Convert a value; if that fails, record the fault and convert the default instead."""
         while True:
             try:
                 return convert()
@@ -161,7 +171,7 @@ class CheckedConfig(Config):
             self.findings.add(fault)
             raise Reported(str(fault)) from fault
         if block is STAND_IN:
-            raise Reported(f"{self.full_name(name)} is no block")
+            raise Reported(f"{self.full_name(name)} is not a block")
         return block
 
     def _is_bad(self, name: str) -> bool:

@@ -1,14 +1,14 @@
-"""The configuration language: blocks of names, looked up outwards, converted when they are asked for.
+"""The configuration language: nested blocks of names, whose values are converted when they are read.
 
     config = load_config(["configFile=base.cntk+exp.cntk", "TIMIT_Train=[SGD=[maxEpochs=5]]"])
     sgd = config.block("TIMIT_Train").block("SGD")
     sgd.int("maxEpochs"), sgd.ints("minibatchSize", "256").at(3), sgd.where("maxEpochs")
 
-Names are the same in any case of letters.  A name that a block does not set is looked for in the blocks around it.
-`$Name$` in a value is replaced when the value is asked for, seen from the block that sets the value.  A block found
-further out (an SGD or reader block shared by several commands) sees the names of the block that asked for it first, as
-if it had been written there; the book (5.1.3.2) gets the same from its stack of open blocks.
-Every value knows the file and line it came from, through layers, merging and substitution.
+Names are case-insensitive.  A name that is not set in a block is looked up in the enclosing blocks.  `$Name$` in a
+value is replaced when the value is read, as seen from the block that sets the value.  A block of an enclosing block
+(an SGD or reader block that several commands share) sees the names of the block from which it was opened first, as if
+it were written there; CNTK achieves the same with its stack of open blocks (book 5.1.3.2).
+Every value keeps the file and line it came from through layering, merging and substitution.
 Source: CNTK book, sections 3.9 and 5.1.3.
 """
 
@@ -41,7 +41,7 @@ REQUIRED: Any = object()
 
 @dataclass(frozen=True)
 class Unknown:
-    """A name that nobody reads, where it stands, and the known name most like it (None if none is)."""
+    """A name in a block that no option has, with its place and the most similar known name (None if there is none)."""
 
     name: str
     where: str
@@ -53,15 +53,21 @@ class Unknown:
 
 
 class Config(Scope):
-    """A block.  Conversions name the place of the value when it does not read as what was asked for.
+    """A block of the configuration.
 
-    Each of `text`, `path`, `int`, `float`, `bool`, `choice`, `array`, `ints`, `floats` takes the name and a default;
-    without a default the name is required.  A string default is converted as if it stood in the file, any other is
-    returned as it is.  A value that is the word `default` counts as not set, here or further out.
+    Each of the methods `text`, `path`, `int`, `float`, `bool`, `choice`, `array`, `ints`, `floats` takes a name and a
+    default, and raises ConfigError with file and line if the value cannot be converted.  Without a default the name is
+    required.  A default that is a string is converted like a value of the file, any other is returned unchanged.  A
+    value that is the word `default` counts as not set, in this block and in the enclosing ones.
 
-    warnings: what a user may want to know about how the text was read (includes left out).
-    found_outside: names (lower case), shared by all blocks, that were looked for and found in the outermost one.
-    files: what `path` gave, here and in blocks that were opened from this one.
+    Attributes
+    ----------
+    warnings : list of str
+        Remarks about how the text was read, such as repeated includes that were ignored.
+    found_outside : set of str
+        Lower-case names, shared by all blocks, that were looked up and found in the outermost block.
+    files : list of Path
+        Files that `path` returned, in this block and in blocks opened from it.
     """
 
     def __init__(self, name: str = "", parent: Config | None = None, where: str = "command line"):
@@ -69,31 +75,31 @@ class Config(Scope):
         self.warnings: list[str] = []
         self.found_outside: set[str] = parent.found_outside if parent else set()
         self.files: list[Path] = []
-        self._texts: list[tuple[int, int]] = []  # where its text stands: source and offset of each piece
+        self._texts: list[tuple[int, int]] = []  # position of its text: source and offset of each piece
 
     @classmethod
     def from_text(cls, text: str, where: str = "text", parent: Config | None = None) -> Config:
-        """A block from the text of a file, without includes."""
+        """Create a block from the text of a file without includes."""
         config = cls(parent=parent, where=where)
         config.merge(Source.from_text(text, where))
         return config
 
-    # What there is (see Scope for names, has_own, is_block, where, full_name, script, substitute)
+    # Inspection (Scope has names, has_own, is_block, where, full_name, script, substitute)
 
     def has(self, name: str) -> bool:
-        """Whether the name is set, here or further out, and not to the word `default`."""
+        """Whether the name is set, in this block or an enclosing one, and not to the word `default`."""
         return self._value(name) is not None
 
     def blocks(self) -> Iterator[tuple[str, Config]]:
-        """(name, block) of the blocks that this block itself sets."""
+        """Yield (name, block) for the blocks that this block itself contains."""
         for name in self.names():
             if self.is_block(name):
                 yield name, self.block(name)
 
     def unknown(self, known: Iterable[str]) -> list[Unknown]:
-        """The names set in this block itself that are not among `known`, for a consumer that reads only those.
+        """Return the names set in this block itself that are not among `known`.
 
-        Names that the block asks for as `$Name$` are a user's own.
+        Names that the block refers to as `$Name$` are variables of the user and not included.
         """
         known = list(known)
         expected = {name.lower() for name in (*known, *self._asked())}
@@ -104,14 +110,15 @@ class Config(Scope):
         ]
 
     def _asked(self) -> set[str]:
-        """What the values of this block, and of those within, ask for as `$Name$`."""
+        """Return the names that values of this block and its inner blocks refer to as `$Name$`."""
         texts = [value.text for entry in self._entries.values() for value in entry.values]
         return {match.group(1) for text in texts for match in variables(text)}
 
     def misspelled(self, known: Iterable[str], cutoff: float) -> list[str]:
-        """A message for each plain value of this block that is spelled much like one of `known` that is not set.
+        """Return a message for each plain value whose name resembles one of `known` that is not set.
 
-        Names that are asked for as `$Name$` are a user's own.  cutoff: see `config_values.nearest`.
+        Names that are referred to as `$Name$` are variables of the user and not included.
+        cutoff: required similarity, see `values.nearest`.
         """
         known = list(known)
         read = {name.lower() for name in known}
@@ -121,21 +128,23 @@ class Config(Scope):
         for key, entry in self._entries.items():
             meant = nearest(entry.name, known, cutoff)
             if meant and key not in asked | read and not entry.value.text.startswith("["):
-                messages.append(f"{entry.where}: {self.full_name(entry.name)} is read by nothing; did you mean {meant}")
+                messages.append(f"{entry.where}: {self.full_name(entry.name)} is not used; did you mean {meant}")
         return messages
 
     def without_effect(self, commands: Iterable[str], cutoff: float) -> list[str]:
-        """A message for each name of the command line that has no effect: a block within sets it, or it is misspelled.
+        """Return a message for each name on the command line that has no effect.
 
-        Call it on the outermost block when its commands have been read: what was looked for and found out here, or is
-        asked for as `$Name$`, has an effect.  commands: the blocks that run; others with an action of their own do not.
-        cutoff: how much alike a misspelled name and that of a file must be; see `config_values.nearest`.
+        Such a name is misspelled, or an inner block sets it and hides the value of the command line.  Call this on the
+        outermost block after the commands were read: names that were looked up and found there, or are referred to as
+        `$Name$`, have an effect.
+        commands: the blocks that run; other blocks with an action of their own do not.
+        cutoff: required similarity of a misspelled name, see `values.nearest`.
         """
         references = self._asked()
         commands = {name.lower() for name in commands}
         used = {name.lower() for name in references} | commands | self.found_outside
         inner = [block for name, block in self.blocks() if name.lower() in commands or not block.has_own("action")]
-        for block in inner:  # which grows meanwhile
+        for block in inner:  # the list grows during the iteration
             inner += [within for _, within in block.blocks()]
         known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
         messages = []
@@ -147,15 +156,15 @@ class Config(Scope):
                 path = block.full_name().replace(".", "=[")
                 close = "]" * (path.count("[") + 1)
                 messages.append(
-                    f"{entry.where}: {block.full_name(entry.name)} is set in its block and stays as it is; "
+                    f"{entry.where}: {block.full_name(entry.name)} is set in its block, which takes precedence; "
                     f"expected {path}=[{entry.name}={shorten(entry.value.text)}{close}"
                 )
             elif meant := nearest(entry.name, known, cutoff):
-                messages.append(f"{entry.where}: {entry.name} is read by nothing; did you mean {meant}")
+                messages.append(f"{entry.where}: {entry.name} is not used; did you mean {meant}")
         return messages
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Raise ConfigError for the first name of `unknown`, and say how many there are."""
+        """Raise ConfigError for the first unknown name (see `unknown`), with the number of all unknown names."""
         unknown = self.unknown(known)
         if unknown:
             more = f" ({len(unknown)} such names in this block)" if len(unknown) > 1 else ""
@@ -164,11 +173,11 @@ class Config(Scope):
     # Values
 
     def text(self, name: str, default: Any = REQUIRED) -> str:
-        """The value as it stands, references replaced, without quotes."""
+        """The value as text, with references replaced and outer quotes removed."""
         return self._convert(name, default, lambda text, where, what: text)
 
     def path(self, name: str, default: Any = REQUIRED) -> Path:
-        """A file name; backslashes separate directories, as they do in the book's examples."""
+        """The value as a file name; backslashes separate directories, as in the examples of the book."""
         path = self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
         if isinstance(path, Path):
             for scope in self._around():
@@ -185,13 +194,13 @@ class Config(Scope):
         return self._convert(name, default, parse_bool)
 
     def choice(self, name: str, choices: Sequence[str], default: Any = REQUIRED) -> str:
-        """One of `choices`, spelled as there, in whatever case of letters it was written."""
+        """The value as one of `choices`, spelled as in `choices`; case does not count."""
         return self._convert(name, default, lambda text, where, what: parse_choice(text, choices, where, what))
 
     def array(self, name: str, default: Any = REQUIRED, some: str = "") -> list[str]:
-        """The elements of an array as texts; see `config_values.split_array` for how it is written.
+        """The elements of an array as texts; see `values.split_array` for the syntax.
 
-        some: what is expected where it has none; "": it may be empty if it has a default.
+        some: description of the expected elements if an empty array is an error; "" allows one if there is a default.
         """
         elements = self._convert_array(name, default, lambda text, where, what: text, list)
         if some and not elements:
@@ -205,7 +214,7 @@ class Config(Scope):
         return self._convert_array(name, default, parse_float, Schedule)
 
     def block(self, name: str, default: Any = REQUIRED) -> Config:
-        """The block of that name, this one's or one further out; the default (None, say) when there is none."""
+        """The block of that name, in this block or an enclosing one; the default if there is none."""
         found = self._found(name)
         if found is None:
             return self._missing(name, default)
@@ -221,24 +230,26 @@ class Config(Scope):
         config = type(self)(entry.name, self, pieces[0].where)
         config._texts = [(id(piece.source), piece.start) for piece in pieces]
         around = [scope for scope in self._around() if scope._texts == config._texts]
-        if len(around) > 1:  # a block may look for its own name further out, once
+        if len(around) > 1:  # a block may open a block of its own name from an enclosing one, once
             raise ConfigError(
-                f"{entry.value.where}: block {entry.name} holds itself: {config.full_name()}; expected blocks that end"
+                f"{entry.value.where}: block {entry.name} contains itself: {config.full_name()}; expected no cycle"
             )
         for piece in pieces:
             config.merge(*inside_brackets(piece, "[", ";"))
         return config
 
     def _around(self) -> Iterator[Config]:
-        """This block and those that it was opened from."""
+        """Yield this block and those from which it was opened."""
         scope: Config | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
     def written(self, name: str) -> str:
-        """The plain value of a name as it would stand in a file, quotes where they are needed, with the references
-        replaced that can be followed from here."""
+        """The plain value of a name as it would be written in a file, with quotes where needed.
+
+        References are replaced as far as they can be resolved in this block.
+        """
         found = self.find(name)
         if found is None:
             return self._missing(name, REQUIRED)
@@ -253,13 +264,13 @@ class Config(Scope):
         return plain if survives else f'"{plain}"'
 
     def _value(self, name: str) -> Span | None:
-        """The resolved value with its quotes, None when it is not set."""
+        """The resolved value with its quotes, None if it is not set."""
         found = self._found(name)
         value = found[0].resolve(found[1]) if found else None
         return None if value is None or value.text == "default" else value
 
     def _found(self, name: str):
-        """What `find` gives; noted where it is in the outermost block."""
+        """The result of `find`; records the name if it was found in the outermost block."""
         found = self.find(name)
         if found and found[0].parent is None:
             self.found_outside.add(name.lower())
@@ -287,7 +298,7 @@ class Config(Scope):
         what = self.full_name(name)
         if value.text.startswith("["):
             raise ConfigError(f"{value.where}: {what} is a block; expected an array, bare or in {{}}")
-        # Quotes around the whole of an array go before it is taken apart, as in the tool: "$Words$:200" is two of them.
+        # Quotes around a whole array are removed before it is split, as in CNTK: "$Words$:200" has two elements.
         parts = split_array(unquote(value), what)
         elements = collect(parse(element.text, element.where, what) for element in parts)
         if not elements and default is REQUIRED:
@@ -304,13 +315,13 @@ class Config(Scope):
                 f"expected {name}=..."
             )
         raise ConfigError(
-            f"{self._where}: {self.full_name(name)} is not set, here or in a block around it; "
+            f"{self._where}: {self.full_name(name)} is not set, in this or an enclosing block; "
             f"expected {name}=...{did_you_mean(name, self.visible())}"
         )
 
 
 class AskedConfig(Config):
-    """A Config that remembers, in `asked` of all its blocks, every name that somebody looked for."""
+    """A Config whose blocks share a set `asked` of all names that were looked up."""
 
     def __init__(self, name: str = "", parent: AskedConfig | None = None, where: str = "command line"):
         super().__init__(name, parent, where)
@@ -322,15 +333,34 @@ class AskedConfig(Config):
 
 
 def _from_arguments(entry: Entry) -> bool:
-    """Whether all that a name was set to stood on the command line."""
+    """Whether all values of a name come from the command line."""
     return entry.where.startswith(ARGUMENT) and all(value.where.startswith(ARGUMENT) for value in entry.values)
 
 
 def load_config(arguments: Sequence[str], config_type: type[Config] = Config) -> Config:
-    """The configuration that a command line asks for: `configFile=a+b name=value ... currentDirectory=dir`.
+    """Load the configuration that a command line describes.
 
-    Arguments count from left to right, the later value wins.  The directory is changed for the whole process, at once.
-    Raises ConfigError naming file and line, or the argument.
+    Parameters
+    ----------
+    arguments : sequence of str
+        `configFile=a+b`, `name=value` and `currentDirectory=dir`, processed from left to right; later values replace
+        earlier ones.  The current directory of the process changes at once.
+    config_type : type
+        Class of the result: Config or a subclass.
+
+    Returns
+    -------
+    Config
+        The outermost block.
+
+    Raises
+    ------
+    ConfigError
+        With file and line, or the argument.
+
+    References
+    ----------
+    CNTK book, sections 3.9 and 5.1.3.
     """
     files = ConfigFiles()
     config = config_type()

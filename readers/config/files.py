@@ -1,4 +1,4 @@
-"""Where configuration text comes from: files, the files they include, and command line arguments, in order.
+"""The sources of configuration text, in order: files, the files they include, and command line arguments.
 
 Source: CNTK book, sections 3.9.2 and 3.9.3.
 """
@@ -11,17 +11,18 @@ from readers.common.text import read_lines
 from readers.config.syntax import Source, strip_comment
 from readers.errors import ConfigError
 
-ARGUMENT = "command line argument"  # what places of values from the command line begin with
+ARGUMENT = "command line argument"  # prefix of the places of values from the command line
 _INCLUDE = re.compile(r"\s*include\s*=(.*)", re.IGNORECASE)
 _NAMED = re.compile(r"\s*(configFile|currentDirectory)\s*=(.*)", re.IGNORECASE)
-# What a forgotten `configFile=` leaves behind: an argument without a value that looks like an option or a file.
+# An argument without a value that looks like an option or a file: `configFile=` was probably forgotten.
 _STRAY_ARGUMENT = re.compile(r"-|.*[./\\]")
 
 
 class ConfigFiles:
-    """Reads what the arguments of a command line name, and remembers which files were read already.
+    """Reads the files that the arguments of a command line name, each file once.
 
-    names: the files that arguments named; warnings: includes that were left out because the file was in already.
+    names: the files that arguments named.
+    warnings: includes that were ignored because the file had already been read.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class ConfigFiles:
         self._read_at: dict[str, str] = {}
 
     def read_argument(self, argument: str) -> list[Source]:
-        """The text that one argument stands for; `currentDirectory=` changes the directory and stands for none."""
+        """Return the text of one argument; `currentDirectory=` changes the directory and has no text."""
         place = f"{ARGUMENT} {argument!r}"
         match = _NAMED.fullmatch(argument)
         if match is None:
@@ -49,7 +50,7 @@ class ConfigFiles:
         return [Source(self._read(name, place, ())) for name in names]
 
     def _read(self, name: str, place: str, reading: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-        """The lines of a file with its includes pasted in, comments stripped, each with its place.
+        """Return (line, place) of a file, with includes inserted and comments stripped.
 
         reading: (real path, name) of the files that are being read, outermost first.
         """
@@ -77,9 +78,10 @@ class ConfigFiles:
         return lines
 
     def _include(self, name: str, place: str, reading: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-        """The lines of an included file, none when it was read before (book 3.9.3: only the first time counts).
+        """Return (line, place) of an included file; empty if it was read before, as only the first include counts
+        (3.9.3).
 
-        A relative name is looked for in the current directory, as CNTK does, then beside the file that includes it.
+        A relative name is looked up in the current directory, as in CNTK, then beside the including file.
         """
         if not Path(name).exists():
             beside = Path(reading[-1][1]).parent / name
@@ -89,7 +91,7 @@ class ConfigFiles:
         for index, (open_real, _) in enumerate(reading):
             if open_real == real:
                 raise ConfigError(
-                    f"{place}: includes itself: {' -> '.join([*loop[index:], name])}; expected includes that end"
+                    f"{place}: includes itself: {' -> '.join([*loop[index:], name])}; expected includes without a cycle"
                 )
         if real in self._read_at:
             self.warnings.append(f"{place}: {name} was read already, at {self._read_at[real]}; not read again")
@@ -98,7 +100,10 @@ class ConfigFiles:
 
     @staticmethod
     def _split(value: str, place: str) -> list[str]:
-        """The file names of a `+` list.  Names are needed before any value is known, so `$Name$` cannot stand here."""
+        """Return the file names of a `+` list.
+
+        `$Name$` is not allowed here, because the names are needed before any value is known.
+        """
         names = [name.strip().strip('"') for name in value.split("+")]
         if not all(names):
             raise ConfigError(f"{place}: empty file name in {value.strip()!r}; expected FILE or FILE+FILE...")

@@ -1,6 +1,6 @@
-"""HTK configuration files: `NAME = value` or `MODULE: NAME = value`, `#` to the end of the line is a comment.
+"""HTK configuration files: lines `NAME = value` or `MODULE: NAME = value`; a comment begins with `#`.
 
-Names count without case; a value may stand in quotes.  What the names mean is not known here.
+Names are case-insensitive; a value may be quoted.  The names are interpreted elsewhere (features/config.py).
 Source: HTK Book, configuration files.
 """
 
@@ -10,15 +10,15 @@ import re
 from readers.common.text import read_lines, unescape
 from readers.errors import ConfigError
 
-# Modules that HCopy consists of; what is meant for another (HLABEL: SOURCEFORMAT, say) is no setting of HCopy.
+# Modules that HCopy uses.  A setting of another module, such as HLABEL: SOURCEFORMAT, does not apply to HCopy.
 MODULES = ("HCOPY", "HPARM", "HWAVE", "HSIGP", "HSHELL", "HAUDIO", "HVQ", "HMATH", "HMEM")
 _LINE = re.compile(r"(?:([A-Za-z]\w*)\s*:)?\s*([A-Za-z]\w*)\s*=\s*(.*)")
 
 
 class HCopyConfig(dict):
-    """Upper-case name -> raw text of its value, without quotes.
+    """Settings of an HTK configuration: upper-case name -> text of its value, without quotes.
 
-    other_modules: (module, name, value, where) of settings meant for modules that take no part in HCopy.
+    other_modules: (module, name, value, where) of settings for modules that HCopy does not use.
     source: the file or files that were read, for messages.
     """
 
@@ -29,16 +29,16 @@ class HCopyConfig(dict):
         self.other_modules: list[tuple[str, str, str, str]] = []
 
     def where(self, name: str) -> str:
-        """file:line of a setting, for messages; the name itself for one that no file gave."""
+        """Return "file:line" of a setting, for messages; the name itself if it was not read from a file."""
         return self._places.get(name.upper(), name)
 
     def put(self, name: str, value: str, where: str) -> None:
-        """Set a name, whatever it was."""
+        """Set a name, replacing any earlier value."""
         self[name.upper()] = value
         self._places[name.upper()] = where
 
     def merge(self, other: "HCopyConfig") -> None:
-        """Take over the settings of a file that was given later; they win."""
+        """Add the settings of a later file, which take precedence."""
         for name, value in other.items():
             self.put(name, value, other.where(name))
         self.other_modules += other.other_modules
@@ -46,10 +46,26 @@ class HCopyConfig(dict):
 
 
 def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
-    """The settings of a file.
+    """Read an HTK configuration file.
 
-    A setting with a module goes before the same without.  Raises ConfigError, with file and line, for a malformed line
-    and for a name that is set twice.
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    HCopyConfig
+        Upper-case name -> text of the value.  A setting with a module takes precedence over the same name without one.
+
+    Raises
+    ------
+    ConfigError
+        With file and line, for a malformed line and for a name that is set twice.
+
+    References
+    ----------
+    HTK Book, configuration files.
     """
     config = HCopyConfig(f"{path}")
     modules: dict[str, str] = {}  # name -> the module that set it, "" for none
@@ -69,7 +85,7 @@ def read_hcopy_config(path: str | os.PathLike) -> HCopyConfig:
         if name in modules:
             if bool(module) == bool(modules[name]):
                 raise ConfigError(f"{where}: {name} is already set at {config.where(name)}; expected each name once")
-            if not module:  # what its module says stays
+            if not module:  # the setting with a module takes precedence
                 continue
         modules[name] = module
         config.put(name, value, where)

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration block: names that nobody would read, values out of range."""
+"""Checks of a configuration block: unknown names, values out of range."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ from readers.errors import ConfigError
 
 
 class OptionFault(ConfigError):
-    """A value out of range; `key` is its name in a configuration."""
+    """A value is out of range; `key` is its name in a configuration."""
 
     def __init__(self, key: str, text: str):
         super().__init__(f"{key}: {text}")
@@ -15,16 +15,17 @@ class OptionFault(ConfigError):
 
 
 def check_keys(config: Config, known: Iterable[str], not_built: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first name of a block that is neither known nor set aside for later.
+    """Raise ConfigError for the first name of a block that is not known.
 
-    known: names in the book's spelling; not_built: names -> what they belong to, for a message that says so.
-    Only the block's own names count: what it finds further out may be meant for others.
+    known: names in the spelling of the CNTK book.
+    not_built: name of an unsupported option -> the feature it belongs to, for the message.
+    Only the names of the block itself are checked, because names of enclosing blocks may be meant for others.
     """
     later = {name.lower(): what for name, what in not_built.items()}
     for unknown in config.unknown(known):
         what = later.get(unknown.name.rpartition(".")[2].lower())
         if what:
-            raise ConfigError(f"{unknown.where}: {unknown.name} belongs to {what}, which is not built yet")
+            raise ConfigError(f"{unknown.where}: {unknown.name} belongs to {what}, which is not supported")
         raise ConfigError(str(unknown))
 
 

@@ -1,4 +1,4 @@
-"""A configuration back to text, references replaced: what a run stores beside its output."""
+"""Writing a configuration as text with its references replaced, as runs store it beside their output."""
 
 from readers.config.config import Config
 from readers.config.syntax import Span, split_assignment, split_records
@@ -6,10 +6,10 @@ from readers.errors import ConfigError
 
 
 def render(config: Config, origins: bool = True) -> str:
-    """The block as a configuration file that reads the same with no reference left, one name a line.
+    """Return the block as the text of an equivalent configuration file without references, one name per line.
 
-    origins: name the file and line that each value comes from in a comment.
-    A reference that cannot be followed from here (a shared block whose users set the name) stays as it is.
+    origins: add a comment with the file and line of each value.
+    References that cannot be resolved in this block (a shared block whose users set the name) are kept.
     """
     return "".join(f"{line}\n" for line in _lines(config, "", origins))
 
@@ -19,7 +19,7 @@ def _lines(config: Config, indent: str, origins: bool) -> list[str]:
     for name in config.names():
         comment = f"  # {config.where(name)}" if origins else ""
         if not _is_block(config, name):
-            # A value of several lines (an array in braces) has no room for a comment on its first.
+            # A comment on the first line of a multi-line value (an array in braces) would end the value there.
             value = config.written(name)
             lines.append(f"{indent}{name}={value}{'' if chr(10) in value else comment}")
             continue
@@ -36,15 +36,15 @@ def _lines(config: Config, indent: str, origins: bool) -> list[str]:
 def _is_block(config: Config, name: str) -> bool:
     try:
         return config.is_block(name)
-    except ConfigError:  # one reference that cannot be followed from here
+    except ConfigError:  # a single reference that cannot be resolved in this block
         return False
 
 
 def _script(config: Config, name: str) -> Span | None:
-    """What is inside a block that is no configuration but a script with calls (NDL, MEL); None for a configuration."""
+    """The content of a block if it is a script with calls (NDL, MEL) and not a configuration; else None."""
     try:
         script = config.script(name).span
-    except ConfigError:  # a reference that only the block's users can follow
+    except ConfigError:  # a reference that only the users of the block can resolve
         return None
     for record in split_records(script, ";"):
         called, value = split_assignment(record)

@@ -1,6 +1,6 @@
-"""Blocks of names and how they are seen from inside each other: assignment, merging, lookup, `$Name$`.
+"""Nested blocks of names: assignment, merging, lookup and the substitution of `$Name$`.
 
-Values are spans of text here; what they mean is for `config` to say.
+Values are spans of text here; config.py converts them.
 Source: CNTK book, sections 3.9 and 3.9.4.
 """
 
@@ -27,7 +27,10 @@ _BARE_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 @dataclass(frozen=True)
 class Entry:
-    """A name as last spelled, where that was, and its values: one, or the blocks merged under it, in order."""
+    """A name with its values: one plain value, or the blocks merged under it, in order.
+
+    The spelling and the place are those of its last occurrence.
+    """
 
     name: str
     values: tuple[Span, ...]
@@ -40,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Step:
-    """An entry on the way from a value to what it stands for."""
+    """An entry in the chain of references that is being resolved."""
 
     scope: "Scope"
     entry: Entry
@@ -61,13 +64,13 @@ class Scope:
         self._where = where
         self._entries: dict[str, Entry] = {}
 
-    # Filling it
+    # Assignment
 
     def merge(self, source: Source | Span, separator: str = ";") -> None:
-        """Read more records into this block: a name set again takes the new value, a block grows (book 3.9.5).
+        """Add more records to this block; a plain value is replaced, a block is extended (book 3.9.5).
 
-        separator: what stands between records besides newline and comma.
-        Raises ConfigError for a bracket that does not match and a record that is no assignment.
+        separator: separates records, besides newline and comma.
+        Raises ConfigError for an unbalanced bracket and a record that is not an assignment.
         """
         for record in split_records(source.span if isinstance(source, Source) else source, separator):
             rest: Span | None = record
@@ -75,7 +78,7 @@ class Scope:
                 rest = self._assign(rest)
 
     def _assign(self, record: Span) -> Span | None:
-        """Take one record in.  What follows a closed block on its line is the next record, and comes back."""
+        """Process one record; return the rest of its line after a closed block, which is the next record."""
         name, value = split_assignment(record)
         rest = None
         if value is None:
@@ -98,15 +101,15 @@ class Scope:
         return rest if rest is not None and rest.text else None
 
     def _set(self, name: str, value: Span, where: str) -> None:
-        """Here a plain value and a block replace each other; CNTK appends a block to whatever text stood there."""
+        """Set a name.  A plain value and a block replace each other; CNTK appends a block to the text before it."""
         before = self._entries.get(name.lower())
         keep = before.values if before and value.text.startswith("[") else ()
         self._entries[name.lower()] = Entry(name, (*keep, value), where)
 
-    # Looking around
+    # Lookup
 
     def names(self) -> list[str]:
-        """The names set in this block itself, in order of first appearance."""
+        """Return the names set in this block itself, in order of first appearance."""
         return [entry.name for entry in self._entries.values()]
 
     def has_own(self, name: str) -> bool:
@@ -114,26 +117,26 @@ class Scope:
         return name.lower() in self._entries
 
     def is_block(self, name: str) -> bool:
-        """Whether the name is set to a block, here or further out."""
+        """Whether the name is set to a block, in this block or an enclosing one."""
         found = self.find(name)
         return found is not None and bool(found[0].pieces(found[1]))
 
     def where(self, name: str | None = None) -> str:
-        """The "file:line" of a name's value, or of the block itself when the name is None or not set anywhere."""
+        """Return "file:line" of a name's value; that of the block itself if the name is None or not set."""
         found = self.find(name) if name else None
         return found[1].value.where if found else self._where
 
     def full_name(self, name: str = "") -> str:
-        """The name with the names of the blocks around it: "TIMIT_Train.SGD.maxEpochs"."""
+        """Return the name with the names of the enclosing blocks, such as "TIMIT_Train.SGD.maxEpochs"."""
         outer = self.parent.full_name(self.name) if self.parent else self.name
         return ".".join(part for part in (outer, name) if part)
 
     def visible(self) -> list[str]:
-        """Every name that this block can see."""
+        """Return all names that are set in this block or an enclosing one."""
         return self.names() + (self.parent.visible() if self.parent else [])
 
     def find(self, name: str) -> tuple[Self, Entry] | None:
-        """The innermost block that sets the name, and what it sets."""
+        """Return the innermost block that sets the name, and its entry; None if it is not set."""
         scope: Scope | None = self
         while scope is not None:
             entry = scope._entries.get(name.lower())
@@ -142,12 +145,12 @@ class Scope:
             scope = scope.parent
         return None
 
-    # Following references
+    # References
 
     def pieces(self, entry: Entry, chain: _Chain = ()) -> list[Span]:
-        """The blocks `[...]` that the values of an entry of this scope amount to; none when its last value is plain.
+        """Return the blocks `[...]` that make up an entry of this scope; empty if its last value is plain.
 
-        A value that is one reference to a block, `reader=$TestReader$`, stands for that block.
+        A value that is a single reference to a block, such as `reader=$TestReader$`, stands for that block.
         """
         chain = (*chain, _Step(self, entry))
         pieces: list[Span] = []
@@ -163,10 +166,10 @@ class Scope:
         return pieces
 
     def resolve(self, entry: Entry, chain: _Chain = ()) -> Span:
-        """The last value of an entry of this scope with every `$name$` replaced, each line keeping its origin.
+        """Return the last value of an entry of this scope with every `$name$` replaced; each line keeps its origin.
 
-        A value that is one reference takes over the text and the lines of what it refers to.  Blocks stay as they are:
-        what is inside them is resolved from inside.
+        A value that is a single reference takes over the text and the lines of its target.  Blocks are returned
+        unchanged, because references inside them are resolved from inside.
         """
         value = entry.value
         if "$" not in value.text or value.text.startswith("["):
@@ -179,17 +182,20 @@ class Scope:
         return Source((self._replace(line, place, chain), place) for line, place in value.lines()).span
 
     def substitute(self, text: Source | Span) -> Source:
-        """Text of another language with its `$name$` replaced as seen from this block; every line keeps its origin."""
+        """Return text of another language with its `$name$` replaced as seen from this block.
+
+        Every line keeps its origin.
+        """
         span = text.span if isinstance(text, Source) else text
         return Source((self._replace(line, place, ()), place) for line, place in span.lines())
 
     def script(self, name: str) -> Source:
-        """What stands in a block, references replaced, for a language of its own (NDL, MEL)."""
+        """Return the content of a block for another language (NDL, MEL), with references replaced."""
         found = self.find(name)
         pieces = found[0].pieces(found[1]) if found else []
         if not pieces:
             raise ConfigError(
-                f"{self.where(name)}: {self.full_name(name)} is no block; expected one that holds a script"
+                f"{self.where(name)}: {self.full_name(name)} is not a block; expected a block with a script"
             )
         lines: list[tuple[str, str]] = []
         for piece in pieces:
@@ -204,17 +210,18 @@ class Scope:
             value = unquote(scope.resolve(target, chain)).text
             if "\n" in value:
                 raise ConfigError(
-                    f"{where}: {match.group()} stands for several lines; expected one line within a longer value"
+                    f"{where}: {match.group()} has several lines; expected one line within a longer value"
                 )
             parts += (line[position : match.start()], value)
             position = match.end()
         return "".join((*parts, line[position:]))
 
     def _target(self, reference: str, where: str, chain: _Chain) -> tuple[Self, Entry]:
-        """Who sets a referred name; a value that refers to its own name (`dim=$Dim$`) means the one further out.
+        """Return the block that sets a referenced name, and its entry.
 
-        Raises ConfigError when nobody sets it (CNTK puts nothing in its place if the reference is in a nested block),
-        and when it is on the chain already (CNTK never returns).
+        A value that refers to its own name (`dim=$Dim$`) means the name of an enclosing block.
+        Raises ConfigError if the name is not set (CNTK inserts nothing in nested blocks), and for a cycle of references
+        (CNTK does not terminate).
         """
         found = self.find(reference)
         if found and chain and found[1] is chain[-1].entry and found[0].parent:
@@ -223,19 +230,19 @@ class Scope:
             within = f" in {chain[-1].scope.full_name(chain[-1].entry.name)}" if chain else ""
             raise ConfigError(
                 f"{where}: ${reference}${within} is not set; expected {reference}=... "
-                f"here or in a block around it{did_you_mean(reference, self.visible())}"
+                f"in this or an enclosing block{did_you_mean(reference, self.visible())}"
             )
         for index, step in enumerate(chain):
             if step.scope is found[0] and step.entry is found[1]:
                 loop = " -> ".join(map(str, chain[index:]))
                 raise ConfigError(
                     f"{step.entry.value.where}: ${step.entry.name}$ refers to itself: {loop} -> ${step.entry.name}$; "
-                    "expected references that end"
+                    "expected references without a cycle"
                 )
         return found
 
 
 def shorten(text: str, limit: int = 40) -> str:
-    """The text on one line, cut to `limit` characters, for messages."""
+    """Return the text on one line, cut to `limit` characters, for messages."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 3] + "..."

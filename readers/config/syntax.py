@@ -1,7 +1,7 @@
 """The syntax that configuration files, NDL and MEL share: lines with their origin, brackets, records, separators.
 
-Nothing here knows what a record means.  Text stays text; every piece of it is a `Span` that can say which file and
-line it came from, however often it was layered, merged or substituted since.
+The meaning of records is defined elsewhere.  Every piece of text is a `Span`, which knows the file and line it came
+from through layering, merging and substitution.
 Source: CNTK book, sections 3.9 and 5.1.3.
 """
 
@@ -16,16 +16,24 @@ CLOSING = {"[": "]", "{": "}", "(": ")"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
 RECORD_ENDS = "\n,"
 OWN_SEPARATORS = "`~!@$%^&*_-+|:;,?."
-# A name starts with a letter or underscore and holds nothing that the language uses itself.
+# A name starts with a letter or underscore and contains no special character of the language.
 _VARIABLE = re.compile(r"""\$([^\W\d][^,/<>?;':"\[\]{}\\|!@#$%^&*()+=~`\s]*)\$""")
-# What begins so right after a brace is a value, not a separator of one's own: a path, a reference, a signed number.
+# After an opening brace, these begin a value and not a custom separator: a path, a reference, a signed number.
 _VALUE_AT_BRACE = re.compile(r"\.\.|\.\\|\./|~/|[-+.]\d|[-+]\.\d")
 
 
 class Source:
-    """Lines of text, each with the place it came from ("file:line", or words for a command line).
+    """Lines of text, each with its place ("file:line", or a description for a command line).
 
-    lines: (text, place) pairs; text holds no newline.
+    Parameters
+    ----------
+    lines : iterable of (str, str)
+        (text, place) of each line; the text contains no newline.
+
+    Attributes
+    ----------
+    text : str
+        The lines, joined by newlines.
     """
 
     def __init__(self, lines: Iterable[tuple[str, str]]):
@@ -42,12 +50,12 @@ class Source:
 
     @classmethod
     def from_text(cls, text: str, where: str) -> "Source":
-        """The text with its comments stripped; line i, counted from 1, comes from "where:i"."""
+        """Create a source from text, with comments stripped; line i, counted from 1, has the place "where:i"."""
         lines = text.split("\n")
         return cls((strip_comment(line), f"{where}:{number}") for number, line in enumerate(lines, 1))
 
     def place(self, offset: int) -> str:
-        """The place of the line that holds the character at `offset`."""
+        """Return the place of the line that contains the character at `offset`."""
         if not self._places:
             return "empty text"
         return self._places[max(bisect.bisect_right(self._starts, offset) - 1, 0)]
@@ -59,7 +67,15 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The characters start..end-1 of a source."""
+    """The characters start .. end-1 of a source, which know their place.
+
+    Attributes
+    ----------
+    source : Source
+        The text that contains them.
+    start, end : int
+        Offsets in `source.text`; the end is exclusive.
+    """
 
     source: Source
     start: int
@@ -71,21 +87,21 @@ class Span:
 
     @property
     def where(self) -> str:
-        """The place of its first character."""
+        """The place of the first character."""
         return self.source.place(self.start)
 
     def part(self, start: int, end: int | None = None) -> "Span":
-        """Characters start..end-1, counted from the span's own first."""
+        """Return the characters start .. end-1, counted from the beginning of this span."""
         return Span(self.source, self.start + start, self.end if end is None else self.start + end)
 
     def strip(self) -> "Span":
-        """Without the blanks and newlines around it."""
+        """Return the span without blanks and newlines at its ends."""
         text = self.text
         left = len(text) - len(text.lstrip())
         return Span(self.source, self.start + left, self.start + max(len(text.rstrip()), left))
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """(text, place) of each of its lines, as `Source` takes them."""
+        """Yield (text, place) of each line."""
         offset = self.start
         for text in self.text.split("\n"):
             yield text, self.source.place(offset)
@@ -93,16 +109,16 @@ class Span:
 
 
 def strip_comment(line: str) -> str:
-    """The line without its comment and the blanks at its end.
+    """Remove the comment of a line, and trailing blanks.
 
-    A `#` at the start of the line or after a blank begins a comment, unless it stands between quotes; `1#INF` holds
-    none.  CNTK looks at the first `#` of a line only, so that `1#INF # note` keeps its note, and overlooks quotes;
-    both run against what the book says (3.9.5).
+    A comment begins with a `#` outside of quotes that is at the start of the line or after a blank; thus `1#INF`
+    contains none.  CNTK considers only the first `#` of a line, so that it keeps the comment of `1#INF # note`, and
+    ignores quotes; both contradict the book (3.9.5).
     """
     quoted = False
     for position, character in enumerate(line):
         if character == '"':
-            # A quote that is never closed protects nothing; the lexer reports it.
+            # An unclosed quote has no effect here; find_closing reports it.
             quoted = not quoted and '"' in line[position + 1 :]
         elif character == "#" and not quoted and (position == 0 or line[position - 1].isspace()):
             return line[:position].rstrip()
@@ -110,10 +126,10 @@ def strip_comment(line: str) -> str:
 
 
 def find_closing(span: Span, offset: int) -> int:
-    """Offset in `span` of the bracket or quote that closes the one at `offset`.
+    """Return the offset in `span` of the bracket or quote that closes the one at `offset`.
 
-    Between quotes everything is literal, and a string ends on its own line.  Raises ConfigError naming the line of a
-    bracket that does not match or is never closed.
+    Text in quotes is literal, and a quoted string ends on its line.  Raises ConfigError, with the line, for an
+    unbalanced or unclosed bracket.
     """
     text = span.text
     stack: list[int] = []
@@ -149,9 +165,9 @@ def find_closing(span: Span, offset: int) -> int:
 
 
 def split_records(span: Span, separators: str) -> Iterator[Span]:
-    """The parts of `span` between newlines, commas and `separators`, stripped; empty ones are left out.
+    """Yield the parts of `span` between newlines, commas and `separators`, stripped; empty parts are left out.
 
-    Brackets and quotes protect what they hold.  Raises ConfigError naming the line of a bracket that does not match.
+    Brackets and quotes protect their content.  Raises ConfigError, with the line, for an unbalanced bracket.
     """
     text = span.text
     start = position = 0
@@ -161,8 +177,8 @@ def split_records(span: Span, separators: str) -> Iterator[Span]:
             position = find_closing(span, position)
         elif character in OPENING:
             raise ConfigError(
-                f"{span.part(position).where}: found {character}, which closes nothing; "
-                f"expected a {OPENING[character]} before it"
+                f"{span.part(position).where}: found {character} without an opening "
+                f"{OPENING[character]}; expected balanced brackets"
             )
         elif character in RECORD_ENDS or character in separators:
             record = span.part(start, min(position, len(text))).strip()
@@ -173,11 +189,11 @@ def split_records(span: Span, separators: str) -> Iterator[Span]:
 
 
 def inside_brackets(span: Span, brackets: str, separator: str) -> tuple[Span, str]:
-    """(what stands between the brackets around `span`, the separator in force there).
+    """Return the content of the brackets around `span`, and the separator that applies there.
 
-    brackets: the opening ones that count.  A span without brackets around the whole of it comes back as it is.  One
-    of OWN_SEPARATORS right after the bracket replaces `separator`, except where it begins a path or a signed number:
-    CNTK takes `{-1:2}` for values separated by "-", which nobody means.
+    brackets: the opening brackets that count.  A span that is not bracketed as a whole is returned unchanged.  If one
+    of OWN_SEPARATORS follows the opening bracket, it replaces `separator`, unless it begins a path or a signed number:
+    CNTK reads `{-1:2}` as values separated by "-", which is never intended.
     """
     text = span.text
     if not text or text[0] not in brackets or find_closing(span, 0) != len(text) - 1:
@@ -190,9 +206,9 @@ def inside_brackets(span: Span, brackets: str, separator: str) -> tuple[Span, st
 
 
 def split_assignment(record: Span) -> tuple[Span, Span | None]:
-    """(name, value) of `name=value`, `name[...]`, `name{...}` and `name(...)`; the value is None in a bare `name`.
+    """Return (name, value) of `name=value`, `name[...]`, `name{...}` and `name(...)`, or (name, None) of a bare `name`.
 
-    Without `=`, the value keeps its brackets, as it does with one.  Blanks around `=` do not count.
+    The value keeps its brackets, with or without `=`.  Blanks around `=` do not count.
     """
     match = re.search(r'[=\[{("]', record.text)
     if match is None:
@@ -203,7 +219,7 @@ def split_assignment(record: Span) -> tuple[Span, Span | None]:
 
 
 def unquote(span: Span) -> Span:
-    """Without the one pair of quotes around the whole of it."""
+    """Return the span without the quotes around all of it, if there are any."""
     text = span.text
     if len(text) >= 2 and text[0] == '"' and text.find('"', 1) == len(text) - 1:
         return span.part(1, len(text) - 1)
@@ -211,11 +227,11 @@ def unquote(span: Span) -> Span:
 
 
 def variables(text: str) -> Iterator[re.Match]:
-    """The references `$name$` of a text, left to right; group 1 is the name.  Other `$` are literal."""
+    """Return the references `$name$` of a text, left to right; group 1 is the name.  Other `$` are literal."""
     return _VARIABLE.finditer(text)
 
 
 def whole_variable(text: str) -> str | None:
-    """The name when the text is one reference `$name$` and nothing else."""
+    """Return the name if the text is a single reference `$name$`; else None."""
     match = _VARIABLE.fullmatch(text)
     return match.group(1) if match else None

@@ -1,6 +1,6 @@
-"""What the text of a configuration value means once somebody asks: numbers, switches, arrays, schedules.
+"""Conversion of configuration values: numbers, switches, arrays, schedules.
 
-`where` and `what` in these functions go into the message: the place of the value and the name it was asked for by.
+The parameters `where` and `what` of these functions are for messages: the place of the value and its name.
 Source: CNTK book, section 5.1.3 and table 5.1.
 """
 
@@ -16,15 +16,15 @@ _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 # Microsoft's C runtime prints infinity as 1.#INF; the book writes 1#INF.
 _INFINITY = re.compile(r"([-+]?)(1?\.?#inf|inf|infinity)", re.IGNORECASE)
 _REPEATED = re.compile(r"(.*\S)\s*\*\s*(\d+)", re.DOTALL)
-MAX_REPEATED = 1_000_000  # a slip of the hand must not ask for memory without bounds
+MAX_REPEATED = 1_000_000  # protects the memory from a typing error
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0", "")
 
 
 class Schedule(tuple):
-    """Values for epoch 0, 1, ...; an index past the end gives the last one (book 5.1.3.3).
+    """Values for epoch 0, 1, ...; an index beyond the end returns the last value (book 5.1.3.3).
 
-    A tuple otherwise: its length and iteration are those of the values that were written down.
+    Length and iteration are those of the values that were written.
     """
 
     def __getitem__(self, index):
@@ -33,12 +33,12 @@ class Schedule(tuple):
         return super().__getitem__(min(index, len(self) - 1))
 
     def at(self, epoch: int):
-        """The value for an epoch counted from 0."""
+        """Return the value for an epoch, counted from 0."""
         return self[epoch]
 
 
 def parse_int(text: str, where: str, what: str) -> int:
-    """A decimal integer; `1e6` and `256.0` are integers too."""
+    """Parse a decimal integer; `1e6` and `256.0` are integers, too."""
     if _INTEGER.fullmatch(text):
         return int(text)
     if _FLOAT.fullmatch(text) and float(text).is_integer():
@@ -47,7 +47,7 @@ def parse_int(text: str, where: str, what: str) -> int:
 
 
 def parse_float(text: str, where: str, what: str) -> float:
-    """A decimal number; `1#INF` (any case, either sign) is infinite."""
+    """Parse a decimal number; `1#INF` (any case, either sign) is infinite."""
     if _FLOAT.fullmatch(text):
         return float(text)
     match = _INFINITY.fullmatch(text)
@@ -57,7 +57,7 @@ def parse_float(text: str, where: str, what: str) -> float:
 
 
 def parse_bool(text: str, where: str, what: str) -> bool:
-    """true, t, 1 or false, f, 0 or nothing, in any case of letters."""
+    """Parse true, t, 1 or false, f, 0 or the empty text, in any case."""
     lower = text.lower()
     if lower in _TRUE:
         return True
@@ -67,7 +67,7 @@ def parse_bool(text: str, where: str, what: str) -> bool:
 
 
 def parse_choice(text: str, choices: Sequence[str], where: str, what: str) -> str:
-    """The one of `choices` that the text spells, in any case of letters."""
+    """Return the one of `choices` that the text spells, in any case."""
     for choice in choices:
         if text.lower() == choice.lower():
             return choice
@@ -75,11 +75,11 @@ def parse_choice(text: str, choices: Sequence[str], where: str, what: str) -> st
 
 
 def split_array(value: Span, what: str) -> list[Span]:
-    """The elements of an array as spans, repetitions written out, one pair of quotes removed from each.
+    r"""Return the elements of an array as spans, with repetitions expanded and one pair of quotes removed from each.
 
-    Elements stand between `:`, commas and newlines, or, right after the opening bracket, a separator of one's own:
-    `{|c:\\a|d:\\b}`.  Brackets {} or () around the array are optional.  `v*3` is v three times, quoted or not.
-    A `*` that ends an element is an error here; CNTK drops the rest of the array there.
+    Elements are separated by `:`, commas and newlines, or by a custom separator directly after the opening bracket:
+    `{|c:\a|d:\b}`.  Brackets {} or () around the array are optional.  `v*3` is v three times, quoted or not.
+    A `*` at the end of an element is an error; CNTK drops the rest of the array.
     """
     inner, separator = inside_brackets(value, "{(", ":")
     elements: list[Span] = []
@@ -101,9 +101,9 @@ def split_array(value: Span, what: str) -> list[Span]:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known name that is spelled most like `name`, when one is spelled at all like it; case does not count.
+    """Return the known name that resembles `name` most, None if there is none; case does not count.
 
-    cutoff: how alike, 0 to 1 (difflib's ratio).
+    cutoff: required similarity, 0 to 1 (difflib's ratio).
     """
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
@@ -111,6 +111,6 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message, "; did you mean X", or nothing."""
+    """Return the end of a message, "; did you mean X", or ""."""
     close = nearest(name, known)
     return f"; did you mean {close}" if close else ""

@@ -1,4 +1,4 @@
-"""HTK's files: parameter files, label files, script files, lattices, dictionaries, model definitions, decision trees.
+"""HTK's file formats: features, labels, script files, lattices, dictionaries, model definitions, decision trees.
 
 Open parameter_file.py first.
 """

@@ -1,24 +1,25 @@
-"""How HTK parameter files store numbers: 16-bit compression (`_C`) and the checksum (`_K`)."""
+"""Encodings of HTK parameter files: 16-bit compression (`_C`) and checksum (`_K`)."""
 
 import functools
 
 import numpy as np
 
 SHORT_MAX = 32767
-COMPRESSION_FRAMES = 4  # the two float vectors of _C take the room of four frames and are counted as such
+COMPRESSION_FRAMES = 4  # the two float vectors of _C take the space of four frames and are counted as such
 CHECKSUM_MODULUS = 36897
-CHECKSUM_BLOCK = 4096  # words folded at once; their weighted sum stays far below 2**63
+CHECKSUM_BLOCK = 4096  # words per block; their weighted sum stays far below 2**63
 
 
 def checksum(data: bytes, byte_order: str = ">", start: int = 0) -> int:
-    """HTK's checksum of everything between header and checksum.
+    """Return HTK's checksum of the data between header and checksum.
 
-    data: an even number of bytes, taken as 16-bit words w in the order of the file; start: the checksum of what came
-    before.  The value is the number with these digits in base 65536, modulo 36897:  c <- (65536 c + w) mod 36897.
-    Source: the behaviour of HTK 3.4's HParm module; no file that HTK itself wrote with `_K` was at hand to confirm it.
+    data: an even number of bytes, read as 16-bit words w in the byte order of the file.
+    start: checksum of the data before these.
+    The checksum is the number with the digits w in base 65536, modulo 36897:  c <- (65536 c + w) mod 36897.
+    Source: the behaviour of HTK 3.4's HParm module; not confirmed with a file that HTK itself wrote with `_K`.
     """
     words = np.frombuffer(data, byte_order + "u2")
-    # Zeros in front change nothing, so that every block can have the same length and weights.
+    # Leading zeros do not change the value, so all blocks can have the same length and weights.
     padded = np.zeros(-(-words.size // CHECKSUM_BLOCK) * CHECKSUM_BLOCK, np.uint16)
     if words.size:
         padded[-words.size :] = words
@@ -40,18 +41,18 @@ def _checksum_weights() -> np.ndarray:
 
 
 def compress(frames: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(A, B, shorts) with x = (short + B) / A for frames (dim, T): A, B (dim,) float32, shorts (dim, T) int16.
+    """Compress frames (dim, T) to 16 bits: return A, B (dim,) float32 and s (dim, T) int16 with x = (s + B) / A.
 
-    A = 2 * 32767 / (max - min), B = (max + min) * 32767 / (max - min), short = round(A x - B), per row.  A row
-    without spread has A = 1, B = its value, short = 0.  Source: HTK Book, compressed parameter files.
+    Per row, A = 2 * 32767 / (max - min), B = (max + min) * 32767 / (max - min), s = round(A x - B).  A constant row has
+    A = 1, B = its value, s = 0.  Source: HTK Book 3.4, section 5.10.1.
     """
     low, high = frames.min(axis=1).astype(np.float64), frames.max(axis=1).astype(np.float64)
     spread = high - low
-    constant = spread < 2 * SHORT_MAX / float(np.finfo(np.float32).max)  # A would overflow; no spread to speak of
+    constant = spread < 2 * SHORT_MAX / float(np.finfo(np.float32).max)  # A would overflow: treat the row as constant
     spread[constant] = 1.0
     scale = np.where(constant, 1.0, 2.0 * SHORT_MAX / spread).astype(np.float32)
     offset = np.where(constant, high, (high + low) * SHORT_MAX / spread).astype(np.float32)
     exact = frames * scale[:, None].astype(np.float64) - offset[:, None].astype(np.float64)
     exact[constant] = 0.0
-    # A and B were rounded to float32, so that the extremes can come out a unit beyond the range
+    # A and B are rounded to float32, so the extremes can be one unit outside the range
     return scale, offset, np.clip(np.rint(exact), -SHORT_MAX, SHORT_MAX).astype(np.int16)

@@ -1,8 +1,8 @@
-"""HTK pronunciation dictionaries: `word [output] probability phone phone ...`, one pronunciation a line.
+"""HTK pronunciation dictionaries: `word [output] probability phone phone ...`, one pronunciation per line.
 
-The output symbol in brackets is what a recogniser prints: absent it is the word itself, `[]` prints nothing.  The
-probability is optional, above 0 and at most 1.  Names with blanks stand in quotes; a backslash escapes.
-Source: HTK Book, dictionaries.
+A recogniser prints the output symbol in brackets: the word itself if it is absent, nothing for `[]`.  The probability
+is optional, above 0 and at most 1.  Names with blanks are quoted; a backslash escapes a character.
+Source: HTK Book 3.4, section 12.7.
 """
 
 import os
@@ -15,10 +15,17 @@ from readers.errors import FormatError
 
 
 class Pronunciation(NamedTuple):
-    """One way to say a word.
+    """One pronunciation of a word.
 
-    output: what is printed, None for the word itself, "" for nothing; probability: in (0, 1], or None if not given;
-    phones: their names, at times none (a word like !NULL).
+    Attributes
+    ----------
+    word : str
+    output : str or None
+        Output symbol; None for the word itself, "" for nothing.
+    probability : float or None
+        Pronunciation probability in (0, 1]; None if not given.
+    phones : tuple of str
+        May be empty, for a word like !NULL.
     """
 
     word: str
@@ -28,15 +35,31 @@ class Pronunciation(NamedTuple):
 
     @property
     def output_word(self) -> str:
-        """What is printed."""
+        """The text that a recogniser prints."""
         return self.word if self.output is None else self.output
 
 
 def read_dictionary(path: str | os.PathLike) -> list[Pronunciation]:
-    """The pronunciations in file order; blank lines are passed over, a word may come any number of times.
+    """Read the pronunciations of a dictionary.
 
-    Raises FormatError, with file and line, for a malformed probability or output symbol and for a pronunciation that
-    is there twice.
+    Parameters
+    ----------
+    path : path
+        Dictionary, plain or gzip.  Blank lines are ignored; a word may occur several times.
+
+    Returns
+    -------
+    list of Pronunciation
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed probability or output symbol, a repeated pronunciation, and an empty file.
+
+    References
+    ----------
+    HTK Book 3.4, section 12.7.
     """
     pronunciations = []
     lines_of: dict[Pronunciation, int] = {}
@@ -77,16 +100,16 @@ def _parse_line(line: str, where: str) -> Pronunciation:
             kind = "number" if is_number(phone) else "output symbol"
             raise FormatError(
                 f"{where}: {kind} {phone} among the phones of {word!r}; expected word [output] probability phones, "
-                "and a phone of that name in quotes"
+                "with quotes around a phone of that name"
             )
     return Pronunciation(word, output, probability, tuple(phone for phone, _ in fields))
 
 
 def _take_output(line: str, where: str) -> tuple[str, str | None]:
-    """(the line without its output symbol, the symbol or None).
+    """Return (the line without its output symbol, the symbol or None).
 
-    The symbol is the second field if that begins with a bracket; it runs to the next unescaped closing bracket, so
-    that it may hold blanks and quotes.
+    The symbol is the second field if that begins with a bracket.  It extends to the next unescaped closing bracket, so
+    it may contain blanks and quotes.
     """
     position = _skip_field(line, 0)
     begin = position
@@ -105,7 +128,7 @@ def _take_output(line: str, where: str) -> tuple[str, str | None]:
 
 
 def _skip_field(line: str, position: int) -> int:
-    """The position after the first field of a line, quoted or not."""
+    """Return the position after the first field of a line, quoted or not."""
     while position < len(line) and line[position].isspace():
         position += 1
     mark = line[position : position + 1]
@@ -120,9 +143,19 @@ def _skip_field(line: str, position: int) -> int:
 
 
 def write_dictionary(path: str | os.PathLike, pronunciations: Iterable[Pronunciation]) -> None:
-    """Write pronunciations in the order given.
+    """Write a dictionary.
 
-    Raises FormatError for an empty word or phone and for a probability outside (0, 1].
+    Parameters
+    ----------
+    path : path
+        File to write.
+    pronunciations : iterable of Pronunciation
+        Written in this order.
+
+    Raises
+    ------
+    FormatError
+        For an empty word or phone and for a probability outside (0, 1].
     """
     with atomic_write(path, "w") as file:
         for entry in pronunciations:

@@ -1,4 +1,7 @@
-"""HHEd edit scripts: questions (QS), clustering by trees (TB), commands around them.  Source: HTK Book, HHEd."""
+"""HHEd edit scripts: questions (QS), tree clustering (TB) and other commands.
+
+Source: HTK Book 3.4, section 10.5 and reference section of HHEd.
+"""
 
 import os
 import re
@@ -14,7 +17,12 @@ _TB_STATE = re.compile(r"\.state\[(\d{1,3})\]")
 
 @dataclass(frozen=True)
 class Clustering:
-    """A TB command: cluster a state of a phone by the questions above.  prefix: of the tied states' names."""
+    """A TB command: cluster one state of all models of a phone with the questions of the script.
+
+    phone, state: what to cluster; HTK counts emitting states from 2.
+    threshold: minimum increase in ln likelihood of a split.
+    prefix: prefix of the names of the tied states.
+    """
 
     threshold: float
     prefix: str
@@ -24,14 +32,24 @@ class Clustering:
 
 @dataclass(frozen=True)
 class EditScript:
-    """An HHEd script: its questions, its TB commands, and its other commands as (name, arguments)."""
+    """An HHEd script.
+
+    Attributes
+    ----------
+    questions : dict of str to Question
+        The QS commands, by name.
+    clusterings : list of Clustering
+        The TB commands.
+    others : list of (str, tuple of str)
+        All other commands as (name, arguments).
+    """
 
     questions: dict[str, Question] = field(default_factory=dict)
     clusterings: list[Clustering] = field(default_factory=list)
     others: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
 
-_ARGUMENTS = {  # of the other commands; the last of TI, CL.. is an item list, kept as text
+_ARGUMENTS = {  # numbers of arguments; the last argument of TI, CL, ... is an item list, kept as text
     "RO": (1, 2),
     "LS": (1, 1),
     "TR": (1, 1),
@@ -46,9 +64,25 @@ _ARGUMENTS = {  # of the other commands; the last of TI, CL.. is an item list, k
 
 
 def read_edit_script(path: str | os.PathLike) -> EditScript:
-    """The questions and commands of an HHEd script: QS, TB, RO, LS, TR, ST, LT, AU, CO, SH, UT, CL, TI.
+    """Read the questions and commands of an HHEd script.
 
-    Raises FormatError, with file and line, for other commands and malformed ones.
+    Parameters
+    ----------
+    path : path
+        Script with the commands QS, TB, RO, LS, TR, ST, LT, AU, CO, SH, UT, CL, TI.
+
+    Returns
+    -------
+    EditScript
+
+    Raises
+    ------
+    FormatError
+        With file and line, for other commands and for malformed ones.
+
+    References
+    ----------
+    HTK Book 3.4, section 10.5 and reference section of HHEd.
     """
     tokens, script = Tokens(path), EditScript()
     while tokens.next:
@@ -76,7 +110,7 @@ def read_edit_script(path: str | os.PathLike) -> EditScript:
 
 
 def _clustering(tokens: Tokens) -> Clustering:
-    """After TB: threshold prefix item-list; the items are one state of all models of one phone."""
+    """Parse the arguments of TB: threshold, prefix, and items, which must be one state of all models of one phone."""
     line = tokens.line
     if not is_number(tokens.next):
         raise tokens.fault("TB's threshold")
@@ -93,7 +127,7 @@ def _clustering(tokens: Tokens) -> Clustering:
 
 
 def _item_list(tokens: Tokens) -> str:
-    """From { to its }, as text without blanks."""
+    """Return the text from { to the matching }, without blanks."""
     tokens.require("{")
     pieces = ["{"]
     depth = 1
@@ -107,7 +141,19 @@ def _item_list(tokens: Tokens) -> str:
 
 
 def write_edit_script(path: str | os.PathLike, script: EditScript) -> None:
-    """Write questions, then TB commands, then the others."""
+    """Write an HHEd script: questions, then TB commands, then the others.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    script : EditScript
+
+    Raises
+    ------
+    FormatError
+        For an empty name.
+    """
     with atomic_write(path, "w") as file:
         file.writelines(f"{question_line(question)}\n" for question in script.questions.values())
         for tb in script.clusterings:
@@ -119,5 +165,5 @@ def write_edit_script(path: str | os.PathLike, script: EditScript) -> None:
 
 
 def _all_of(phone: str) -> Iterable[str]:
-    """Patterns for every model of a phone."""
+    """Return patterns that match all models of a phone."""
     return (phone, f"*-{phone}+*", f"{phone}+*", f"*-{phone}")

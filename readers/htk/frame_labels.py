@@ -1,4 +1,4 @@
-"""From the labels of an utterance to the class of every frame, and the state lists that number the classes.
+"""Conversion of labels with times to a class per frame, and the state lists that number the classes.
 
 Source: CNTK book 3.4.2.
 """
@@ -14,17 +14,19 @@ from readers.errors import FormatError
 from readers.htk.mlf import Label, format_label
 from readers.htk.units import TICKS_PER_FRAME
 
-MAX_FRAMES = 2**25  # of one utterance, 93 hours; a damaged time must not ask for memory without bounds
+MAX_FRAMES = 2**25  # per utterance (93 hours); protects the memory from a damaged time
 
 
 def frame_labels(
     labels: list[Label], state_ids: dict[str, int] | None, where: str, frame_period: int = TICKS_PER_FRAME
 ) -> np.ndarray:
-    """The class of every frame, (T,) int32, from labels that tile the utterance from its first frame.
+    """Return the class of every frame, (T,) int32, for labels that cover the utterance from its first frame without
+    gaps.
 
-    state_ids: name -> class; None takes the class from the score column (CNTK's four-column form).
-    frame_period: 100 ns ticks per frame, as `frame_bounds` uses it.  Labels of no frames are allowed.
-    Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps and no frames at all.
+    state_ids: name -> class; if None, the score column is the class (CNTK's four-column form).
+    frame_period: 100 ns units per frame, see `frame_bounds`.  Labels may cover no frames.
+    Raises FormatError, beginning with `where`, for missing times, unknown names, gaps, overlaps, and if there are no
+    frames.
     """
     if not labels:
         raise FormatError(f"{where}: no labels; expected at least one")
@@ -36,10 +38,11 @@ def frame_labels(
 
 
 def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_PER_FRAME) -> np.ndarray:
-    """Where each of the labels that tile an utterance from its first frame begins and ends, (n, 2) int64 frames.
+    """Return the first and last frame (exclusive) of each label, (n, 2) int64.
 
-    The end is exclusive.  Times are 100 ns when the last end exceeds half of frame_period, else frame numbers; a time t
-    falls on frame int(t / frame_period + 0.5): some aligners write times that are a tick off.
+    The labels must cover the utterance from its first frame without gaps.  Times are 100 ns units if the last end
+    exceeds half of frame_period, else frame numbers.  A time t belongs to frame int(t / frame_period + 0.5), because
+    some aligners write times that are off by one unit.
     Raises FormatError, beginning with `where`, for missing times, gaps, overlaps and more than MAX_FRAMES.
     """
     if not labels:
@@ -48,7 +51,7 @@ def frame_bounds(labels: Sequence[Label], where: str, frame_period: int = TICKS_
         times = np.array([(label.start, label.end) for label in labels], np.int64)
     except TypeError:
         bad = next(label for label in labels if label.start is None or label.end is None)
-        raise FormatError(f"{where}: label {bad.name!r} lacks a time; expected start and end of every label") from None
+        raise FormatError(f"{where}: label {bad.name!r} has no time; expected start and end of every label") from None
     in_ticks = 2 * int(times.max()) > frame_period
     bounds = (2 * times + frame_period) // (2 * frame_period) if in_ticks else times
     starts, ends = bounds.T
@@ -91,11 +94,29 @@ def _classes(labels: list[Label], state_ids: dict[str, int] | None, where: str) 
 
 
 def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) -> list[str]:
-    """A label mapping file: one name per line, its class is the number of lines with names before it.
+    """Read a label mapping file: one name per line; the class of a name is the number of names before it.
 
-    Blank lines do not count.  on_fault: told of each bad line, and of blank lines before names, where other programs
-    give the names behind them other numbers; by default the first bad line is raised.
-    Raises FormatError for a name that comes twice, a line of several words, and no names.
+    Parameters
+    ----------
+    path : path
+        The file; blank lines are ignored.
+    on_fault : callable, optional
+        Called with each error instead of raising it; then also with an error for a blank line before a name, because
+        some programs count blank lines.
+
+    Returns
+    -------
+    list of str
+        Names in the order of their classes.
+
+    Raises
+    ------
+    FormatError
+        For a repeated name, a line with several words, and an empty list.
+
+    References
+    ----------
+    CNTK book 3.4.2 (labelMappingFile).
     """
     names: dict[str, int] = {}
     blank = 0
@@ -116,7 +137,9 @@ def read_state_list(path: str | os.PathLike, on_fault: OnFault | None = None) ->
         if fault:
             on_fault(fault)
         if blank and on_fault is not None:
-            on_fault(FormatError(f"{path}:{blank}: blank line before a name; expected none, for some count it"))
+            on_fault(
+                FormatError(f"{path}:{blank}: blank line before a name; expected none, because some programs count it")
+            )
         blank = 0
         names.setdefault(fields[0], number)
     if not names:

@@ -1,4 +1,4 @@
-"""HTK HMM lists: `logical physical`, or one name for a model that stands for itself."""
+"""HTK HMM lists: lines `logical physical`, or a single name for a model that is both."""
 
 import os
 from collections.abc import Mapping
@@ -9,9 +9,26 @@ from readers.errors import FormatError
 
 
 def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
-    """Logical name -> name of the physical model, in file order; a line with one name stands for itself.
+    """Read an HMM list.
 
-    Raises FormatError, with file and line, for a malformed line and a name there twice.
+    Parameters
+    ----------
+    path : path
+        The list; a line with one name maps the model to itself.
+
+    Returns
+    -------
+    dict of str to str
+        Logical name -> name of the physical model, in file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line and a repeated name.
+
+    References
+    ----------
+    HTK Book 3.4, section 7.4 (HMM sets).
     """
     names: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -23,7 +40,7 @@ def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
         if len(fields) > 2:
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected a logical and a physical model name")
         if fields[0] in names:
-            raise FormatError(f"{path}:{number}: {fields[0]!r} is there a second time; expected each name once")
+            raise FormatError(f"{path}:{number}: {fields[0]!r} is repeated; expected each name once")
         names[fields[0]] = fields[-1]
     if not names:
         raise FormatError(f"{path}: no models; expected lines `logical physical`")
@@ -31,7 +48,20 @@ def read_hmm_list(path: str | os.PathLike) -> dict[str, str]:
 
 
 def write_hmm_list(path: str | os.PathLike, names: Mapping[str, str]) -> None:
-    """Write a list of logical models and their physical ones; see read_hmm_list."""
+    """Write an HMM list; see read_hmm_list.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    names : mapping of str to str
+        Logical name -> name of the physical model.
+
+    Raises
+    ------
+    FormatError
+        For an empty name.
+    """
     with atomic_write(path, "w") as file:
         for logical, physical in names.items():
             if not logical or not physical:

@@ -1,7 +1,7 @@
-"""A set of HTK hidden Markov models in memory: what an MMF file holds.
+"""A set of HTK hidden Markov models in memory, as MMF files define it.
 
-States, transitions, streams, mixture components, means and variances may be shared: a shared part is one object that
-knows the name of its macro, and everything that refers to it holds that object.
+States, transitions, streams, mixture components, means and variances may be shared.  A shared part is one object that
+knows the name of its macro, and all its users refer to that object.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-# Macro types: options, models; states, transitions, streams; components, means, variances; stream weights.
+# Macro types of HTK.
 MACRO_KINDS = {
     "h": "model",
     "s": "state",
@@ -25,7 +25,10 @@ MACRO_KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A mean, a diagonal of variances, or stream weights: values (d,) float64; macro: its name if it is shared."""
+    """A mean, a diagonal covariance or stream weights.
+
+    values: (d,) float64.  macro: name of the macro if it is shared.
+    """
 
     values: np.ndarray
     macro: str | None = None
@@ -33,7 +36,10 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """A Gaussian of diagonal covariance.  gconst: ln((2 pi)^d |variance|), None where the file leaves it out."""
+    """A Gaussian with diagonal covariance.
+
+    gconst: ln((2 pi)^d |variance|), None if the file omits it.
+    """
 
     mean: Vector
     variance: Vector
@@ -43,7 +49,10 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A mixture: weights (k,) that sum to 1, and its k components."""
+    """A Gaussian mixture.
+
+    weights: (k,) that sum to 1; components: the k Gaussians.
+    """
 
     weights: tuple[float, ...]
     components: tuple[Component, ...]
@@ -52,7 +61,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """An emitting state: a mixture for each stream, and the weights of the streams (None: all 1)."""
+    """An emitting state: one mixture for each stream, and the stream weights (None: all 1)."""
 
     streams: tuple[Stream, ...]
     stream_weights: Vector | None = None
@@ -61,7 +70,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """matrix (n, n) float64: probability of going from state i to state j, the first and last state not emitting."""
+    """Transition matrix (n, n) float64: probability from state i to state j; the first and last state do not emit."""
 
     matrix: np.ndarray
     macro: str | None = None
@@ -69,9 +78,17 @@ class Transitions:
 
 @dataclass(frozen=True, eq=False)
 class Hmm:
-    """A model: its emitting states from left to right (HTK's states 2 .. n-1), and its transitions.
+    """An HMM.
 
-    where: "file:line" of its definition, for messages.
+    Attributes
+    ----------
+    name : str
+    states : tuple of State
+        Emitting states from left to right: HTK's states 2 .. n-1.
+    transitions : Transitions
+        Matrix (n, n) with the non-emitting first and last state.
+    where : str
+        "file:line" of the definition, for messages.
     """
 
     name: str
@@ -81,19 +98,23 @@ class Hmm:
 
     @property
     def num_states(self) -> int:
-        """With the two that do not emit."""
+        """Number of states n, with the two non-emitting ones."""
         return len(self.states) + 2
 
     @property
     def is_tee(self) -> bool:
-        """Whether the model can be passed without a frame (a T-model, such as HTK's sp)."""
+        """Whether the model can be traversed without emitting (a tee model, such as HTK's sp)."""
         return bool(self.transitions.matrix[0, -1] > 0)
 
 
 @dataclass(frozen=True)
 class HmmOptions:
-    """The global options of `~o`: width of each stream (empty: not given), size of a frame (None: not given), kind of
-    the frames such as MFCC_D_A_0, kind of durations, kind of covariances, and the set's own name.
+    """The global options of `~o`.
+
+    stream_widths: width of each stream, empty if not given.
+    vector_size: values per frame, None if not given.
+    kind, duration, covariance: kinds of the features (such as MFCC_D_A_0), durations and covariances.
+    name: name of the set.
     """
 
     stream_widths: tuple[int, ...] = ()
@@ -106,9 +127,14 @@ class HmmOptions:
 
 @dataclass
 class HmmSet:
-    """Everything of one or several MMF files.
+    """The models and shared parts of one or several MMF files.
 
-    macros: macro type letter -> name -> the part, in file order ("h" are the models).
+    Attributes
+    ----------
+    options : HmmOptions
+        Global options.
+    macros : dict of str to dict
+        Macro type letter -> name -> part, in file order; "h" are the models.
     """
 
     options: HmmOptions = field(default_factory=HmmOptions)
@@ -116,34 +142,36 @@ class HmmSet:
 
     @property
     def hmms(self) -> dict[str, Hmm]:
+        """The models by name."""
         return self.macros["h"]
 
     def state_name(self, hmm: Hmm, place: int) -> str:
-        """The name of a model's emitting state: its macro's, or `model_s2` and so on for a state of its own."""
+        """Return the name of an emitting state (index from 0): its macro, or `model_s2` and so on if it has none."""
         return hmm.states[place].macro or f"{hmm.name}_s{place + 2}"
 
     def shared_parts(self) -> Iterator[tuple[str, str, object]]:
-        """(macro type, name, part) in an order in which every part is there before it is referred to."""
+        """Yield (macro type, name, part), every part before the parts that refer to it."""
         for kind in "uvwmpsth":
             for name, part in self.macros[kind].items():
                 yield kind, name, part
 
 
 def diagonal_component(mean: Sequence[float], variance: Sequence[float]) -> Component:
-    """A Gaussian with its constant worked out."""
+    """Return a Gaussian with its constant computed."""
     mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
     gconst = len(mean) * math.log(2 * math.pi) + float(np.log(variance).sum())
     return Component(Vector(mean), Vector(variance), gconst)
 
 
 def single_gaussian_state(mean: Sequence[float], variance: Sequence[float], macro: str | None = None) -> State:
+    """Return a state with one Gaussian."""
     return State((Stream((1.0,), (diagonal_component(mean, variance),)),), None, macro)
 
 
 def left_to_right(stays: Sequence[float], macro: str | None = None, skip: float = 0.0) -> Transitions:
-    """Transitions that stay in emitting state i with probability stays[i], or go on to the next.
+    """Return transitions that stay in emitting state i with probability stays[i], else proceed to the next state.
 
-    skip: probability of passing the whole model without a frame.
+    skip: probability of skipping the whole model.
     """
     size = len(stays) + 2
     matrix = np.zeros((size, size))

@@ -1,10 +1,10 @@
 """Master label files: time-aligned labels of many utterances in one text file.
 
-Label lines are `[start [end]] name [score] {aux-name [aux-score]}` with times in 100 ns; the further pairs are upper
-levels (a state's phone, its word), given only where such a level begins.  CNTK's form without a mapping file,
-`first-frame end-frame name class-id`, is the same line with frame counts for times and the class in the score column.
-Where an entry lists alternatives, separated by `///`, the first is taken and the others are passed over.
-Source: HTK Book, label files; CNTK book 3.4.2.
+A label line is `[start [end]] name [score] {aux-name [aux-score]}` with times in 100 ns units.  The auxiliary pairs are
+higher levels (phone and word of a state), given only where such a unit begins.  CNTK's form without a mapping file,
+`first-frame end-frame name class-id`, has frame numbers as times and the class as score.
+If an entry has alternatives, separated by `///`, only the first is read.
+Source: HTK Book 3.4, sections 6.2 and 6.3; CNTK book 3.4.2.
 """
 
 import math
@@ -27,10 +27,16 @@ _NAME_LINE = re.compile(r'"(.*?)"\s*(->|=>)?(.*)')
 
 
 class Label(NamedTuple):
-    """One line: name from start to end.
+    """One label line.
 
-    start, end: int, 100 ns (or frames in CNTK's form), None if not given; score: float or None; aux: a tuple of
-    (name, score or None), the upper levels that begin here.
+    Attributes
+    ----------
+    start, end : int or None
+        Times in 100 ns units (frames in CNTK's form); None if not given.
+    name : str
+    score : float or None
+    aux : tuple of (str, float or None)
+        Name and score of the higher levels that begin here.
     """
 
     start: int | None
@@ -41,18 +47,23 @@ class Label(NamedTuple):
 
 
 class MLF(Mapping):
-    """The entries of one or more label files: key -> labels, in file order.
+    """Mapping from the key of an utterance to its labels, in file order, from one or more label files.
 
-    A key is an entry's name without quotes, leading `*/` and extension.  Entries whose names hold further wildcards
-    (`*`, `?`) are in no key; `lookup` finds them.
+    A key is the name of an entry without quotes, leading `*/` and extension.  An entry whose name contains other
+    wildcards (`*`, `?`) has no key, but `lookup` finds it.
+
+    Attributes
+    ----------
+    faulty : set of str
+        "file:line" of the entries that `read_mlf` skipped because of errors.
     """
 
     def __init__(self):
         self._labels: dict[str, list[Label]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._any_path: set[str] = set()
-        self._by_tail: dict[str, str] | None = None  # made when it is asked for
-        self.faulty: set[str] = set()  # file:line of entries with faults that `read_mlf` told of and passed over
+        self._by_tail: dict[str, str] | None = None  # built on first use
+        self.faulty: set[str] = set()
         self._patterns: list[tuple[re.Pattern, str, list[Label], tuple[str, int]]] = []
 
     def __getitem__(self, key: str) -> list[Label]:
@@ -66,11 +77,11 @@ class MLF(Mapping):
 
     @property
     def patterns(self) -> list[str]:
-        """Names with wildcards other than a leading `*/`, in file order."""
+        """Names of entries with wildcards other than a leading `*/`, in file order."""
         return [name for _, name, _, _ in self._patterns]
 
     def where(self, name: str) -> str:
-        """file:line of the name of the entry that `lookup` finds, for messages; KeyError when it finds none."""
+        """Return "file:line" of the entry that `lookup` finds; raises KeyError if there is none."""
         found = self._find(name)
         if found is None:
             raise KeyError(name)
@@ -78,24 +89,26 @@ class MLF(Mapping):
         return f"{file}:{line}"
 
     def lookup(self, name: str) -> list[Label] | None:
-        """The labels of an utterance by its logical name or key, or None when no entry is meant for it.
+        """Return the labels of an utterance, given its logical name or key; None if there is no entry for it.
 
-        Tried in turn: the same key; a `*/` entry for the end of the name after one of its slashes; patterns in file
-        order.
+        The first match counts of: the same key; a `*/` entry that equals the end of the name after a slash; the
+        patterns, in file order.
         """
         found = self._find(name)
         return None if found is None else found[0]
 
     def expected_entry(self, name: str) -> str:
-        """What a message says of an utterance without an entry: `expected an entry */u.lab`, and one like it."""
+        """Return the end of a message about a missing entry: `expected an entry */u.lab`, and a similar entry if there
+        is one.
+        """
         tail = key_of(name).rsplit("/", 1)[-1]
         if self._by_tail is None:
             self._by_tail = {key.rsplit("/", 1)[-1]: key for key in reversed(self._labels)}
         other = self._by_tail.get(tail)
-        return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories count" if other else "")
+        return f"expected an entry */{tail}.lab" + (f", not {other}.lab: directories are compared" if other else "")
 
     def _find(self, name: str) -> tuple[list[Label], tuple[str, int]] | None:
-        """(labels, (file, line)) of the entry for an utterance."""
+        """Return (labels, (file, line)) of the entry for an utterance."""
         key = key_of(name)
         if key in self._labels:
             return self._labels[key], self._places[key]
@@ -111,7 +124,7 @@ class MLF(Mapping):
         return None
 
     def add(self, name: str, labels: list[Label], file: str = "", line: int = 0) -> None:
-        """Add an entry.  Raises FormatError if its name is there already."""
+        """Add an entry.  Raises FormatError if an entry with this name exists."""
         any_path = name.startswith("*/")
         key = key_of(name)
         if "*" in key or "?" in key:
@@ -129,7 +142,7 @@ class MLF(Mapping):
 
 
 def _wildcard(pattern: str) -> re.Pattern:
-    """HTK's patterns: `*` is any run of characters, slashes too; `?` is one character."""
+    """Compile a pattern of HTK: `*` matches any characters, including slashes, `?` matches one."""
     pieces = {"*": ".*", "?": "."}
     return re.compile("".join(pieces.get(character) or re.escape(character) for character in pattern), re.DOTALL)
 
@@ -142,12 +155,31 @@ def read_mlf(
 ) -> MLF:
     """Read a master label file.
 
-    keys: only these utterances are kept (patterns always); the others' lines are not even parsed.
-    into: add to this MLF, so that several files make one.
-    on_fault: told of each bad line and entry, which is then left out (of a repeated entry the first stays); by default
-    the first is raised.
-    Raises FormatError, with file and line, for a missing header, an entry that is not closed or is there twice, an
-    indirection (`->`, `=>`), and a malformed label line.
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzip.
+    keys : collection of str, optional
+        Read only these utterances (and all patterns); other entries are not parsed.
+    into : MLF, optional
+        Add the entries to this object, to combine several files.
+    on_fault : callable, optional
+        Called with the error of each bad line or entry, which is then skipped (of a repeated entry the first is kept).
+        By default the first error is raised.
+
+    Returns
+    -------
+    MLF
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a missing header, an unclosed or repeated entry, an indirection (`->`, `=>`), and a
+        malformed label line.
+
+    References
+    ----------
+    HTK Book 3.4, section 6.3; CNTK book 3.4.2.
     """
     mlf = MLF() if into is None else into
     wanted = None if keys is None else _with_tails(keys)
@@ -183,7 +215,7 @@ def read_mlf(
 
 
 def _with_tails(keys: Collection[str]) -> set[str]:
-    """The keys, and their ends after every slash, which is what a `*/` entry may carry."""
+    """Return the keys and their ends after each slash, which can be names of `*/` entries."""
     wanted = set(keys)
     for key in keys:
         while "/" in key:
@@ -193,9 +225,9 @@ def _with_tails(keys: Collection[str]) -> set[str]:
 
 
 def _entry_name(text: str, where: str) -> str:
-    """The name on an entry's first line, unquoted.
+    """Return the unquoted name on the first line of an entry.
 
-    A backslash is itself here (names may be Windows paths), except before three octal digits.
+    A backslash is literal (names may be Windows paths), except before three octal digits.
     """
     match = _NAME_LINE.fullmatch(text)
     if not match or not match.group(1):
@@ -216,7 +248,7 @@ def _entry_name(text: str, where: str) -> str:
 
 
 def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
-    """The number of the line after the dot that closes the entry beginning at index."""
+    """Return the index of the line after the dot that closes the entry beginning at index."""
     begin = index
     while index < len(lines):
         if lines[index].strip() == ".":
@@ -226,12 +258,12 @@ def _find_dot(lines: list[str], index: int, source: str, name: str) -> int:
 
 
 def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault: OnFault | None = None) -> list[Label]:
-    """Labels of the lines first..last-1 (counted from 0)."""
+    """Parse the label lines first .. last-1, counted from 0."""
     labels = []
     append, intern = labels.append, sys.intern
     for index in range(first, last):
         line = lines[index]
-        # The usual line in one go; whatever it cannot take goes to the careful parser.
+        # Fast path for the usual line; _parse_label handles all others.
         if '"' not in line and "'" not in line and "\\" not in line:
             fields = line.split()
             if len(fields) == 4:
@@ -265,7 +297,7 @@ def _parse_labels(lines: list[str], first: int, last: int, source: str, on_fault
 
 
 def _parse_label(fields: list[tuple[str, bool]], where: str) -> Label:
-    """A label from its (field, quoted) pairs; a quoted field is never a number."""
+    """Parse a label from its (field, quoted) pairs; a quoted field is never a number."""
     numeric = [not quoted and is_number(field) for field, quoted in fields]
     position = 0
     times: list[int | None] = [None, None]
@@ -297,10 +329,20 @@ def _parse_time(field: str, where: str) -> int | None:
 
 
 def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]]) -> None:
-    """Write (name, labels) entries; names as they shall stand, e.g. `*/utt.rec`.
+    """Write a master label file.
 
-    Times that are missing are left out, scores are written with the digits that give them back exactly.
-    Raises FormatError for a label with an end but no start, or an upper level's score without a name.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    entries : iterable of (str, list of Label)
+        Names exactly as they are written, such as `*/utt.rec`, and labels.  Missing times are omitted; scores are
+        written with enough digits to restore them exactly.
+
+    Raises
+    ------
+    FormatError
+        For a label with an end but no start, and an auxiliary score without a name.
     """
     with atomic_write(path, "w") as file:
         file.write(HEADER + "\n")
@@ -318,7 +360,7 @@ def _escape_entry(name: str) -> str:
 
 
 def format_label(label: Label, where: str = "label") -> str:
-    """A label as a line of an MLF, without the line end."""
+    """Format a label as a line of an MLF, without the line end."""
     if label.start is None and label.end is not None:
         raise FormatError(f"{where}: label {label.name!r} ends at {label.end} but has no start; expected both or none")
     fields = [str(time) for time in (label.start, label.end) if time is not None]

@@ -1,9 +1,9 @@
 """HTK model definitions as text (MMF files): ~o ~h and the shared parts ~s ~t ~p ~m ~u ~v ~w.
 
-Keywords stand in <> and may be written in any case; blanks and line ends mean nothing but a gap.  A shared part must
-be defined before it is referred to, in the same file or in one read before.  `~p` shares a stream's mixture.
-Not taken: tied-mixture and discrete streams, covariances that are not diagonal, durations, binary files.
-Source: HTK Book, HMM definition files and the HMM definition language.
+Keywords are enclosed in <> and case-insensitive; blanks and line ends only separate.  A shared part must be defined
+before it is referred to, in the same file or an earlier one.  `~p` shares the mixture of a stream.
+Not supported: tied-mixture and discrete streams, full covariances, durations, binary files.
+Source: HTK Book 3.4, chapter 7, in particular section 7.10 (the HMM definition language).
 """
 
 import os
@@ -17,8 +17,8 @@ from readers.common.text import is_count, is_number, read_lines, unescape
 from readers.errors import FormatError
 from readers.htk.hmm_set import MACRO_KINDS, Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
 
-TOLERANCE = 0.01  # files hold few digits: probabilities may miss 1 by this much
-MAX_STATES = 1000  # of a model; more is a damaged file
+TOLERANCE = 0.01  # deviation from 1 of a sum of probabilities, which are written with few digits
+MAX_STATES = 1000  # per model; more means a damaged file
 LONG_LINE = 60  # characters
 BASE_KINDS = (
     *("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "MFCC", "FBANK", "MELSPEC"),
@@ -41,11 +41,28 @@ _NOT_TAKEN = {
 
 
 def read_mmf(paths: str | os.PathLike | Sequence[str | os.PathLike], hmm_set: HmmSet | None = None) -> HmmSet:
-    """The models of one or several MMF files, read in that order; hmm_set: an earlier set to add to.
+    """Read the models of one or several MMF files.
 
-    A file that begins with <BEGINHMM> holds one model, named like the file.
-    Raises FormatError, with file and line, for what the language does not allow, sizes that do not agree, a part that
-    is not defined or defined twice, and probabilities that do not sum to 1.
+    Parameters
+    ----------
+    paths : path or sequence of path
+        Files, read in this order.  A file that begins with <BEGINHMM> holds one model, named after the file.
+    hmm_set : HmmSet, optional
+        Earlier set to add to.
+
+    Returns
+    -------
+    HmmSet
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a violation of the language, sizes that do not match, an undefined or repeated part, and
+        probabilities that do not sum to 1.
+
+    References
+    ----------
+    HTK Book 3.4, section 7.10.
     """
     hmm_set = hmm_set or HmmSet()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
@@ -54,7 +71,7 @@ def read_mmf(paths: str | os.PathLike | Sequence[str | os.PathLike], hmm_set: Hm
 
 
 class _Parser:
-    """Recursive descent over the tokens of one file; each method takes what it is named for."""
+    """Recursive descent over the tokens of one file; each method parses the part after which it is named."""
 
     def __init__(self, path: str | os.PathLike, hmm_set: HmmSet):
         self.path, self.set, self.at = path, hmm_set, 0
@@ -63,7 +80,9 @@ class _Parser:
         for number, line in enumerate(read_lines(path), 1):
             if any(mark in line for mark in "<>\"'~"):
                 found = [f"<{t[1:-1].upper()}>" if t[0] == "<" else t for t in _TOKEN.findall(line)]
-            elif len(line) > LONG_LINE:  # of numbers: one token until they are wanted, for large sets
+            elif (
+                len(line) > LONG_LINE
+            ):  # numbers: kept as one token until they are parsed, which is faster for large sets
                 found = [line.strip()] if line.strip() else []
             else:
                 found = line.split()
@@ -107,7 +126,7 @@ class _Parser:
         return float(self.take())
 
     def numbers(self, count: int, what: str) -> np.ndarray:
-        """(count,) f8, from as many tokens and lines as it takes; nothing is allocated for what is not there."""
+        """Parse `count` numbers, which may span lines; return (count,) float64."""
         fields: list[str] = []
         while len(fields) < count:
             token = self.next
@@ -115,7 +134,7 @@ class _Parser:
                 raise self.fault(f"{what}: {self.shown()} as value {len(fields) + 1}", f"{count} numbers")
             fields += token.split()
             self.at += 1
-        if len(fields) > count:  # the rest of the line is for someone else
+        if len(fields) > count:  # keep the rest of the line
             self.at -= 1
             self.tokens[self.at] = " ".join(fields[count:])
         try:
@@ -135,7 +154,7 @@ class _Parser:
         return unescape(token[1:-1]) if token[0] in "\"'" else unescape(token)
 
     def reference(self, kind: str) -> object:
-        """The shared part that `~kind "name"` refers to."""
+        """Return the shared part to which `~kind "name"` refers."""
         begin = self.at
         self.at += 1
         name = self.name(kind)
@@ -173,7 +192,7 @@ class _Parser:
 
     def define(self, kind: str, name: str, begin: int) -> None:
         if name in self.set.macros[kind]:
-            raise self.fault(f"~{kind} {name!r} is defined a second time", "each name once", begin)
+            raise self.fault(f"~{kind} {name!r} is defined twice", "each name once", begin)
         if kind == "h":
             part = self.hmm(name, f"{self.path}:{self.lines[begin]}")
         else:
@@ -189,7 +208,7 @@ class _Parser:
         self.set.macros[kind][name] = part
 
     def options(self) -> None:
-        """Global options: any number of keywords, until something else comes."""
+        """Parse global options up to the first token that is not one."""
         found: dict[str, object] = {}
         while self.next[:1] == "<" and self.next not in ("<BEGINHMM>", "<NUMSTATES>"):
             begin, token = self.at, self.take()
@@ -235,10 +254,10 @@ class _Parser:
             self.at += 1
             place = self.count("state", 2, num_states - 1)
             if states[place - 2] is not None:
-                raise self.fault(f"state {place} of model {name!r} a second time", "each state once", self.at - 1)
+                raise self.fault(f"state {place} of model {name!r} is defined twice", "each state once", self.at - 1)
             states[place - 2] = self.reference("s") if self.next == "~s" else self.state_body(None)
         if None in states:
-            raise self.fault(f"{self.shown()}, no state {states.index(None) + 2} of model {name!r}", "<STATE>")
+            raise self.fault(f"{self.shown()}, but no state {states.index(None) + 2} of model {name!r}", "<STATE>")
         if self.next == "~t":
             begin = self.at
             transitions = self.reference("t")
@@ -291,7 +310,7 @@ class _Parser:
 
     def stream_body(self, macro: str | None, limit: int | None = None) -> Stream:
         self.refuse_other_kinds()
-        if self.next == "<STREAM>":  # a shared stream may say which one it is
+        if self.next == "<STREAM>":  # a shared stream may give its number
             self.at += 1
             self.count("stream")
         if self.next == "<NUMMIXES>":
@@ -305,7 +324,7 @@ class _Parser:
             self.at += 1
             index = self.count("component", 1, limit)
             if index in seen:
-                raise self.fault(f"component {index} a second time", "each component once", self.at - 1)
+                raise self.fault(f"component {index} is defined twice", "each component once", self.at - 1)
             seen.add(index)
             weights.append(self.number("weight"))
             components.append(self.component())

@@ -1,4 +1,4 @@
-"""Writing HTK model definitions as text: options, the shared parts, the models."""
+"""Writing HTK model definitions as text."""
 
 import os
 from collections.abc import Iterator
@@ -10,13 +10,27 @@ from readers.common.text import escape
 from readers.errors import FormatError
 from readers.htk.hmm_set import Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
 
-DIGITS = 9  # give float32 back exactly
+DIGITS = 9  # enough to restore float32 exactly
 
 
 def write_mmf(path: str | os.PathLike, hmm_set: HmmSet) -> None:
-    """Write a set so that read_mmf gives it back and HTK's tools take it; numbers to nine digits.
+    """Write a model set as text that read_mmf and HTK can read.
 
-    Raises FormatError when a model refers to a shared part that is not in the set.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    hmm_set : HmmSet
+        The models and shared parts; numbers are written with nine digits.
+
+    Raises
+    ------
+    FormatError
+        If a model refers to a shared part that is not in the set.
+
+    References
+    ----------
+    HTK Book 3.4, section 7.10.
     """
     write_lines(path, _lines(hmm_set, path))
 
@@ -61,7 +75,7 @@ class _Writer:
             yield from self.vector({"u": "<MEAN>", "v": "<VARIANCE>", "w": "<SWEIGHTS>"}[kind], part)
 
     def refer(self, kind: str, part) -> Iterator[str] | None:
-        """The line that refers to a shared part, or None for a part of its own."""
+        """Return the line that refers to a shared part; None for a part that is not shared."""
         if part.macro is None:
             return None
         if self.set.macros[kind].get(part.macro) is not part:
@@ -89,7 +103,7 @@ class _Writer:
             yield from self.refer("p", stream) or self.stream(stream, number)
 
     def stream(self, stream: Stream, number: int | None) -> Iterator[str]:
-        if number is None and len(stream.components) > 1:  # a shared stream tells its own size
+        if number is None and len(stream.components) > 1:  # a shared stream states its own size
             yield f"<NUMMIXES> {len(stream.components)}"
         for index, (weight, component) in enumerate(zip(stream.weights, stream.components), start=1):
             if len(stream.components) > 1:

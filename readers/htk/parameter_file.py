@@ -1,8 +1,8 @@
-"""HTK parameter files, read and written: every base kind and qualifier, both byte orders, compression, checksums.
+"""HTK parameter files: all base kinds and qualifiers, both byte orders, compression, checksums.
 
-A file is a 12-byte header (frames, period in 100 ns, bytes per frame, kind) and the frames, big-endian unless the
-writer said otherwise.  Kinds WAVEFORM, IREFC and DISCRETE, and anything with `_C`, hold 16-bit integers, the rest
-32-bit floats.  Source: HTK Book, "HTK format parameter files".
+A file is a 12-byte header (number of frames, period in 100 ns units, bytes per frame, kind) and the frames, normally
+big-endian.  Kinds WAVEFORM, IREFC and DISCRETE, and all kinds with `_C`, store 16-bit integers, the others 32-bit
+floats.  Source: HTK Book 3.4, section 5.10.1 (HTK Format Parameter Files).
 """
 
 import os
@@ -39,7 +39,7 @@ WAVEFORM, IREFC, MFCC, FBANK, MELSPEC, USER, DISCRETE, PLP, ANON = 0, 5, 6, 7, 8
 HAS_E, HAS_N, HAS_D, HAS_A = 0o100, 0o200, 0o400, 0o1000
 HAS_C, HAS_Z, HAS_K, HAS_0 = 0o2000, 0o4000, 0o10000, 0o20000
 HAS_V, HAS_T = 0o40000, 0o100000
-# In the order in which HTK spells them.
+# In the order in which HTK writes them.
 QUALIFIERS = {
     "E": HAS_E,
     "D": HAS_D,
@@ -53,18 +53,29 @@ QUALIFIERS = {
     "V": HAS_V,
 }
 SHORT_KINDS = (WAVEFORM, IREFC, DISCRETE)
-# Files often listed by mistake; as a number of frames each would be above a thousand million.
+# Magic numbers of files that are often listed by mistake.  As a number of frames, each would exceed 10**9.
 AUDIO = {b"RIFF": "WAV", b"RIFX": "WAV", b"RF64": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"NIST": "NIST SPHERE"}
-GUID_SIZE = 16  # kind 12 as CNTK's FESTREAM carries an identifier of that size after the header
+GUID_SIZE = 16  # CNTK's FESTREAM files (kind 12) have an identifier of this size after the header
 
 
 @dataclass(frozen=True)
 class HTKHeader:
-    """The header of a file.
+    """The header of a parameter file.
 
-    num_frames: frames that can be read (without the four that `_C` counts for its vectors); period: 100 ns ticks
-    between frames; sample_size: bytes per frame; kind: the 16 bits of parmKind, unsigned; byte_order: ">" big-endian
-    or "<"; data_offset: bytes before the first frame.
+    Attributes
+    ----------
+    num_frames : int
+        Frames in the file, without the four that `_C` adds for its vectors.
+    period : int
+        Time between frames in 100 ns units.
+    sample_size : int
+        Bytes per frame.
+    kind : int
+        The 16 bits of parmKind, unsigned.
+    byte_order : str
+        ">" big-endian or "<" little-endian.
+    data_offset : int
+        Bytes before the first frame.
     """
 
     num_frames: int
@@ -80,18 +91,27 @@ class HTKHeader:
 
     @property
     def is_short(self) -> bool:
-        """Whether values are stored in 16 bits."""
+        """Whether values are stored as 16-bit integers."""
         return bool(self.kind & HAS_C) or self.base_kind in SHORT_KINDS
 
     @property
     def dim(self) -> int:
-        """Values per frame."""
+        """Number of values per frame."""
         return self.sample_size // (2 if self.is_short else 4)
 
 
 @dataclass(frozen=True, eq=False)
 class HTKFile:
-    """Frames of a file: frames (dim, T) float32 in Fortran order, period in 100 ns ticks, kind as in the header."""
+    """The content of a parameter file.
+
+    Attributes
+    ----------
+    frames : (dim, T) float32, Fortran order
+    period : int
+        Time between frames in 100 ns units.
+    kind : int
+        Parameter kind as in the header.
+    """
 
     frames: np.ndarray
     period: int
@@ -99,9 +119,10 @@ class HTKFile:
 
 
 def parse_kind(name: str) -> int:
-    """The number of a kind such as "FBANK_Z_D_A"; case and order of qualifiers do not matter.
+    """Return the number of a parameter kind such as "FBANK_Z_D_A"; case and order of the qualifiers do not matter.
 
-    Raises FormatError for an unknown base or qualifier, one given twice, or one that lacks what it builds on.
+    Raises FormatError for an unknown base kind or qualifier, a repeated qualifier, or a missing one that another
+    requires.
     """
     base, *qualifiers = name.strip().upper().split("_")
     if base not in BASE_KINDS:
@@ -126,29 +147,65 @@ def parse_kind(name: str) -> int:
 
 
 def kind_name(kind: int) -> str:
-    """The name of a kind with its qualifiers in HTK's order, e.g. "MFCC_E_D_A"."""
+    """Return the name of a parameter kind with its qualifiers in HTK's order, such as "MFCC_E_D_A"."""
     base = kind & BASE_MASK
     name = BASE_KINDS[base] if base < len(BASE_KINDS) else f"KIND{base}"
     return name + "".join(f"_{qualifier}" for qualifier, bit in QUALIFIERS.items() if kind & bit)
 
 
 def read_htk_header(path: str | os.PathLike) -> HTKHeader:
-    """The header of a file, checked against the size of the file.
+    """Read the header of a parameter file and check it against the size of the file.
 
-    Raises FormatError for a file that is no HTK file, is cut short or has bytes too many, or has a kind that cannot be
-    read (`_V`, unknown base kinds).
+    Parameters
+    ----------
+    path : path
+        HTK parameter file.
+
+    Returns
+    -------
+    HTKHeader
+
+    Raises
+    ------
+    FormatError
+        If the file is not an HTK file, is truncated or too long, or has an unsupported kind (`_V`, unknown base kinds).
+
+    References
+    ----------
+    HTK Book 3.4, section 5.10.1.
     """
     with Path(path).open("rb", buffering=0) as file:
         return _read_header(file, path)
 
 
 def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, verify: bool = False) -> HTKFile:
-    """Frames start..end of a file, both counted from 0 and inclusive as in an SCP's `[s,e]`; end None is the last.
+    """Read the frames start .. end of a parameter file.
 
-    Only the bytes of these frames are read, so segments of a large archive cost no more than small files.  Compressed
-    values are decompressed and IREFC values divided by 32767, as HTK does; other 16-bit values stay integers.
-    verify: also check the checksum of a file with `_K` (reads the whole file).
-    Raises FormatError as `read_htk_header` does, for a range outside the file, and for a wrong checksum.
+    Only the bytes of these frames are read, so reading a segment of a large archive is as fast as reading a small file.
+
+    Parameters
+    ----------
+    path : path
+        HTK parameter file.
+    start, end : int
+        First and last frame, counted from 0, both inclusive as in an SCP's `[s,e]`; end None is the last frame.
+    verify : bool
+        Also check the checksum of a file with `_K`, which reads the whole file.
+
+    Returns
+    -------
+    HTKFile
+        `frames` is (dim, T) float32 in Fortran order.  Compressed values are decompressed and IREFC values divided by
+        32767, as in HTK; other 16-bit values are not scaled.
+
+    Raises
+    ------
+    FormatError
+        As read_htk_header, and for a range outside of the file and a wrong checksum.
+
+    References
+    ----------
+    HTK Book 3.4, section 5.10.1.
     """
     with Path(path).open("rb", buffering=0) as file:
         header = _read_header(file, path)
@@ -169,11 +226,31 @@ def read_htk(path: str | os.PathLike, start: int = 0, end: int | None = None, ve
 def write_htk(
     path: str | os.PathLike, frames: np.ndarray, kind: int, period: int = 100000, byte_order: str = ">"
 ) -> None:
-    """Write frames (dim, T), T > 0, as a file of this kind; `_C` in kind compresses, `_K` appends HTK's checksum.
+    """Write frames as an HTK parameter file; the file appears completely or not at all.
 
-    period: 100 ns ticks.  Values of WAVEFORM and DISCRETE must be 16-bit integers; IREFC stores round(32767 x).
-    The file appears whole or not at all.  Raises ShapeError for what does not fit the format, FormatError for values
-    that the kind cannot hold.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    frames : (dim, T) array, T > 0
+        Values; for WAVEFORM and DISCRETE 16-bit integers, for IREFC in [-1, 1] (stored as round(32767 x)).
+    kind : int
+        Parameter kind, see parse_kind; `_C` compresses, `_K` appends a checksum.
+    period : int
+        Time between frames in 100 ns units.
+    byte_order : {">", "<"}
+        Big-endian or little-endian.
+
+    Raises
+    ------
+    ShapeError
+        For a matrix, period or number of bytes per frame that the format cannot represent.
+    FormatError
+        For values that the kind cannot represent.
+
+    References
+    ----------
+    HTK Book 3.4, section 5.10.1.
     """
     frames = np.asarray(frames)
     if frames.ndim != 2 or 0 in frames.shape:
@@ -186,7 +263,7 @@ def write_htk(
     if sample_size > 65535:
         raise ShapeError(f"{path}: {frames.shape[0]} values per frame; expected at most 65535 bytes per frame")
     with atomic_write(path) as file:
-        # parmKind and sampSize are stored as the 16 bits they are; HTK itself declares them signed
+        # parmKind and sampSize are written as unsigned; HTK declares them signed, with the same bits
         file.write(struct.pack(byte_order + "iiHH", frames.shape[1] + extra, period, sample_size, kind))
         for part in body:
             file.write(part)
@@ -195,15 +272,15 @@ def write_htk(
 
 
 def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
-    """Parse and check the header; the file is left just behind its 12 bytes."""
+    """Read and check the header; leaves the file positioned after its 12 bytes."""
     size = os.fstat(file.fileno()).st_size
     raw = file.read(HEADER_SIZE)
     if len(raw) < HEADER_SIZE:
         raise FormatError(f"{path}: {size} bytes; expected at least the {HEADER_SIZE}-byte HTK header")
     if raw[:4] in AUDIO:
         raise FormatError(
-            f"{path}: {AUDIO[raw[:4]]} audio; expected an HTK file of features; argonaut hcopy makes one of "
-            "it, and argon --features takes audio as it is"
+            f"{path}: {AUDIO[raw[:4]]} audio; expected an HTK feature file; argonaut hcopy makes one from "
+            "it, and argon --features reads audio directly"
         )
     order, num_samples, period, sample_size, kind = _unpack_header(raw, size)
     base = kind & BASE_MASK
@@ -226,7 +303,7 @@ def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
     want = HEADER_SIZE + num_samples * sample_size + (2 if kind & HAS_K else 0)
     guid = GUID_SIZE if base == ANON and size == want + GUID_SIZE else 0
     if size != want + guid:
-        fault = "is cut short" if size < want else "has bytes too many"
+        fault = "truncated" if size < want else "too long"
         raise FormatError(
             f"{path}: {fault}, {size} bytes; expected {want} for {num_samples} frames of {sample_size} bytes "
             f"of kind {kind_name(kind)}"
@@ -235,10 +312,10 @@ def _read_header(file: BinaryIO, path: str | os.PathLike) -> HTKHeader:
 
 
 def _unpack_header(raw: bytes, size: int) -> tuple[str, int, int, int, int]:
-    """(byte order, frames, period, bytes per frame, kind).
+    """Return (byte order, frames, period, bytes per frame, kind).
 
-    As CNTK does, the order that makes the period the smaller number is believed; a period that reads the same in both
-    (zero, say) is decided by which order agrees with the size of the file.
+    As in CNTK, the byte order is the one that makes the period smaller.  For a period that reads the same in both
+    orders, such as 0, the size of the file decides.
     """
     big, little = struct.unpack(">iIHH", raw), struct.unpack("<iIHH", raw)
     if big[1] != little[1]:
@@ -266,11 +343,11 @@ def _read_frames(file: BinaryIO, header: HTKHeader, start: int, count: int, path
 
 
 def _read_array(file: BinaryIO, shape: tuple[int, int], dtype: str, order: str, path) -> np.ndarray:
-    """Fill an array of native numbers from the file's position; the bytes are swapped in place where they must be."""
+    """Read an array from the file's position; converts it in place to the native byte order."""
     array = np.empty(shape, dtype)
     view = memoryview(array).cast("B")
     while view:
-        got = file.readinto(view)  # an unbuffered file gives at most 2 GiB at once
+        got = file.readinto(view)  # an unbuffered file returns at most 2 GiB at once
         if not got:
             raise FormatError(f"{path}: ended while being read; expected {len(view)} bytes more")
         view = view[got:]
@@ -299,7 +376,7 @@ def _check_checksum(file: BinaryIO, header: HTKHeader, path: str | os.PathLike) 
 
 
 def _encode(path, frames: np.ndarray, kind: int, order: str) -> tuple[list[bytes], int, int]:
-    """(parts of the body, bytes per frame, extra frames to count) of frames (dim, T) in the kind's storage."""
+    """Return (parts of the body, bytes per frame, extra frames to count) for frames (dim, T) of this kind."""
     dim, base = frames.shape[0], kind & BASE_MASK
     if not kind & HAS_C and base not in SHORT_KINDS:
         return [frames.T.astype(order + "f4").tobytes()], 4 * dim, 0

@@ -1,7 +1,7 @@
-"""Script files: which feature file (or part of one) each utterance lives in; and plain lists.
+"""Script files, which list the feature file (or part of one) of each utterance, and plain lists.
 
-An SCP line is `path`, `logical=path` or `logical=path[first,last]`, frames counted from 0 and both inclusive.
-Source: CNTK book 3.4.2 (HTKMLFReader), HTK Book (script files).
+An SCP line is `path`, `logical=path` or `logical=path[first,last]`; frames are counted from 0, both inclusive.
+Source: CNTK book 3.4.2 (HTKMLFReader); HTK Book 3.4, section 4.2 (script files).
 """
 
 import os
@@ -24,8 +24,16 @@ _ENTRY = re.compile(r"(?:([^=]+)=)?(.*?)(?:\[(\d{1,18}),(\d{1,18})\])?", re.DOTA
 class ScpEntry(NamedTuple):
     """One utterance of an SCP.
 
-    logical: its name; path: the file that holds it; start, end: first and last frame, inclusive, or None for the whole
-    file; source_file, line: where the entry stands.
+    Attributes
+    ----------
+    logical : str
+        Name of the utterance.
+    path : str
+        File with its frames.
+    start, end : int or None
+        First and last frame, inclusive; None for the whole file.
+    source_file, line : str, int
+        Where the entry was read.
     """
 
     logical: str
@@ -37,17 +45,17 @@ class ScpEntry(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What ties the utterance to its labels: the logical name without extension."""
+        """The key of the utterance, which its labels share: the logical name without extension."""
         return key_of(self.logical)
 
     @property
     def place(self) -> str:
-        """Where its frames begin; entries with the same place share a header."""
+        """The file with its first frame; entries with the same place share a header."""
         return self.path
 
     @property
     def num_frames(self) -> int | None:
-        """Frames of the range, or None when the line gives none and the file must tell."""
+        """Number of frames of the range, or None if the line has none."""
         return None if self.end is None else self.end - self.start + 1
 
     @property
@@ -58,19 +66,39 @@ class ScpEntry(NamedTuple):
 def read_scp(
     path: str | os.PathLike, prefix: str = "", expand: bool = True, on_fault: OnFault | None = None
 ) -> list[ScpEntry]:
-    """The entries of an SCP in file order; blank lines are passed over.
+    """Read the entries of an SCP.
 
-    prefix: put before every path (the part right of `=`), joined by one slash; backslashes in it become slashes.
-    expand: without a prefix, the first `...` of a path becomes the directory of the SCP itself; a writer's list of
-    output files wants it off.
-    on_fault: told of each bad line, which is then passed over; by default the first is raised.
-    Raises FormatError, with file and line, for a malformed entry, a range whose end is before its start, or an MLF.
+    Parameters
+    ----------
+    path : path
+        The SCP; blank lines are ignored.
+    prefix : str
+        Directory put before every path (the part right of `=`), joined by one slash; backslashes become slashes.
+    expand : bool
+        Whether, without a prefix, the first `...` of a path is replaced by the directory of the SCP.  Lists of output
+        files are read with False.
+    on_fault : callable, optional
+        Called with the error of each bad line, which is then skipped.  By default the first error is raised.
+
+    Returns
+    -------
+    list of ScpEntry
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed entry, a range whose end is before its start, and an MLF in place of an SCP.
+
+    References
+    ----------
+    CNTK book 3.4.2; HTK Book 3.4, section 4.2.
     """
     prefix = prefix.replace("\\", "/").rstrip("/") if prefix else ""
     directory = posixpath.dirname(os.fspath(path).replace(os.sep, "/")) or "."
     entries = []
     lines = read_lines(path)
-    if lines and (found := _other_kind(lines[0].strip())):  # else each of its lines would be a file that is missing
+    if lines and (found := _other_kind(lines[0].strip())):  # otherwise each line would be reported as a missing file
         fault = FormatError(f"{path}:1: {found}; expected lines path, name=path or name=path[first,last]")
         if on_fault is None:
             raise fault
@@ -90,11 +118,11 @@ def read_scp(
 
 
 def _other_kind(line: str) -> str | None:
-    """What a file is that begins so, if it is one that is easily taken for an SCP."""
+    """Name the kind of a file that is easily mistaken for an SCP, given its first line; else None."""
     if line == HEADER:
         return "a master label file"
     if re.fullmatch(r"\S+\s+\S+:\d+(\[[\d:,]*\])?", line):
-        return f"{line!r}, a line of Kaldi's lists of archives, which KaldiReader reads"
+        return f"{line!r}, a line of a Kaldi scp file, which KaldiReader reads"
     return None
 
 
@@ -122,10 +150,18 @@ def _parse_entry(line: str, source: str, number: int, prefix: str, directory: st
 
 
 def write_scp(path: str | os.PathLike, entries: Iterable[ScpEntry]) -> None:
-    """Write entries, each in the shortest form that says all of it.
+    """Write an SCP, each entry in the shortest form that represents it.
 
-    Raises FormatError for a name that would be read back as something else (empty, with a line break or, in a logical
-    name, an equals sign).
+    Parameters
+    ----------
+    path : path
+        File to write.
+    entries : iterable of ScpEntry
+
+    Raises
+    ------
+    FormatError
+        For a name that would be read differently: empty, with a line break or, in a logical name, an equals sign.
     """
     with atomic_write(path, "w") as file:
         for entry in entries:
@@ -148,9 +184,9 @@ def _format_entry(entry: ScpEntry, target: str | os.PathLike) -> str:
 
 
 def read_pairs(path: str | os.PathLike) -> list[tuple[str, str]]:
-    """(source, target) of every line of an HCopy list; names with blanks stand in quotes.
+    """Read the (source, target) pairs of an HCopy list; names with blanks are quoted.
 
-    Raises FormatError, with file and line, for a line that is not two names.
+    Raises FormatError, with file and line, for a line that does not have two names.
     """
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
@@ -166,12 +202,23 @@ def read_pairs(path: str | os.PathLike) -> list[tuple[str, str]]:
 
 
 def write_pairs(path: str | os.PathLike, pairs: Iterable[tuple[str | Path, str | Path]]) -> None:
-    """Write an HCopy list, one `source target` a line, quoted where needed."""
+    """Write an HCopy list, one `source target` pair per line, quoted where necessary."""
     with atomic_write(path, "w") as file:
         for source, target in pairs:
             file.write(f"{quote_name(os.fspath(source))} {quote_name(os.fspath(target))}\n")
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
-    """The lines of a list of names, without surrounding blanks; blank lines are passed over."""
+    """Read a list of names.
+
+    Parameters
+    ----------
+    path : path
+        Text file with one name per line.
+
+    Returns
+    -------
+    list of str
+        The lines without surrounding blanks; blank lines are skipped.
+    """
     return [line.strip() for line in read_lines(path) if line.strip()]

@@ -1,11 +1,10 @@
-"""Lattices in HTK's standard lattice format (SLF), plain or gzip-compressed; one lattice a file.
+"""Lattices in HTK's standard lattice format (SLF), plain or gzip; one lattice per file.
 
-Header fields, a line with the numbers of nodes and links, a line `I=` for each node and `J=` for each link; fields are
-`name=value` with a short form of each name.  Source: HTK Book, HTK standard lattice format.
+A file has header fields, a line with the numbers of nodes and links, a line `I=` for each node and `J=` for each link.
+A field is `name=value`; each name has a short form.  Source: HTK Book 3.4, chapter 20 (SLF).
 
-A field of our own in the header says which labels of segments are silence, with the separators of `d=`:
-`quiet=:model,label,label:model,label:`.  Other readers pass over it: the format leaves names to users that begin as
-none of its own does.
+An additional header field `quiet=:model,label,label:model,label:` lists the segment labels of `d=` that are silence,
+for each silence model.  Other readers ignore it, because the format permits user-defined names.
 """
 
 import gzip
@@ -44,15 +43,28 @@ Division = tuple[str, float | None, float | None]
 
 @dataclass(eq=False)
 class Lattice:
-    """A word lattice with N nodes and L links.
+    """A word lattice with N nodes and L links.  Words are stored on links.
 
-    time (N,) float64: seconds from the start of the utterance, NaN where not given; start, end (L,) int32: nodes of
-    each link; word (L): `!NULL` where a link says nothing; acoustic, lm (L,) float64: natural-log likelihoods, 0 where
-    not given, lm without scale and penalty; variant (L,) int32: pronunciation number, 0 if not given; div (L): the
-    link's segments (label, duration in seconds, log likelihood), the latter two None where not given, or None;
-    utterance: its name; header: the other header fields as text (lmname, lmscale, wdpenalty, acscale, ...);
-    path: the file it was read from.
-    Where a file has words on its nodes, each link carries the word of the node it ends in.
+    Attributes
+    ----------
+    time : (N,) float64
+        Seconds from the start of the utterance; NaN if not given.
+    start, end : (L,) int32
+        Nodes of each link.
+    word : list of str
+        Word of each link; `!NULL` for none.  If a file has words on nodes, a link has the word of its end node.
+    acoustic, lm : (L,) float64
+        Natural-log likelihoods, 0 if not given; lm is not scaled and contains no word penalty.
+    variant : (L,) int32 or None
+        Pronunciation number, 0 if not given.
+    div : list or None
+        Segments of each link: tuples (label, duration in seconds, log likelihood), the latter two None if not given.
+    utterance : str
+        Name of the utterance.
+    header : dict of str to str
+        The other header fields: lmname, lmscale, wdpenalty, acscale, ...
+    path : str
+        The file from which it was read.
     """
 
     time: np.ndarray
@@ -69,7 +81,7 @@ class Lattice:
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """File or utterance, for messages."""
         return self.path or f"lattice {self.utterance}".rstrip()
 
     @property
@@ -81,12 +93,13 @@ class Lattice:
         return len(self.start)
 
     def scale(self, name: str, default: float) -> float:
-        """A number of the header, such as lmscale or wdpenalty.  Raises FormatError for what is no number."""
+        """Return a number of the header, such as lmscale or wdpenalty.  Raises FormatError for a malformed number."""
         return _real(self.header, name, default, f"{self.where}: header")
 
     def quiet(self) -> dict[str, str] | None:
-        """Label of a segment -> its silence model, for all labels that are silence; None where the header has no such
-        field.  Raises FormatError for a field that cannot be read.
+        """Map each segment label that is silence to its silence model; None if the header does not have the field.
+
+        Raises FormatError for a malformed field.
         """
         if QUIET not in self.header:
             return None
@@ -100,9 +113,9 @@ class Lattice:
 
 
 def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
-    """Silence models with the labels of their segments as text for the header; see Lattice.quiet.
+    """Format silence models and their segment labels as a header field; see Lattice.quiet.
 
-    Raises GraphError for names with : or , in them.
+    Raises GraphError for names that contain : or a comma.
     """
     for name in (name for model, labels in models.items() for name in (model, *labels)):
         _check_label(name, "silence")
@@ -112,14 +125,29 @@ def quiet_field(models: Mapping[str, Iterable[str]]) -> str:
 def read_slf(path: str | os.PathLike) -> Lattice:
     """Read a lattice.
 
-    Raises FormatError, with file and line, for sub-lattices, lattices that run backwards, a missing size line, nodes or
-    links missing, there twice or out of range, malformed numbers, and a link that ends before it starts.
+    Parameters
+    ----------
+    path : path
+        SLF file, plain or gzip.
+
+    Returns
+    -------
+    Lattice
+
+    Raises
+    ------
+    FormatError
+        With file and line, for sub-lattices, backward lattices, a missing size line, missing, repeated or out-of-range
+        nodes or links, malformed numbers, and a link that ends before it starts.
+
+    References
+    ----------
+    HTK Book 3.4, chapter 20.
     """
     lines = read_lines(path)
     header, num_nodes, num_links, index = _read_header(lines, path)
     to_log = _log_conversion(header.pop("base", None), path)
-    # Every node and link takes a line of at least four characters, so that sizes beyond the file are refused here
-    # and not by running out of memory.
+    # Every node and link has its own line, so impossible sizes are rejected before memory is allocated.
     if num_nodes + num_links > len(lines):
         raise FormatError(f"{path}: {num_nodes} nodes and {num_links} links announced; the file has {len(lines)} lines")
     nodes: dict[int, dict[str, str]] = {}
@@ -148,7 +176,7 @@ def read_slf(path: str | os.PathLike) -> Lattice:
 
 
 def _read_header(lines: list[str], path) -> tuple[dict[str, str], int, int, int]:
-    """(fields, nodes, links, index of the line after the size line)."""
+    """Return (fields, nodes, links, index of the line after the size line)."""
     header: dict[str, str] = {}
     for index, line in enumerate(lines):
         line = line.strip()
@@ -195,7 +223,7 @@ def _store(table: dict, fields: dict[str, str], name: str, count: int, kind: str
     if number >= count:
         raise FormatError(f"{where}: {kind} {number}; expected numbers below {count}, as announced")
     if number in table:
-        raise FormatError(f"{where}: {kind} {number} is there a second time; expected each once")
+        raise FormatError(f"{where}: {kind} {number} is repeated; expected each once")
     table[number] = fields
 
 
@@ -216,13 +244,13 @@ def _real(fields: dict[str, str], name: str, default: float, where: str) -> floa
 
 
 def _log_conversion(base: str | None, path):
-    """A function from scores in the file to natural logs; base 0 means that they are no logs, none that they are."""
+    """Return a function from scores in the file to natural logs; base 0 means probabilities, no base natural logs."""
     value = _real({} if base is None else {"base": base}, "base", math.e, f"{path}: header")
     if value == 0:
         return lambda score: math.log(score) if score > 0 else -math.inf
     if value < 0 or value == 1:
         raise FormatError(f"{path}: header: base={base}; expected 0 or a base of logarithms")
-    factor = 1.0 if abs(value - math.e) < 1e-4 else math.log(value)  # e is written with a few digits
+    factor = 1.0 if abs(value - math.e) < 1e-4 else math.log(value)  # e is often written with few digits
     return lambda score: score * factor
 
 
@@ -251,7 +279,7 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
             raise FormatError(
                 f"{where}: link {i} goes from {time[start[i]]:g} s to {time[end[i]]:g} s; expected start <= end"
             )
-        # Word, variant, likelihood and segments stand on the link or on the node it ends in.
+        # Word, variant, likelihood and segments are fields of the link or of its end node.
         fields = {k: v for k, v in nodes.get(int(end[i]), {}).items() if k in "Wvad"} | fields
         words.append(fields.get("W", NULL_WORD))
         number = _integer(fields.get("v", "0"), where)
@@ -261,7 +289,7 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
         div.append(_parse_div(fields["d"], where) if "d" in fields else None)
         if "a" in fields:
             acoustic[i] = to_log(_real(fields, "a", 0, where))
-        for name in ("n", "l"):  # the general language model score, if given, goes before the n-gram's
+        for name in ("n", "l"):  # the general language model score takes precedence over the n-gram score
             if name in fields:
                 lm[i] = to_log(_real(fields, name, 0, where))
     header.pop("V", None)
@@ -281,7 +309,7 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
 
 
 def _parse_div(text: str, where: str) -> tuple[Division, ...]:
-    """Segments `:label[,duration[,likelihood]]:...:`."""
+    """Parse segments `:label[,duration[,likelihood]]:...:`."""
     segments = []
     for piece in text.strip(":").split(":") if text.strip(":") else ():
         label, *numbers = piece.split(",")
@@ -296,10 +324,24 @@ def _parse_div(text: str, where: str) -> tuple[Division, ...]:
 
 
 def write_slf(path: str | os.PathLike, lattice: Lattice, digits: int = 9) -> None:
-    """Write a lattice, words on links, gzip-compressed if the name ends in .gz.
+    """Write a lattice with words on links; gzip-compressed if the name ends in .gz.
 
-    digits: significant digits of times and scores (17 give float64 back exactly).  Raises GraphError for arrays that
-    do not fit together or links to nodes that are not there.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    lattice : Lattice
+    digits : int
+        Significant digits of times and scores; 17 restore float64 exactly.
+
+    Raises
+    ------
+    GraphError
+        For arrays of different lengths or links to missing nodes.
+
+    References
+    ----------
+    HTK Book 3.4, chapter 20.
     """
     _check(lattice, path)
     lines = ["VERSION=1.0", f"UTTERANCE={quote_name(lattice.utterance)}"] if lattice.utterance else ["VERSION=1.0"]

@@ -1,7 +1,7 @@
-"""HTK decision trees: the file that HHEd's ST writes and LT reads.
+"""HTK decision trees, in the file format of HHEd's commands ST and LT.
 
-A question is a set of patterns on triphone names such as `*-m+*`; a tree belongs to one emitting state of one phone and
-leads from a triphone's name to the name of a tied state:
+A question is a set of patterns for triphone names, such as `*-m+*`.  A tree belongs to one emitting state of one phone
+and maps the name of a triphone to the name of a tied state:
 
     QS 'L_Nasal' { "*-m+*" , "n-*" }
     aa[2]
@@ -12,7 +12,8 @@ leads from a triphone's name to the name of a tied state:
     zh[3]
        "zh_s3_1"
 
-A node's line is: its number, question, where "no" leads, where "yes" leads.  Source: HTK Book, HHEd.
+A node line has its number, its question, the "no" successor and the "yes" successor.
+Source: HTK Book 3.4, section 10.5 and reference section of HHEd.
 """
 
 import os
@@ -30,7 +31,7 @@ _HEADER = re.compile(r"(.+)\[(\d{1,3})\](?:\.stream\[(\d{1,3})\])?")
 
 
 def split_triphone(name: str) -> tuple[str | None, str, str | None]:
-    """(left, phone, right) of `left-phone+right`; a side that is not there is None.
+    """Return (left, phone, right) of `left-phone+right`; missing contexts are None.
 
     >>> split_triphone("sil-aa+m"), split_triphone("aa+m"), split_triphone("sil")
     (('sil', 'aa', 'm'), (None, 'aa', 'm'), (None, 'sil', None))
@@ -45,7 +46,8 @@ def split_triphone(name: str) -> tuple[str | None, str, str | None]:
 
 
 def phone_of(model: str) -> str:
-    """The phone of a triphone's name; any other name is itself, since phones such as TIMIT's ax-h hold a dash.
+    """Return the phone of a full triphone name; other names are returned unchanged, as phones may contain a dash
+    (ax-h).
 
     >>> phone_of("sil-aa+m"), phone_of("ax-h"), phone_of("aa+m")
     ('aa', 'ax-h', 'aa+m')
@@ -56,7 +58,7 @@ def phone_of(model: str) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """Whether a model's name fits any of the patterns, in which * stands for any text and ? for any character."""
+    """A question: whether the name of a model matches any of the patterns; * matches any text, ? any character."""
 
     name: str
     patterns: tuple[str, ...]
@@ -72,9 +74,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Tree:
-    """nodes: (question, no, yes), the root first; no and yes are indices of nodes, or names of leaves.
+    """A decision tree.
 
-    A tree without nodes is its one leaf.
+    nodes: (question, no, yes), the root first; no and yes are indices of nodes or names of leaves.
+    leaf: name of the only leaf of a tree without nodes.
     """
 
     nodes: tuple[tuple[str, int | str, int | str], ...]
@@ -89,13 +92,21 @@ class Tree:
 
 @dataclass(frozen=True)
 class DecisionTrees:
-    """questions: name -> Question; trees: (phone, HTK's number of the emitting state, from 2) -> Tree."""
+    """Questions and decision trees.
+
+    Attributes
+    ----------
+    questions : dict of str to Question
+        By name.
+    trees : dict of (str, int) to Tree
+        By phone and HTK's number of the emitting state, counted from 2.
+    """
 
     questions: dict[str, Question]
     trees: dict[tuple[str, int], Tree]
 
     def tied_state(self, model: str, state: int) -> str:
-        """The tied state of a model's emitting state.  Raises GraphError where its phone has no tree."""
+        """Return the tied state of an emitting state of a model.  Raises GraphError if there is no tree for it."""
         phone = split_triphone(model)[1]
         tree = self.trees.get((phone, state))
         if tree is None:
@@ -108,7 +119,7 @@ class DecisionTrees:
 
     @cached_property
     def num_states(self) -> dict[str, int]:
-        """Phone -> how many emitting states have trees.  Raises GraphError for a phone with a gap among them."""
+        """Map each phone to its number of emitting states.  Raises GraphError if a state between others has no tree."""
         states: dict[str, list[int]] = {}
         for phone, state in self.trees:
             states.setdefault(phone, []).append(state)
@@ -120,7 +131,7 @@ class DecisionTrees:
         return {phone: len(numbers) for phone, numbers in states.items()}
 
     def synthesise(self, model: str) -> tuple[str, ...]:
-        """The tied states of a model, left to right, whether it was seen in training or not (HHEd's AU)."""
+        """Return the tied states of a model, left to right, whether or not it occurred in training (AU of HHEd)."""
         phone = split_triphone(model)[1]
         count = self.num_states.get(phone)
         if count is None:
@@ -129,7 +140,7 @@ class DecisionTrees:
 
 
 class Tokens:
-    """Tokens of a file with their lines; names in quotes are told from bare ones."""
+    """Tokens of a file with their line numbers; quoted names are distinguished from unquoted ones."""
 
     def __init__(self, path: str | os.PathLike):
         self.path, self.at = path, 0
@@ -171,7 +182,7 @@ class Tokens:
         return unescape(token[1:-1]) if token[0] in "\"'" else token
 
     def question(self) -> Question:
-        """After QS: name { pattern , pattern }; commas may be missing."""
+        """Parse the arguments of QS: name { pattern , pattern }; commas are optional."""
         name = self.name("the name of a question")
         self.require("{")
         patterns = []
@@ -189,15 +200,31 @@ class Tokens:
         self.at += 1
         question = self.question()
         if question.name in questions:
-            raise self.fault("each once", f"question {question.name!r} a second time", line)
+            raise self.fault("each once", f"question {question.name!r} is defined twice", line)
         questions[question.name] = question
 
 
 def read_trees(path: str | os.PathLike) -> DecisionTrees:
-    """The questions and trees of a file that HHEd's ST wrote.
+    """Read questions and trees as HHEd's command ST writes them.
 
-    Raises FormatError, with file and line, for what the format does not allow, a question that is not defined, a node
-    that is not there, is reached twice or never, and a second tree of one state.
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    DecisionTrees
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a violation of the format, an undefined question, a node that is missing, unreachable or
+        reached twice, and a second tree for a state.
+
+    References
+    ----------
+    HTK Book 3.4, section 10.5 and reference section of HHEd.
     """
     tokens = Tokens(path)
     questions: dict[str, Question] = {}
@@ -208,7 +235,7 @@ def read_trees(path: str | os.PathLike) -> DecisionTrees:
         line = tokens.line
         phone, state = _tree_header(tokens)
         if (phone, state) in trees:
-            raise tokens.fault("one tree for each state", f"a second tree of {phone}[{state}]", line)
+            raise tokens.fault("one tree for each state", f"a second tree for {phone}[{state}]", line)
         if tokens.next == "{":
             trees[phone, state] = _tree(tokens, questions, f"{phone}[{state}]", line)
         elif tokens.next[:1] in ("'", '"'):
@@ -229,7 +256,7 @@ def _tree_header(tokens: Tokens) -> tuple[str, int]:
 
 
 def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_line: int) -> Tree:
-    """Between { and }."""
+    """Parse the nodes between { and }."""
     tokens.require("{")
     rows: dict[int, tuple[str, str, str, int]] = {}
     while tokens.next != "}":
@@ -248,7 +275,7 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
             tokens.at += 1
             children.append(child)
         if number in rows:
-            raise tokens.fault("each once", f"node {number} of {title} a second time", line)
+            raise tokens.fault("each once", f"node {number} of {title} is defined twice", line)
         rows[number] = (question, *children, line)
     tokens.at += 1
     order = {number: index for index, number in enumerate(rows)}
@@ -270,7 +297,7 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
             reached.add(number)
             children.append(order[number])
         nodes.append((question, *children))
-    # Every node but the root has one parent; those on a circle cannot be reached from the root.
+    # Every node except the root has one parent; nodes of a cycle cannot be reached from the root.
     seen, waiting = 0, [0]
     while waiting:
         seen += 1
@@ -286,7 +313,19 @@ def _node_number(token: str) -> int | None:
 
 
 def write_trees(path: str | os.PathLike, trees: DecisionTrees) -> None:
-    """Write questions and trees as HHEd's ST does.  Raises FormatError for an empty name."""
+    """Write questions and trees in the format of HHEd's command ST.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    trees : DecisionTrees
+
+    Raises
+    ------
+    FormatError
+        For an empty name.
+    """
     with atomic_write(path, "w") as file:
         file.writelines(f"{question_line(question)}\n" for question in trees.questions.values())
         for (phone, state), tree in trees.trees.items():

@@ -1,4 +1,4 @@
-"""HTK's unit of time, 100 ns (HTK Book, section 5.7.1)."""
+"""HTK's unit of time, 100 ns (HTK Book 3.4, section 5.10.1).  A number of such units is called ticks."""
 
 TICKS_PER_SECOND = 10_000_000
-TICKS_PER_FRAME = 100_000  # of the usual frame shift of 10 ms
+TICKS_PER_FRAME = 100_000  # for the usual frame shift of 10 ms

@@ -1,4 +1,4 @@
-"""Kaldi's archives and script files of matrices and alignments, and lattices in its text form.
+"""Kaldi's archives and script files of matrices and alignments, and lattices in Kaldi's text format.
 
 Open ark.py first.
 """
@@ -8,7 +8,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "ark": ["read_alignments", "read_ark_scp", "read_matrix", "scan_ark"],
+        "alignments": ["read_alignments"],
+        "ark": ["read_ark_scp", "read_matrix", "scan_ark"],
         "lattice": ["read_word_table", "write_kaldi_lattices", "write_word_table"],
     },
 )

@@ -1,38 +1,43 @@
-"""Kaldi's archives: matrices of features, vectors of integers (alignments), in binary or as text, and lists of them.
+r"""Kaldi archives of feature matrices, binary or text, and their script files.
 
-A binary object is `\\0B`, a type and sizes; these are checked against the file before anything is read.  An archive is
-a row of `key` blank object; a script file (scp) has a line `key archive:offset` for each.  Pipes and objects of other
-kinds (sound, pickles) are refused.  Compressed matrices are unpacked, and all are written, by kaldiio.
+A binary object is `\0B`, a type and sizes, which are checked against the size of the file before anything is read.  An
+archive is a sequence of `key object`; a script file (scp) has a line `key archive:offset` for each object.  Pipes and
+objects of other kinds (sound, pickles) are rejected.  kaldiio uncompresses compressed matrices and writes all matrices.
 Source: Kaldi's documentation, "Kaldi I/O mechanisms".
 """
 
-import io
 import os
 import re
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from readers.common.text import is_count, read_bytes, read_lines
+from readers.common.text import read_lines
 from readers.errors import FormatError
 
 MAX_KEY_BYTES = 4096
-_BINARY = b"\0B"
+BINARY = b"\0B"
 _PLAIN = {b"FM ": np.dtype("<f4"), b"DM ": np.dtype("<f8")}
-_COMPRESSED = {b"CM ": (1, 8), b"CM2": (2, 0), b"CM3": (1, 0)}  # bytes of a value, bytes of a column's header
+_COMPRESSED = {b"CM ": (1, 8), b"CM2": (2, 0), b"CM3": (1, 0)}  # bytes per value, bytes of the header of a column
 _LOCATION = re.compile(r"(.*?)(?::(\d{1,18}))?(?:\[([^\]]*)\])?", re.DOTALL)
 _RANGE = re.compile(r"(\d{1,18}):(\d{1,18})")
-_VECTOR_ITEM = np.dtype([("size", "i1"), ("value", "<i4")])
 
 
 class ArkEntry(NamedTuple):
-    """One utterance of a list or archive.
+    """One utterance of a script file or archive.
 
-    name: its key; path, offset: where its object begins; start, end: first and last frame, inclusive, or None for all;
-    source_file, line: where the entry stands, line 0 in an archive without a list.
+    Attributes
+    ----------
+    name : str
+        Its key.
+    path, offset : str, int
+        Archive, and byte offset of the object in it.
+    start, end : int or None
+        First and last frame, inclusive; None for all frames.
+    source_file, line : str, int
+        Where the entry was read; line 0 for an archive without a script file.
     """
 
     name: str
@@ -49,7 +54,7 @@ class ArkEntry(NamedTuple):
 
     @property
     def logical(self) -> str:
-        """A name whose key, as labels are looked up by, is the name: keys have no extension."""
+        """A name from which the key is derived like that of an SCP entry; Kaldi's keys have no extension."""
         return f"{self.name}.ark"
 
     @property
@@ -58,7 +63,7 @@ class ArkEntry(NamedTuple):
 
     @property
     def num_frames(self) -> int | None:
-        """Frames of the range, or None when the archive must tell."""
+        """Number of frames of the range; None if the entry has no range."""
         return None if self.end is None else self.end - self.start + 1
 
     @property
@@ -67,8 +72,12 @@ class ArkEntry(NamedTuple):
 
 
 class ArkHeader(NamedTuple):
-    """A matrix: kind (`FM `, `DM `, `CM `, `CM2`, `CM3` or `text`), frames, values per frame, and where its values, or
-    those of the header that kaldiio reads, begin."""
+    """The header of a matrix.
+
+    kind: `FM `, `DM `, `CM `, `CM2`, `CM3` or `text`.
+    num_frames, dim: frames and values per frame.
+    The last field is the offset of the values, or of the header that kaldiio reads.
+    """
 
     kind: bytes
     num_frames: int
@@ -77,9 +86,26 @@ class ArkHeader(NamedTuple):
 
 
 def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
-    """The entries of an scp: `key archive:offset`, `key archive:offset[first:last]` or `key file`.
+    """Read a Kaldi script file.
 
-    Raises FormatError with file and line for anything else, and for a key that comes twice.
+    Parameters
+    ----------
+    path : path
+        File with lines `key archive:offset`, `key archive:offset[first:last]` or `key file`.
+
+    Returns
+    -------
+    list of ArkEntry
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for any other line, and for a repeated key.
+
+    References
+    ----------
+    Kaldi documentation, "Kaldi I/O mechanisms".
     """
     entries: dict[str, ArkEntry] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -90,7 +116,7 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
         if not location:
             raise FormatError(f"{path}:{number}: {key!r} has no archive; expected key archive:offset")
         if location.endswith("|") or location.startswith("|"):
-            raise FormatError(f"{path}:{number}: a pipe; expected an archive; run the command and list its output")
+            raise FormatError(f"{path}:{number}: a pipe; expected an archive; run the command and store its output")
         file, offset, rows = _LOCATION.fullmatch(location).groups()
         start = end = None
         if rows is not None:
@@ -107,13 +133,33 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
 
 
 def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
-    """The matrices of an archive, found by their headers.  Raises FormatError as `read_matrix_header` does."""
+    """List the matrices of an archive by reading their headers.
+
+    Parameters
+    ----------
+    path : path
+        Archive, binary or text.
+
+    Returns
+    -------
+    list of ArkEntry
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        For a damaged archive, an object that is not a matrix, and a repeated key.
+
+    References
+    ----------
+    Kaldi documentation, "Kaldi I/O mechanisms".
+    """
     entries: dict[str, ArkEntry] = {}
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        while (key := _read_key(file, path)) is not None:
+        while (key := read_key(file, path)) is not None:
             if key in entries:
-                raise FormatError(f"{path}: {key!r} comes twice; expected each key once")
+                raise FormatError(f"{path}: key {key!r} is repeated; expected each key once")
             offset = file.tell()
             entries[key] = ArkEntry(key, f"{path}", offset, source_file=f"{path}")
             header = _read_header(file, f"{path}:{offset}", size)
@@ -123,9 +169,9 @@ def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:
 
 
 def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
-    """What stands at a place of an archive.
+    """Read the header of the matrix at an offset of an archive.
 
-    Raises FormatError for an object that is no matrix of features, and one that the file is too short for.
+    Raises FormatError if the object is not a feature matrix, or the file is too short for it.
     """
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -136,7 +182,30 @@ def read_matrix_header(path: str | os.PathLike, offset: int = 0) -> ArkHeader:
 
 
 def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: int | None = None) -> np.ndarray:
-    """Frames first..last, inclusive, of a matrix; (T, dim) float32 in C order.  Raises FormatError as its header."""
+    """Read frames of a matrix in an archive.
+
+    Parameters
+    ----------
+    path : path
+        Archive.
+    offset : int
+        Byte offset of the object.
+    first, last : int
+        First and last frame, counted from 0, inclusive; last None is the last frame.
+
+    Returns
+    -------
+    (T, dim) float32, C order
+
+    Raises
+    ------
+    FormatError
+        If there is no matrix at the offset, or the file is too short for it.
+
+    References
+    ----------
+    Kaldi documentation, "Kaldi I/O mechanisms".
+    """
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(offset)
@@ -152,17 +221,17 @@ def read_matrix(path: str | os.PathLike, offset: int = 0, first: int = 0, last: 
         if header.kind == b"text":
             values = _parse_text_matrix(_read_text_matrix(file, f"{path}:{offset}"), f"{path}:{offset}")
         else:
-            from kaldiio.matio import read_matrix_or_vector  # kaldiio is slow to import, and such matrices are few
+            from kaldiio.matio import read_matrix_or_vector  # kaldiio is slow to import and rarely needed
 
-            with np.errstate(all="ignore"):  # odd values are found by those who use them
+            with np.errstate(all="ignore"):  # callers check the values
                 values = read_matrix_or_vector(file)
         return np.ascontiguousarray(values[first:stop], np.float32)
 
 
 def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = False) -> int:
-    """Add frames (T, dim) of any float type to an archive, as float32; returns the offset of the object."""
+    """Append frames (T, dim) of any float type to an archive, as float32; return the offset of the object."""
     if not key or key.split() != [key]:
-        raise FormatError(f"key {key!r}; expected one without blanks, as an archive needs it")
+        raise FormatError(f"key {key!r}; expected a key without blanks")
     file.write(f"{key} ".encode())
     offset = file.tell()
     if text:
@@ -177,13 +246,13 @@ def write_matrix(file: BinaryIO, key: str, frames: np.ndarray, text: bool = Fals
     return offset
 
 
-def _read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
-    """The key before an object, None at the end; the file is then at the object."""
+def read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
+    """Return the key of the next object, None at the end of the file; leaves the file positioned at the object."""
     key = bytearray()
     while True:
         byte = file.read(1)
         if byte in (b" ", b"\t") and key:
-            return _decode(bytes(key), path)
+            return decode_key(bytes(key), path)
         if not byte and not key:
             return None
         if byte == b"\n" and not key:
@@ -193,7 +262,7 @@ def _read_key(file: BinaryIO, path: str | os.PathLike) -> str | None:
         key += byte
 
 
-def _decode(key: bytes, path: str | os.PathLike) -> str:
+def decode_key(key: bytes, path: str | os.PathLike) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError as fault:
@@ -203,7 +272,7 @@ def _decode(key: bytes, path: str | os.PathLike) -> str:
 def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
     begin = file.tell()
     start = file.read(5)
-    if start[:2] != _BINARY:
+    if start[:2] != BINARY:
         file.seek(begin)
         text = _read_text_matrix(file, where)
         values = _parse_text_matrix(text, where)
@@ -215,7 +284,7 @@ def _read_header(file: BinaryIO, where: str, size: int) -> ArkHeader:
         rows, cols = struct.unpack("<xixi", raw) if valid else (0, 0)
         header = ArkHeader(kind, rows, cols, file.tell())
     elif kind in _COMPRESSED:
-        blank = b" " if kind == b"CM " else file.read(1)  # behind the other two it is not part of the kind
+        blank = b" " if kind == b"CM " else file.read(1)  # CM2 and CM3 are followed by a blank
         raw = file.read(16)
         rows, cols = struct.unpack("<8xii", raw) if blank == b" " and len(raw) == 16 else (0, 0)
         header = ArkHeader(kind, rows, cols, file.tell())
@@ -241,7 +310,7 @@ def _data_bytes(header: ArkHeader) -> int:
 
 
 def _read_text_matrix(file: BinaryIO, where: str) -> bytes:
-    """The text between the brackets; the file is then behind the line of the closing one."""
+    """Return the text between the brackets; leaves the file positioned after the line of the closing bracket."""
     lines: list[bytes] = []
     for line in file:
         if not lines:
@@ -258,7 +327,7 @@ def _read_text_matrix(file: BinaryIO, where: str) -> bytes:
 
 
 def _parse_text_matrix(text: bytes, where: str) -> np.ndarray:
-    """(T, dim) float32."""
+    """Return the matrix (T, dim) float32."""
     rows = [line for line in text.split(b"\n") if line.strip()]
     try:
         values = [np.array(row.split(), np.float64) for row in rows]
@@ -267,57 +336,3 @@ def _parse_text_matrix(text: bytes, where: str) -> np.ndarray:
     if not rows or len({len(row) for row in values}) != 1:
         raise FormatError(f"{where}: {len(rows)} rows of unequal length; expected a row of numbers for each frame")
     return np.array(values, np.float32)
-
-
-# Alignments
-
-
-def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray | list[str]]]:
-    """(key, classes) of every utterance of a plain or gzip archive of integer vectors.
-
-    classes (T,) int32 from a binary archive; from text, a line `key 1 1 2 ...` for each, the tokens.
-    Raises FormatError for an archive of anything else, and one that ends early.
-    """
-    raw = read_bytes(path)
-    if _BINARY not in raw[: MAX_KEY_BYTES + 3]:
-        for number, line in enumerate(raw.split(b"\n"), 1):
-            fields = line.split()
-            if fields:
-                yield _decode(fields[0], path), [_decode(field, f"{path}:{number}") for field in fields[1:]]
-        return
-    file = io.BytesIO(raw)
-    while (key := _read_key(file, path)) is not None:
-        yield key, _read_vector(file, f"{path}:{file.tell()}", len(raw))
-
-
-def read_alignment(path: str | os.PathLike, offset: int = 0) -> np.ndarray:
-    """The classes (T,) int32 at a place of a binary archive."""
-    with Path(path).open("rb") as file:
-        file.seek(offset)
-        return _read_vector(file, f"{path}:{offset}", os.fstat(file.fileno()).st_size)
-
-
-def _read_vector(file: BinaryIO, where: str, size: int) -> np.ndarray:
-    start = file.read(7)
-    if len(start) < 7 or start[:3] != _BINARY + b"\4":
-        raise FormatError(f"{where}: found {start[:5]!r}; expected a vector of integers, as ali-to-pdf writes")
-    (count,) = struct.unpack("<i", start[3:])
-    if count < 0 or file.tell() + count * _VECTOR_ITEM.itemsize > size:
-        raise FormatError(f"{where}: {count} integers in a file of {size} bytes; expected as many as it can hold")
-    items = np.frombuffer(file.read(count * _VECTOR_ITEM.itemsize), _VECTOR_ITEM)
-    if count and (items["size"] != 4).any():
-        raise FormatError(f"{where}: integers of {items['size'].max()} bytes; expected 4")
-    return items["value"].astype(np.int32)
-
-
-def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> np.ndarray:
-    """Classes (T,) int32 of text: class numbers, or the labels that `ids` maps.  Raises FormatError."""
-    if ids is None:
-        bad = next((token for token in tokens if not is_count(token) or int(token) >= 1 << 31), None)
-        expected = "a class number; labelMappingFile maps names"
-    else:
-        bad = next((token for token in tokens if token not in ids), None)
-        expected = "a label of labelMappingFile"
-    if bad is not None:
-        raise FormatError(f"{where}: label {bad[:40]!r}; expected {expected}")
-    return np.array([int(token) if ids is None else ids[token] for token in tokens], np.int32)

@@ -1,9 +1,9 @@
-"""Lattices in Kaldi's text form (compact lattices, as `lattice-copy --write-compact ark:... ark,t:-` prints them).
+"""Lattices in Kaldi's text format (compact lattices, as `lattice-copy --write-compact ark:... ark,t:-` prints them).
 
-A line with the utterance; lines `start end word graph,acoustic,alignment` of links, lines `node graph,acoustic,` of
-nodes to end in; an empty line.  Words and the states of an alignment are numbers: tables say which.  Costs are minus
-natural logs: acoustic without its scale, graph with all scales, so that Kaldi's programs see a path as the search did
-with --acoustic-scale equal to the lattice's acscale.
+A lattice is a line with the utterance, lines `start end word graph,acoustic,alignment` for links, lines
+`node graph,acoustic,` for final nodes, and an empty line.  Words and alignment states are numbers, which tables map.
+Costs are negative natural logs: acoustic costs are not scaled, graph costs include all scales.  With --acoustic-scale
+equal to the acscale of the lattice, Kaldi's programs rank paths as the search did.
 """
 
 import math
@@ -18,17 +18,29 @@ from readers.errors import FormatError, GraphError
 from readers.htk.slf import NULL_WORD, Lattice
 
 EPSILON = "<eps>"
-MOST_WORDS = 2**31 - 1  # a label of OpenFst has 32 bits
+MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
 
 
 def write_kaldi_lattices(
     path: str | os.PathLike, lattices: Iterable[tuple[str, Lattice]], words: Mapping[str, int]
 ) -> None:
-    """Write (utterance, lattice) pairs.
+    """Write lattices in Kaldi's compact text format.
 
-    words: number of every word; segments of links are not written: their states are no transitions of Kaldi's, and it
-    takes links of any length without.  Raises GraphError for a word without a number and for a lattice with more than
-    one node to start in, with a score that is not finite, or whose name has blanks.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    lattices : iterable of (str, Lattice)
+        Utterance and lattice.  Segments of links are not written, because their states are not Kaldi transition ids;
+        Kaldi accepts links of any length without an alignment.
+    words : mapping of str to int
+        Number of each word.
+
+    Raises
+    ------
+    GraphError
+        For a word without a number, and for a lattice with several start nodes, a score that is not finite, or blanks
+        in its name.
     """
     with atomic_write(path, "w") as file:
         for name, lattice in lattices:
@@ -38,10 +50,10 @@ def write_kaldi_lattices(
 def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[str]:
     first = np.flatnonzero(np.bincount(lattice.end, minlength=lattice.num_nodes) == 0)
     if len(first) != 1:
-        raise GraphError(f"lattice {name}: {len(first)} nodes to start in; expected one")
+        raise GraphError(f"lattice {name}: {len(first)} start nodes; expected one")
     if name.split() != [name]:
-        raise GraphError(f"lattice {name!r}: has blanks in its name; expected none, for Kaldi ends names there")
-    numbers = np.arange(lattice.num_nodes)  # Kaldi starts in node 0
+        raise GraphError(f"lattice {name!r}: blank in the name; expected none, because Kaldi ends names there")
+    numbers = np.arange(lattice.num_nodes)  # Kaldi's start node is 0
     numbers[[0, first[0]]] = numbers[[first[0], 0]]
     penalty = lattice.scale("wdpenalty", 0.0)
     for link in np.argsort(numbers[lattice.start], kind="stable").tolist():
@@ -58,18 +70,42 @@ def _lines(name: str, lattice: Lattice, words: Mapping[str, int]) -> Iterable[st
 
 
 def word_table(words: Iterable[str]) -> dict[str, int]:
-    """A number for every word, in the order of words, from 1; 0 is for no word."""
+    """Number the words from 1, in alphabetical order; 0 is epsilon."""
     return {EPSILON: 0} | {word: n for n, word in enumerate(sorted(set(words) - {NULL_WORD, EPSILON}), 1)}
 
 
 def write_word_table(path: str | os.PathLike, words: Mapping[str, int]) -> None:
-    """Lines `word number`: Kaldi's words.txt."""
+    """Write a symbol table like Kaldi's words.txt.
+
+    Parameters
+    ----------
+    path : path
+        File to write, with lines `word number`.
+    words : mapping of str to int
+        Number of each word.
+    """
     with atomic_write(path, "w") as file:
         file.writelines(f"{word} {number}\n" for word, number in words.items())
 
 
 def read_word_table(path: str | os.PathLike) -> dict[str, int]:
-    """Read a words.txt.  Raises FormatError, with file and line."""
+    """Read a symbol table like Kaldi's words.txt.
+
+    Parameters
+    ----------
+    path : path
+        File with lines `word number`.
+
+    Returns
+    -------
+    dict of str to int
+        Number of each word.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line or a repeated word or number.
+    """
     words: dict[str, int] = {}
     taken: set[int] = set()
     for number, line in enumerate(read_lines(path), 1):

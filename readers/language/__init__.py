@@ -1,4 +1,4 @@
-"""Language models (ARPA), acceptors (AT&T text), vocabularies, word classes and texts.
+"""Language models (ARPA), acceptors (AT&T text), vocabularies, word classes and labelled text.
 
 Open arpa.py first.
 """

@@ -1,8 +1,8 @@
-"""ARPA language models: back-off n-grams of any order, plain or gzip-compressed.
+r"""ARPA language models: back-off n-grams of any order, plain or gzip.
 
-`\\data\\` and `ngram N=count` lines, then for each order a section `\\N-grams:` with lines
-`log10p w1 .. wN [log10bow]`, then `\\end\\`, which may be missing.  Text before `\\data\\` is a comment.
-All values here stay log10.  Source: the ARPA format as the CMU and SRI toolkits write it; CNTK book 6.2.1.
+A file has lines `\data\` and `ngram N=count`, for each order a section `\N-grams:` with lines
+`log10p w1 .. wN [log10bow]`, and `\end\`, which may be missing.  Text before `\data\` is a comment.
+All values in this module are log10.  Source: the ARPA format of the CMU and SRI toolkits; CNTK book 6.2.1.
 """
 
 import gzip
@@ -21,16 +21,22 @@ from readers.language.arpa_columns import Columns, read_columns
 
 _COUNT = re.compile(r"ngram\s+(\d{1,9})\s*=\s*(\d{1,18})")
 _SECTION = re.compile(r"\\(\d+)-grams:")
-LEAST_SIZE = 1 << 18  # bytes; a smaller file is read before compiled loops are loaded
+LEAST_SIZE = 1 << 18  # bytes; a smaller file is read faster than the compiled loops are loaded
 MAX_LOG10_PROBABILITY = 1e-3  # rounding in some toolkits leaves a probability just above 1
 
 
 @dataclass(frozen=True, eq=False)
 class ArpaOrder:
-    """The n-grams of one order k.
+    """The n n-grams of order k.
 
-    words (n, k) int32: ids into the vocabulary, oldest word first; logprob (n,) float64: log10 of the probability of
-    the last word; backoff (n,) float64: log10 of the back-off weight, 0 where the file gives none.
+    Attributes
+    ----------
+    words : (n, k) int32
+        Indices into the vocabulary, oldest word first.
+    logprob : (n,) float64
+        log10 probability of the last word.
+    backoff : (n,) float64
+        log10 back-off weight, 0 if the file has none.
     """
 
     words: np.ndarray
@@ -43,7 +49,15 @@ class ArpaOrder:
 
 @dataclass(frozen=True, eq=False)
 class Arpa:
-    """A model: vocabulary in the order of its unigrams, orders[k-1] the n-grams of order k."""
+    """A back-off n-gram model.
+
+    Attributes
+    ----------
+    vocabulary : list of str
+        Words in the order of the unigrams.
+    orders : list of ArpaOrder
+        orders[k-1] holds the n-grams of order k.
+    """
 
     vocabulary: list[str]
     orders: list[ArpaOrder]
@@ -54,11 +68,26 @@ class Arpa:
 
 
 def read_arpa(path: str | os.PathLike) -> Arpa:
-    """Read a model.
+    """Read an ARPA language model.
 
-    Raises FormatError, with file and line, for a missing or malformed header, a section that is missing, out of order
-    or of another size than announced, and a malformed line, a word that is no unigram or an n-gram that is there
-    twice.
+    Parameters
+    ----------
+    path : path
+        ARPA file, plain or gzip.
+
+    Returns
+    -------
+    Arpa
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a missing or malformed header, a section that is missing, out of order or of another
+        size than announced, a malformed line, a word that is not a unigram, and a repeated n-gram.
+
+    References
+    ----------
+    CNTK book 6.2.1; the ARPA format of the CMU and SRI toolkits.
     """
     raw = read_bytes(path)
     if len(raw) >= LEAST_SIZE:
@@ -69,14 +98,14 @@ def read_arpa(path: str | os.PathLike) -> Arpa:
 
 
 def _sound(columns: Columns) -> bool:
-    """Whether numbers are in range and each n-gram is there once."""
+    """Whether all numbers are in range and no n-gram is repeated."""
     words, logprob, backoff = columns
     in_range = bool(np.all(logprob <= MAX_LOG10_PROBABILITY)) and bool(np.all(backoff < np.inf))
     return in_range and _first_repeated(words) is None
 
 
 def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
-    """The same with Python's means, which can tell what is wrong and where."""
+    """Read the model slowly, with the exact line of an error."""
     counts, index = _read_header(lines, path)
     vocabulary: list[str] = []
     ids: dict[str, int] = {}
@@ -97,7 +126,7 @@ def _read_line_by_line(lines: list[str], path: str | os.PathLike) -> Arpa:
 
 
 def _read_header(lines: list[str], path: str | os.PathLike) -> tuple[list[int], int]:
-    """(n-grams of each order, index of the line after the counts)."""
+    """Return (n-grams of each order, index of the line after the counts)."""
     index = next((i for i, line in enumerate(lines) if line.strip() == "\\data\\"), None)
     if index is None:
         raise FormatError(f"{path}: no \\data\\ line; expected the header of an ARPA language model")
@@ -123,7 +152,7 @@ def _read_header(lines: list[str], path: str | os.PathLike) -> tuple[list[int], 
 
 
 def _find_section(lines: list[str], index: int, order: int, path: str | os.PathLike) -> tuple[int, int]:
-    """(index of the first line of a section's n-grams, index of the line that ends it)."""
+    """Return (index of the first n-gram line of a section, index of the line that ends it)."""
     while index < len(lines) and not lines[index].strip():
         index += 1
     title = lines[index].strip() if index < len(lines) else "the end of the file"
@@ -142,7 +171,7 @@ def _is_title(line: str) -> bool:
 
 
 def _read_section(lines, first, last, order, ids, vocabulary, path) -> tuple[ArpaOrder, np.ndarray]:
-    """(n-grams, line number of each); unigrams fill vocabulary and ids."""
+    """Return (n-grams, line number of each); unigrams fill vocabulary and ids."""
     words, logprobs, backoffs, numbers = [], [], [], []
     for begin, rows in chunks(lines, first, last):
         if not all(rows):
@@ -166,7 +195,7 @@ def _read_section(lines, first, last, order, ids, vocabulary, path) -> tuple[Arp
 
 
 def _parse_rows(rows, order, ids, vocabulary):
-    """(word ids (n, k), log10 probabilities, log10 back-offs); raises some bare error if any row is wrong."""
+    """Return (word ids (n, k), log10 probabilities, log10 back-offs); raises any exception if a row is wrong."""
     num_fields = np.fromiter(map(len, rows), np.int64, len(rows))
     with_backoff = num_fields == order + 2
     if not np.all(with_backoff | (num_fields == order + 1)):
@@ -190,7 +219,7 @@ def _parse_rows(rows, order, ids, vocabulary):
         backoff[with_backoff] = [float(rows[i][-1]) for i in np.flatnonzero(with_backoff)]
     if not np.all(logprob <= MAX_LOG10_PROBABILITY) or np.isnan(backoff).any() or np.isposinf(backoff).any():
         raise ValueError
-    if order == 1:  # only now that nothing is wrong: a fault is looked for by what was there before
+    if order == 1:  # only after the rows are known to be correct: _blame needs the ids before them
         ids.update(added)
         vocabulary.extend(new)
     return words, logprob, backoff
@@ -216,13 +245,13 @@ def _blame(rows, numbers, order, ids, path) -> None:
             raise FormatError(f"{where}: log10 probability {row[0]}; expected 0 or less")
         if order == 1:
             if row[1] in seen or row[1] in ids:
-                raise FormatError(f"{where}: unigram {row[1]!r} is there a second time; expected each once")
+                raise FormatError(f"{where}: unigram {row[1]!r} is repeated; expected each once")
             seen[row[1]] = number
         else:
             unknown = [word for word in row[1 : order + 1] if word not in ids]
             if unknown:
                 raise FormatError(
-                    f"{where}: word {unknown[0]!r} is no unigram; expected words of the \\1-grams: section"
+                    f"{where}: word {unknown[0]!r} is not a unigram; expected words of the \\1-grams: section"
                 )
 
 
@@ -235,7 +264,7 @@ def _refuse_repeated(parsed: ArpaOrder, line_numbers: np.ndarray, vocabulary: li
 
 
 def _first_repeated(words: np.ndarray) -> np.ndarray | None:
-    """The places of two rows that are alike, of the first such rows in order of words; None where there are none."""
+    """Return the places of the first two equal rows in the order of words; None if all rows differ."""
     order = words.shape[1]
     if order == 1 or len(words) < 2:
         return None
@@ -253,14 +282,21 @@ def _first_repeated(words: np.ndarray) -> np.ndarray | None:
 
 
 def write_arpa(path: str | os.PathLike, arpa: Arpa, digits: int = 7) -> None:
-    """Write a model; gzip-compressed if the name ends in .gz.
+    """Write an ARPA language model; gzip-compressed if the name ends in .gz.
 
-    digits: significant digits of the numbers (17 give them back exactly).  A back-off weight of 1 (log10 0) is left
-    out, and so are those of the highest order.
+    Back-off weights of 1 (log10 0) and those of the highest order are omitted.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    arpa : Arpa
+    digits : int
+        Significant digits of the numbers; 17 restore them exactly.
     """
     compress = os.fspath(path).endswith(".gz")
     with atomic_write(path) as raw:
-        # Without a time stamp the same model gives the same bytes.
+        # No time stamp, so that the same model gives the same bytes.
         file = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress else raw
         counts = "".join(f"ngram {k}={len(order)}\n" for k, order in enumerate(arpa.orders, 1))
         file.write(f"\n\\data\\\n{counts}".encode())

@@ -1,7 +1,6 @@
-"""The fast way to read an ARPA file: its bytes go through compiled loops, a section at a time.
+"""Fast reading of ARPA files: compiled loops parse the bytes of a section.
 
-It reads what is plainly right and gives None for anything else; `readers.language.arpa` then reads the same file line
-by line and says what is wrong, or that nothing is.
+Returns None for anything unusual; `readers.language.arpa` then reads the file line by line, and reports errors.
 """
 
 import codecs
@@ -16,7 +15,7 @@ from readers.errors import FormatError
 
 _TITLE = rb"^[ \t]*\\(\d+)-grams:[ \t]*$"
 _FIRST_TITLE = re.compile(rb"^[ \t]*\\1-grams:[ \t]*$", re.MULTILINE)
-# What str.split takes for a blank beyond ASCII, and what str.splitlines would not: such files are read line by line.
+# Blanks of str.split outside of ASCII, and control characters: files with these are read line by line.
 _OTHER_BLANKS = re.compile(
     rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80", re.DOTALL
 )
@@ -37,10 +36,10 @@ class WordTable(NamedTuple):
 def read_columns(
     raw: bytes, read_header: Callable[[list[str]], tuple[list[int], int]]
 ) -> tuple[list[str], list[Columns]] | None:
-    """(vocabulary, per order (words (n, k) i4, log10 probabilities (n,) f8, log10 back-offs (n,) f8)), or None.
+    """Return the vocabulary and, per order, words (n, k) i4, log10 probabilities (n,) f8 and log10 back-offs (n,) f8.
 
-    read_header(lines) gives the announced counts and the index of the line after them; what it raises is passed on.
-    None if anything is not plain; numbers are as Python reads them.
+    read_header(lines): returns the announced counts and the index of the line after them; its exceptions are passed on.
+    The result is None if anything is unusual; numbers are parsed exactly as Python does.
     """
     raw = _plain(raw)
     title = _FIRST_TITLE.search(raw) if raw is not None else None
@@ -57,7 +56,7 @@ def read_columns(
 
 
 def _plain(raw: bytes) -> bytes | None:
-    """The text with line ends as newlines, if it is UTF-8 without characters that want care."""
+    """Return the text with newlines as line ends, if it is UTF-8 without unusual characters; else None."""
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if b"\0" in raw:
         return None
@@ -77,7 +76,7 @@ def _plain(raw: bytes) -> bytes | None:
 
 
 class _Sections:
-    """One file's sections, in order."""
+    """The sections of one file, in order."""
 
     def __init__(self, raw: bytes):
         self.raw, self.text = raw, np.frombuffer(raw, np.uint8)
@@ -110,7 +109,7 @@ class _Sections:
         return at + len(line) if match and match.group(1) == b"%d" % order else None
 
     def _section(self, at: int, order: int, count: int, table: WordTable) -> tuple[int, Columns] | None:
-        """(where the next section begins, columns); count rows and no more."""
+        """Return (offset of the next section, columns); reads exactly count rows."""
         from readers.language.arpa_kernels import DONE, FAULT, read_rows
 
         words, logprob, backoff = np.empty((count, order), np.int32), np.empty(count), np.empty(count)
@@ -123,14 +122,14 @@ class _Sections:
                 return None
             if status == DONE and row < count:
                 return None
-        # Without room for odd numbers the loop reads nothing, but says whether there is more than announced.
+        # Called without space for odd numbers, the loop reads nothing but detects further rows.
         status, at, _, _ = read_rows(self.text, at, order, table, 0, 1, words, logprob, backoff, odd[:0])
         if status != DONE:
             return None
         return at, (words, logprob, backoff)
 
     def _spell(self, odd: list[list[int]], logprob: np.ndarray, backoff: np.ndarray) -> bool:
-        """Fill in the numbers that take Python to read."""
+        """Parse the remaining numbers with Python."""
         for where, begin, end in odd:
             token = self.raw[begin:end].decode()
             if not is_number(token) and token.lower() not in ("-inf", "-infinity"):

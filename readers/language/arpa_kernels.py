@@ -1,16 +1,16 @@
-"""Lines of n-grams out of the bytes of an ARPA file, compiled.
+"""Compiled parser of the n-gram lines of an ARPA file.
 
-Blanks are those of str.split within ASCII.  A kernel raises nothing: it stops where a line is not plain, and the caller
-reads the file another way.
+Blanks are the ASCII blanks of str.split.  A kernel never raises: it stops at an unusual line, and the caller reads the
+file in another way.
 """
 
 import numpy as np
 from numba import njit
 
-DONE, FULL, FAULT = 0, 1, 2  # the section ended, room is used up, or a line is not plain
+DONE, FULL, FAULT = 0, 1, 2  # the section ended, the arrays are full, a line is unusual
 NEWLINE, BACKSLASH, MINUS, PLUS, DOT, ZERO, NINE = 10, 92, 45, 43, 46, 48, 57
 _POWERS = 10.0 ** np.arange(23)  # each exact
-_EXACT = 1 << 53  # whole numbers up to here are exact, and so is their product or quotient with a power, rounded once
+_EXACT = 1 << 53  # integers up to here are exact, so their product or quotient with a power is rounded only once
 
 
 @njit(cache=True, inline="always")
@@ -20,7 +20,7 @@ def _blank(byte):
 
 @njit(cache=True)
 def _number(text, begin, end):
-    """The number that text[begin:end] spells; NaN unless it is plain and its double follows without rounding twice."""
+    """Return the number in text[begin:end]; NaN unless it is plain and can be computed with a single rounding."""
     at, negative = begin, False
     if text[at] == MINUS or text[at] == PLUS:
         negative = text[at] == MINUS
@@ -83,7 +83,7 @@ def _same(text, begin, other, length):
 
 @njit(cache=True)
 def _place(text, begin, end, table):
-    """Where in the table the word is, or, if the entry there is -1, where it would be."""
+    """Return the slot of the word in the table or, if that slot is free (-1), the slot where to insert it."""
     mask = np.uint64(table.slots.shape[0] - 1)
     place = _hash(text, begin, end) & mask
     while True:
@@ -100,10 +100,11 @@ def _place(text, begin, end, table):
 def read_rows(text, at, order, table, row, last, words, logprob, backoff, odd):
     """Fill rows `row` .. `last` - 1 from the lines that begin at text[at].
 
-    text (N,) u1 ends with a line break; words (n, order) i4; logprob, backoff (n,) f8. `table` is a WordTable of
-    arpa_columns.py, which unigrams enter. odd (m, 3) i8 receives numbers that the caller must parse: 2 * row (+ 1 for a
-    back-off), begin, end.
-    Returns (status, at, row, count of odd numbers); `at` is the beginning of the first line that was not read.
+    text (N,) u1: ends with a newline.
+    table: WordTable of arpa_columns.py, to which unigrams are added.
+    words (n, order) i4; logprob, backoff (n,) f8: output.
+    odd (m, 3) i8: output, numbers that the caller must parse: 2 * row (+ 1 for a back-off), begin, end.
+    Returns (status, at, row, number of odd entries); at is the beginning of the first line that was not read.
     """
     num_odd = 0
     while row < last:

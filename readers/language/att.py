@@ -1,7 +1,7 @@
-"""Finite-state acceptors as AT&T text, the form in which OpenFst prints them; and symbol tables.
+"""Finite-state acceptors in AT&T text format, as OpenFst prints them, and symbol tables.
 
-An arc is `source target label [cost]`, a final state `state [cost]`; the first line's source is the start state.
-Costs are negative natural logs, 0 where none is given.  Source: CNTK book 6.1.1; OpenFst's text form.
+An arc is `source target label [cost]`, a final state `state [cost]`; the source of the first line is the start state.
+Costs are negative natural logs, 0 if not given.  Source: CNTK book 6.1.1; OpenFst's text format.
 """
 
 import gzip
@@ -16,16 +16,29 @@ from readers.common.text import is_count, read_lines
 from readers.errors import FormatError, GraphError
 
 EPSILON = "<eps>"
-SPARSE_FROM = 1 << 16  # states; with more, and more than two to an arc, most numbers are no states
+SPARSE_FROM = 1 << 16  # above this many states, and more than two per arc, most state numbers are unused
 
 
 @dataclass(frozen=True, eq=False)
 class Acceptor:
-    """An acceptor with A arcs and F final states.
+    """A weighted acceptor with A arcs and F final states.
 
-    source, target (A,) int32: states; label (A,) int32: ids into symbols; cost (A,) float32; final (F,) int32: final
-    states, each once; final_cost (F,) float32; start: the start state; symbols: names by id, symbols[0] is epsilon.
-    Arcs stand in file order.  A lower cost is better.
+    Attributes
+    ----------
+    source, target : (A,) int32
+        States of each arc, in file order.
+    label : (A,) int32
+        Index of the label in `symbols`.
+    cost : (A,) float32
+        Negative natural log; lower is better.
+    final : (F,) int32
+        Final states, each once.
+    final_cost : (F,) float32
+        Negative natural log.
+    start : int
+        Start state.
+    symbols : list of str
+        Labels; symbols[0] is epsilon.
     """
 
     source: np.ndarray
@@ -43,13 +56,13 @@ class Acceptor:
 
     @property
     def num_states(self) -> int:
-        """One more than the highest state number."""
+        """Highest state number plus one."""
         highest = [self.start]
         highest += [int(states.max()) for states in (self.source, self.target, self.final) if len(states)]
         return max(highest) + 1
 
     def check(self) -> None:
-        """Raise GraphError if arrays do not agree in length or a state or label is out of range."""
+        """Raise GraphError if the lengths of the arrays differ or a state or label is out of range."""
         lengths = {len(self.source), len(self.target), len(self.label), len(self.cost)}
         if len(lengths) != 1 or len(self.final) != len(self.final_cost):
             raise GraphError(f"acceptor: arrays of {sorted(lengths)} arcs; expected one length")
@@ -63,12 +76,29 @@ class Acceptor:
 
 
 def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> Acceptor:
-    """Read an acceptor, plain or gzip-compressed.
+    """Read an acceptor in AT&T text format.
 
-    symbols: the labels that may occur, by id, epsilon first; None numbers them in order of appearance, epsilon 0.
-    States keep their numbers, unless these are large and most of them not there.
-    Raises FormatError, with file and line, for an empty file, a malformed line, a label that is not in symbols and a
-    state that is final twice.
+    Parameters
+    ----------
+    path : path
+        Text file, plain or gzip.
+    symbols : list of str, optional
+        The allowed labels, epsilon first.  By default labels are numbered in the order in which they appear.
+
+    Returns
+    -------
+    Acceptor
+        States keep their numbers, unless these are large and mostly unused; then they are renumbered densely.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for an empty file, a malformed line, a label that is not in symbols and a repeated final
+        state.
+
+    References
+    ----------
+    CNTK book 6.1.1; OpenFst's text format (fstprint).
     """
     lines = read_lines(path)
     ids = {EPSILON: 0} if symbols is None else {name: i for i, name in enumerate(symbols)}
@@ -96,7 +126,7 @@ def read_acceptor(path: str | os.PathLike, symbols: list[str] | None = None) -> 
 
 
 def _numbered_densely(acceptor: Acceptor) -> Acceptor:
-    """The same with the numbers that are states alone, in their order, as `fstcompile` does: memory goes by numbers."""
+    """Return the acceptor with dense state numbers in the same order, as `fstcompile` does, to save memory."""
     states = np.unique(np.concatenate([[acceptor.start], acceptor.source, acceptor.target, acceptor.final]))
 
     def renumber(old: np.ndarray) -> np.ndarray:
@@ -123,10 +153,10 @@ def _state(text: str) -> int:
 
 
 def _parse_rows(rows, ids, finals, grow):
-    """(source, target, label, cost) of a chunk; raises some bare error if any row is wrong."""
+    """Return (source, target, label, cost) of a chunk; raises any exception if a row is wrong."""
     arcs = [row for row in rows if len(row) in (3, 4)]
     if len(arcs) < len(rows):
-        # Final states are gathered apart and only committed when the whole chunk is right.
+        # Final states are added only when the whole chunk is correct.
         found: dict[int, float] = {}
         for row in rows:
             if not row or len(row) in (3, 4):
@@ -184,7 +214,7 @@ def _blame(rows, begin, ids, finals, grow, path) -> None:
                 raise FormatError(f"{where}: cost {row[-1]!r} in {text!r}; expected a number") from None
         if len(row) in (1, 2):
             if int(row[0]) in seen:
-                raise FormatError(f"{where}: state {row[0]} is final a second time; expected each once")
+                raise FormatError(f"{where}: state {row[0]} is final twice; expected each once")
             seen.add(int(row[0]))
         elif row and not grow and row[2] not in ids:
             raise FormatError(
@@ -193,11 +223,26 @@ def _blame(rows, begin, ids, finals, grow, path) -> None:
 
 
 def write_acceptor(path: str | os.PathLike, acceptor: Acceptor, digits: int = 9) -> None:
-    """Write an acceptor as tab-separated text, gzip-compressed if the name ends in .gz; costs of 0 are left out.
+    """Write an acceptor as tab-separated text; gzip-compressed if the name ends in .gz.
 
-    digits: significant digits of the costs (9 give float32 back exactly).  The start state's lines come first, since
-    the first line tells it.  Raises GraphError for arrays that do not fit together or a start state without arcs
-    that is not final.
+    The lines of the start state come first, because the first line defines it.  Costs of 0 are omitted.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    acceptor : Acceptor
+    digits : int
+        Significant digits of the costs; 9 restore float32 exactly.
+
+    Raises
+    ------
+    GraphError
+        For inconsistent arrays, a label with blanks, and a start state that has no arcs and is not final.
+
+    References
+    ----------
+    CNTK book 6.1.1; OpenFst's text format.
     """
     acceptor.check()
     symbols = acceptor.symbols
@@ -230,9 +275,9 @@ def write_acceptor(path: str | os.PathLike, acceptor: Acceptor, digits: int = 9)
 
 
 def read_symbols(path: str | os.PathLike) -> list[str]:
-    """An OpenFst symbol table, `name id` lines with ids 0, 1, 2, ... in any order, as names by id.
+    """Return the names of an OpenFst symbol table (`name id` lines with ids 0, 1, 2, ... in any order), sorted by id.
 
-    Raises FormatError, with file and line, for a malformed line, a name or id there twice, and ids with gaps.
+    Raises FormatError, with file and line, for a malformed line, a repeated name or id, and gaps between ids.
     """
     names: dict[int, str] = {}
     seen: set[str] = set()
@@ -252,6 +297,6 @@ def read_symbols(path: str | os.PathLike) -> list[str]:
 
 
 def write_symbols(path: str | os.PathLike, symbols: list[str]) -> None:
-    """Write names by id as an OpenFst symbol table."""
+    """Write names as an OpenFst symbol table; their index is the id."""
     with atomic_write(path, "w") as file:
         file.writelines(f"{name}\t{i}\n" for i, name in enumerate(symbols))

@@ -1,4 +1,4 @@
-"""CMUdict: `WORD  PH1 PH2 ...` a line, `WORD(2)` for further pronunciations, comments behind `;;;` and ` #`."""
+"""CMUdict: lines `WORD  PH1 PH2 ...`, `WORD(2)` for further pronunciations; comments after `;;;` and ` #`."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _NUMBERED = re.compile(r"(.+)\(\d+\)")
 
 
 class CmuEntry(NamedTuple):
-    """A pronunciation: word without its number, phones with their stress as they stand, line from 1."""
+    """A pronunciation: word without its number, phones with stress marks, line number from 1."""
 
     word: str
     phones: tuple[str, ...]
@@ -19,7 +19,23 @@ class CmuEntry(NamedTuple):
 
 
 def read_cmudict(path: str | os.PathLike) -> list[CmuEntry]:
-    """The pronunciations in file order.  Raises FormatError for a word without phones and a file without words."""
+    """Read the pronunciations of a CMUdict file.
+
+    Parameters
+    ----------
+    path : path
+        The dictionary.
+
+    Returns
+    -------
+    list of CmuEntry
+        In file order.
+
+    Raises
+    ------
+    FormatError
+        For a word without phones and a file without words.
+    """
     entries = []
     for number, line in enumerate(read_lines(path), 1):
         fields = [] if line.startswith(";;;") else line.partition(" #")[0].split()

@@ -1,8 +1,8 @@
-"""Sentences whose every word has a label, as text in the forms in which they are passed on.
+"""Sentences with a label for each word, in three text formats.
 
-columns          a word a line, the label in the last column; a sentence ends at a blank line, or behind an end mark
-sentence a line  `word word<TAB>label label`
-parallel files   `word word` a line in one, `label label` a line in the other
+columns: one word per line, the label in the last column; a blank line or an end mark ends a sentence
+tab lines: one sentence per line, `word word<TAB>label label`
+parallel files: one sentence per line, `word word` in one file, `label label` in the other
 Source: CNTK book 3.4.4 for the columns; the other two are those of published copies of ATIS.
 """
 
@@ -18,10 +18,32 @@ Token = tuple[int, str, str]  # line, word, label
 def read_columns(
     path: str | os.PathLike, end_word: str = "", end_label: str = ""
 ) -> tuple[list[list[Token]], list[tuple[int, str]]]:
-    """(sentences, line and text of those lines that have one column alone and are left out).
+    """Read sentences in column format; the first column is the word, the last the label.
 
-    The first column is the word.  A sentence also ends behind the word end_word or, where that is "", behind the label
-    end_label.  Raises FormatError for what is no text.
+    Parameters
+    ----------
+    path : path
+        Text file; a blank line ends a sentence.
+    end_word : str
+        Word that also ends a sentence.
+    end_label : str
+        Label that also ends a sentence, if end_word is "".
+
+    Returns
+    -------
+    sentences : list of list of (int, str, str)
+        Line number, word and label of each word.
+    skipped : list of (int, str)
+        Number and text of the lines with only one column.
+
+    Raises
+    ------
+    FormatError
+        If the file is not text.
+
+    References
+    ----------
+    CNTK book 3.4.4.
     """
     sentences: list[list[Token]] = []
     left_out: list[tuple[int, str]] = []
@@ -33,7 +55,7 @@ def read_columns(
             continue
         if fields:
             sentence.append((number, fields[0], fields[-1]))
-        # A label that ends sentences, such as O, may be that of any word: only where no word says it.
+        # An end label such as O may occur with any word, so it counts only if there is no end word.
         ended = not fields or (fields[0] == end_word if end_word else fields[-1] == end_label)
         if ended and sentence:
             sentences.append(sentence)
@@ -44,7 +66,7 @@ def read_columns(
 
 
 def read_tab_lines(path: str | os.PathLike) -> list[list[Token]]:
-    """Sentences of `words<TAB>labels`.  Raises FormatError."""
+    """Read sentences of the form `words<TAB>labels`.  Raises FormatError."""
     sentences: list[list[Token]] = []
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
@@ -57,10 +79,26 @@ def read_tab_lines(path: str | os.PathLike) -> list[list[Token]]:
 
 
 def read_parallel(words: str | os.PathLike, labels: str | os.PathLike) -> list[list[Token]]:
-    """Sentences of two files, line by line.  Raises FormatError."""
+    """Read the sentences of two parallel files.
+
+    Parameters
+    ----------
+    words, labels : path
+        Files with one sentence per line.
+
+    Returns
+    -------
+    list of list of (int, str, str)
+        Line number, word and label of each word.
+
+    Raises
+    ------
+    FormatError
+        If the numbers of lines, or of words and labels of a line, differ.
+    """
     word_lines, label_lines = list(read_lines(words)), list(read_lines(labels))
     if len(word_lines) != len(label_lines):
-        raise FormatError(f"{labels}: {len(label_lines)} lines; expected {len(word_lines)}, as {Path(words).name} has")
+        raise FormatError(f"{labels}: {len(label_lines)} lines; expected {len(word_lines)}, as in {Path(words).name}")
     sentences: list[list[Token]] = []
     for number, (left, right) in enumerate(zip(word_lines, label_lines), 1):
         if left.strip() or right.strip():

@@ -1,8 +1,8 @@
-"""Vocabularies for class-based language models: words of a text counted, numbered and put into classes by frequency.
+"""Vocabularies of class-based language models: words are counted, numbered, and divided into classes by frequency.
 
-Source: CNTK book 3.5.9 and 3.4.3 (the table's four columns); the division into classes is that of the tool, after
-Mikolov: words in order of falling frequency fill the classes so that each takes about the same share of the sum of
-the square roots of the frequencies.
+Source: CNTK book 3.5.9 and 3.4.3 (the four columns of the table).  The division into classes is that of CNTK, after
+Mikolov: words in order of decreasing frequency fill the classes, so that each class has about the same share of the
+sum of the square roots of the frequencies.
 """
 
 import math
@@ -18,7 +18,7 @@ from readers.errors import FormatError
 
 @dataclass(frozen=True)
 class VocabularyWord:
-    """A word, how often it is there, and its class, from 0; its number is its place in the vocabulary."""
+    """A word with its count and its class, from 0; its number is its index in the vocabulary."""
 
     word: str
     count: int
@@ -26,10 +26,10 @@ class VocabularyWord:
 
 
 def count_words(lines: Iterable[str], begin: str, end: str) -> Counter[str]:
-    """Occurrences of each token of a text, a sentence a line; tokens stand between blanks and tabs.
+    """Count the words of a text with one sentence per line; blanks and tabs separate words.
 
-    A sentence gets the marks `begin` and `end` where it lacks them.  When the two are the same, the first token of a
-    sentence is not counted: the end of one sentence is the beginning of the next.
+    The marks `begin` and `end` are added to sentences without them.  If the two are equal, the first word of a sentence
+    is not counted, because the end of a sentence is the beginning of the next one.
     """
     counts: Counter[str] = Counter()
     first = 1 if begin == end else 0
@@ -44,20 +44,21 @@ def count_words(lines: Iterable[str], begin: str, end: str) -> Counter[str]:
 
 
 def num_above(counts: Counter[str], cutoff: int) -> int:
-    """How many words are there more than `cutoff` times; all of them when it is not above 0."""
+    """Return the number of words that occur more than `cutoff` times; the number of all words if cutoff <= 0."""
     return sum(count > cutoff for count in counts.values()) if cutoff > 0 else len(counts)
 
 
 def all_words(counts: Counter[str]) -> list[VocabularyWord]:
-    """Every word, in the order of its bytes, all in class 0."""
+    """Return all words in byte order, in class 0."""
     return [VocabularyWord(word, counts[word]) for word in sorted(counts, key=lambda word: word.encode())]
 
 
 def classed_words(counts: Counter[str], size: int, num_classes: int, unknown: str) -> list[VocabularyWord]:
-    """The size - 1 most frequent words and `unknown`, which stands for the rest, by falling count, in classes.
+    """Return the size - 1 most frequent words and `unknown`, which replaces the others, by decreasing count, in
+    classes.
 
-    Words that are as frequent as each other come in the order of their bytes (in the tool: in any).  As in the tool,
-    a word that alone fills more than a class begins the next one, so that a class may stay empty.
+    Words of equal count are in byte order (CNTK: in any order).  As in CNTK, a word that alone fills more than a class
+    begins the next one, so a class may be empty.
     """
     rest = Counter(counts)
     merged = rest.pop(unknown, 0)
@@ -78,7 +79,7 @@ def classed_words(counts: Counter[str], size: int, num_classes: int, unknown: st
 
 
 def first_words(words: Sequence[VocabularyWord], num_classes: int) -> list[int]:
-    """The number of the first word of each class; 0 for a class without words, as in the tool."""
+    """Return the number of the first word of each class; 0 for a class without words, as in CNTK."""
     firsts = [0] * num_classes
     for number in range(len(words) - 1, -1, -1):
         firsts[words[number].word_class] = number
@@ -86,16 +87,43 @@ def first_words(words: Sequence[VocabularyWord], num_classes: int) -> list[int]:
 
 
 def write_vocabulary(path: str | os.PathLike, words: Sequence[VocabularyWord]) -> None:
-    """Four columns: number, count, word, class."""
+    """Write a vocabulary with four columns: number, count, word, class.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    words : sequence of VocabularyWord
+
+    References
+    ----------
+    CNTK book 3.5.9.
+    """
     with atomic_write(path, "w") as file:
         file.writelines(f"     {k}\t     {one.count}\t{one.word}\t{one.word_class}\n" for k, one in enumerate(words))
 
 
 def read_vocabulary(path: str | os.PathLike) -> list[VocabularyWord]:
-    """Words in order of their numbers: columns number, count, word, class, or without count; numbers from 0, classes
-    that never fall, so that the words of a class are neighbours.  A blank line ends nothing and counts for nothing.
+    """Read a vocabulary with columns number, count, word, class, or without the count; blank lines are ignored.
 
-    Raises FormatError, with file and line.
+    Parameters
+    ----------
+    path : path
+        Text file; numbers begin at 0, classes never decrease, so that the words of a class are adjacent.
+
+    Returns
+    -------
+    list of VocabularyWord
+        In the order of their numbers.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for any violation of this form.
+
+    References
+    ----------
+    CNTK book 3.4.3.
     """
     words: list[VocabularyWord] = []
     seen: set[str] = set()

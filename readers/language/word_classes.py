@@ -7,9 +7,22 @@ from readers.errors import FormatError
 
 
 def read_word_classes(path: str | os.PathLike) -> dict[str, str]:
-    """word -> class, in file order.
+    """Read a table of word classes.
 
-    Raises FormatError, with file and line, for a line without exactly two fields and for a word that is there twice.
+    Parameters
+    ----------
+    path : path
+        File with lines `word class`.
+
+    Returns
+    -------
+    dict of str to str
+        Word -> class, in file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a line without exactly two fields and a repeated word.
     """
     classes: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):

@@ -1,4 +1,4 @@
-"""What a recogniser wrote: n-best lists, transcripts (trn), words with times (CTM, JSON, TextGrid, subtitles).
+"""Output of recognisers: n-best lists, transcripts (trn), words with times (CTM, JSON, TextGrid, subtitles).
 
 Open timed_words.py first.
 """

@@ -1,8 +1,8 @@
-"""N-best lists as text: what a recogniser thought of, with its scores.
+"""N-best lists as text: the hypotheses of each utterance with their scores.
 
-A line a hypothesis: `UTTERANCE ACOUSTIC LM N WORD1 ... WORDN`, those of an utterance together, the best first; after
-the name the columns are SRILM's.  Scores are natural logs; ACOUSTIC holds everything but the language model (scaled as
-in the search, with penalties), LM the unscaled n-gram probability.  `#` begins a comment line.
+A line is one hypothesis, `UTTERANCE ACOUSTIC LM N WORD1 ... WORDN`; lines of an utterance are adjacent, best first.
+After the name, the columns are those of SRILM.  Scores are natural logs: ACOUSTIC contains everything except the
+language model (scaled as in the search, with penalties), LM is the unscaled n-gram probability.  `#` begins a comment.
 """
 
 import math
@@ -20,7 +20,15 @@ LINE = "`utterance acoustic lm number-of-words word ...`"
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """words without <s> and </s>; acoustic, lm: natural logs."""
+    """A hypothesis of an n-best list.
+
+    Attributes
+    ----------
+    words : tuple of str
+        Without <s> and </s>.
+    acoustic, lm : float
+        Natural logs; see the module's description.
+    """
 
     words: tuple[str, ...]
     acoustic: float
@@ -31,10 +39,23 @@ Lists = dict[str, list[Hypothesis]]  # utterance -> hypotheses
 
 
 def read_nbest(path: str | os.PathLike) -> Lists:
-    """Utterances in the order of the file.
+    """Read n-best lists.
 
-    Raises FormatError, with file and line, for a malformed line, a score that is no finite number, another number of
-    words than is said, and an utterance whose lines do not stand together.
+    Parameters
+    ----------
+    path : path
+        Text file.
+
+    Returns
+    -------
+    dict of str to list of Hypothesis
+        Utterances in file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line, a score that is not finite, a wrong number of words, and an utterance
+        whose lines are not adjacent.
     """
     lists: Lists = {}
     last = ""
@@ -50,7 +71,7 @@ def read_nbest(path: str | os.PathLike) -> Lists:
         if len(words) != int(count):
             raise FormatError(f"{where}: {len(words)} words; expected {count}, as the line says")
         if utterance != last and utterance in lists:
-            raise FormatError(f"{where}: {utterance} again; expected the lines of an utterance together")
+            raise FormatError(f"{where}: {utterance} again; expected adjacent lines for an utterance")
         values = [_score(text, where, name) for name, text in zip(SCORE_COLUMNS, scores)]
         lists.setdefault(utterance, []).append(Hypothesis(words, *values))
         last = utterance
@@ -60,11 +81,25 @@ def read_nbest(path: str | os.PathLike) -> Lists:
 
 
 def write_nbest(path: str | os.PathLike, lists: Mapping[str, Sequence[Hypothesis]]) -> None:
-    """Scores are written so that they are read back the same.  Raises FormatError for a name with a blank in it."""
+    """Write n-best lists; scores are restored exactly when read.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    lists : mapping of str to sequence of Hypothesis
+
+    Raises
+    ------
+    FormatError
+        For a name with a blank, or that begins with #.
+    """
     with atomic_write(path, "w") as file:
         for utterance, hypotheses in lists.items():
             if utterance.split() != [utterance] or utterance.startswith("#"):
-                raise FormatError(f"{path}: utterance {utterance!r}; expected a name without blanks, no # first")
+                raise FormatError(
+                    f"{path}: utterance {utterance!r}; expected a name without blanks and no # at its beginning"
+                )
             for one in hypotheses:
                 columns = (utterance, repr(float(one.acoustic)), repr(float(one.lm)), str(len(one.words)), *one.words)
                 file.write(" ".join(columns) + "\n")

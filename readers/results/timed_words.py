@@ -1,4 +1,4 @@
-"""Recognised words with times and confidences in the forms that other programs read.
+"""Recognised words with times and confidences, in the formats of other programs.
 
 CTM and STM (NIST sclite), Praat's TextGrid, subtitles as SubRip (SRT) and WebVTT, and JSON.  Times are seconds.
 """
@@ -17,11 +17,24 @@ from readers.errors import ConfigError, FormatError
 
 CHANNEL = "1"
 SPEAKER = "unknown"
-CUE_SECONDS, CUE_CHARACTERS, PAUSE = 6.0, 84, 0.8  # a subtitle's longest time and text, and what always ends one
+CUE_SECONDS, CUE_CHARACTERS, PAUSE = (
+    6.0,
+    84,
+    0.8,
+)  # maximum duration and length of a subtitle; a pause that ends it (seconds)
 
 
 class TimedWord(NamedTuple):
-    """A word from `start` to `end`, in seconds; confidence: between 0 and 1, None where nobody knows."""
+    """A recognised word.
+
+    Attributes
+    ----------
+    word : str
+    start, end : float
+        Seconds.
+    confidence : float or None
+        In [0, 1]; None if unknown.
+    """
 
     word: str
     start: float
@@ -33,7 +46,7 @@ Utterances = Mapping[str, Sequence[TimedWord]]
 
 
 def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL) -> None:
-    """Lines `utterance channel start duration word [confidence]`."""
+    """Write lines `utterance channel start duration word [confidence]`."""
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
             for word in words:
@@ -45,14 +58,34 @@ def write_ctm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
 
 
 def is_ctm(lines: Iterable[str]) -> bool:
-    """Whether all lines with something in them, comments aside, look like a CTM's, and there are some."""
+    """Whether there are lines, comments aside, and all of them look like lines of a CTM file."""
     rows = [line.split(";;")[0].split() for line in lines]
     rows = [row for row in rows if row]
     return bool(rows) and all(len(row) in (5, 6) and is_number(row[2]) and is_number(row[3]) for row in rows)
 
 
 def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
-    """utterance -> words in order of time, channels together.  Raises FormatError, with file and line."""
+    """Read a CTM file.
+
+    Parameters
+    ----------
+    path : path
+        Lines `utterance channel start duration word [confidence]`.
+
+    Returns
+    -------
+    dict of str to list of TimedWord
+        Words of each utterance by time, of all channels.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line.
+
+    References
+    ----------
+    NIST sclite documentation.
+    """
     utterances: dict[str, list[TimedWord]] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split(";;")[0].split()
@@ -73,7 +106,7 @@ def read_ctm(path: str | os.PathLike) -> dict[str, list[TimedWord]]:
 
 
 def write_stm(path: str | os.PathLike, utterances: Utterances, channel: str = CHANNEL, speaker: str = SPEAKER) -> None:
-    """Lines `utterance channel speaker start end words`: what sclite takes for a reference."""
+    """Write lines `utterance channel speaker start end words`, as sclite reads references."""
     with atomic_write(path, "w") as file:
         for name, words in utterances.items():
             start, end = (words[0].start, words[-1].end) if words else (0.0, 0.0)
@@ -82,7 +115,7 @@ def write_stm(path: str | os.PathLike, utterances: Utterances, channel: str = CH
 
 
 def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
-    """One object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
+    """Write one object, utterance -> {"text", "words": [{"word", "start", "end"[, "confidence"]}]}."""
     content = {}
     for name, words in utterances.items():
         rows = []
@@ -96,7 +129,7 @@ def write_json(path: str | os.PathLike, utterances: Utterances) -> None:
 
 
 def write_textgrid(path: str | os.PathLike, words: Sequence[TimedWord], tier: str = "words") -> None:
-    """One utterance in Praat's long text form: an interval for every word, empty ones for what is between."""
+    """Write one utterance in Praat's long text format: one interval per word, and empty intervals between words."""
     end = max((word.end for word in words), default=0.0)
     intervals: list[tuple[float, float, str]] = []
     time = 0.0
@@ -104,7 +137,7 @@ def write_textgrid(path: str | os.PathLike, words: Sequence[TimedWord], tier: st
         if word.start > time:
             intervals.append((time, word.start, ""))
         time = max(time, word.start)
-        if word.end > time:  # Praat knows no interval without length
+        if word.end > time:  # Praat does not allow empty intervals
             intervals.append((time, word.end, word.word))
             time = word.end
     intervals = intervals or [(0.0, max(end, 0.001), "")]
@@ -121,14 +154,14 @@ def write_textgrid(path: str | os.PathLike, words: Sequence[TimedWord], tier: st
 
 
 def write_srt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
-    """One utterance as SubRip subtitles."""
+    """Write one utterance as SubRip subtitles."""
     with atomic_write(path, "w") as file:
         for number, (start, end, text) in enumerate(cues(words), 1):
             file.write(f"{number}\n{_clock(start, ',')} --> {_clock(end, ',')}\n{text}\n\n")
 
 
 def write_vtt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
-    """One utterance as WebVTT subtitles."""
+    """Write one utterance as WebVTT subtitles."""
     with atomic_write(path, "w") as file:
         file.write("WEBVTT\n\n")
         for start, end, text in cues(words):
@@ -137,7 +170,7 @@ def write_vtt(path: str | os.PathLike, words: Sequence[TimedWord]) -> None:
 
 
 def cues(words: Iterable[TimedWord]) -> list[tuple[float, float, str]]:
-    """(start, end, text) of subtitles: words together that are not too long in time or text, without a pause inside."""
+    """Return (start, end, text) of subtitles; a subtitle is limited in duration and length and contains no pause."""
     found: list[list[TimedWord]] = []
     for word in words:
         last = found[-1] if found else []
@@ -149,25 +182,41 @@ def cues(words: Iterable[TimedWord]) -> list[tuple[float, float, str]]:
     return [(cue[0].start, cue[-1].end, " ".join(word.word for word in cue)) for cue in found]
 
 
-# Form -> what writes all utterances into one file, or one utterance into a file of its own.
+# Suffix -> function that writes all utterances to one file (TOGETHER), or one utterance to its own file (ALONE).
 TOGETHER: dict[str, Callable[..., None]] = {"ctm": write_ctm, "stm": write_stm, "json": write_json}
 ALONE: dict[str, Callable[..., None]] = {"textgrid": write_textgrid, "srt": write_srt, "vtt": write_vtt}
 SUFFIXES = {"textgrid": "TextGrid"}
 
 
 def check_form(path: str | os.PathLike) -> str:
-    """The form that a name ends in.  Raises ConfigError when there is no such form."""
+    """Return the format that the suffix of a name selects.  Raises ConfigError for an unknown suffix."""
     form = Path(path).suffix.lstrip(".").lower()
     if form not in TOGETHER and form not in ALONE:
-        raise ConfigError(f"{path}: no form of words; expected a name in .{', .'.join([*TOGETHER, *ALONE])}")
+        raise ConfigError(
+            f"{path}: unknown format of words; expected a name that ends in .{', .'.join([*TOGETHER, *ALONE])}"
+        )
     return form
 
 
 def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
-    """Write utterances in the form that a name ends in; a directory takes a file for each of those with one utterance.
+    """Write words with times, in the format that the suffix of a name selects.
 
-    `words.ctm`, `words.json`, ...: one file of all; `subtitles.srt`: the form of a directory `subtitles`.
-    Returns the files.  Raises ConfigError as `check_names`.
+    Parameters
+    ----------
+    path : path
+        `words.ctm`, `.stm`, `.json`: one file for all utterances.  `subtitles.srt`, `.vtt`, `.TextGrid`: a directory
+        `subtitles` with one file per utterance.
+    utterances : mapping of str to sequence of TimedWord
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown suffix, and for utterances that cannot be file names or would share a file.
     """
     path, form = Path(path), check_form(path)
     if form in TOGETHER:
@@ -184,9 +233,9 @@ def write_words(path: str | os.PathLike, utterances: Utterances) -> list[Path]:
 
 
 def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str, str]:
-    """Utterance -> the name of its file, where the form that `path` ends in has one for each.
+    """Return the file name of each utterance, for formats with one file per utterance.
 
-    Raises ConfigError for an unknown form and for utterances that would share a file.
+    Raises ConfigError for an unknown suffix and for utterances that would share a file.
     """
     path, form = Path(path), check_form(path)
     names = {name: Path(name).name for name in utterances}
@@ -196,15 +245,15 @@ def check_names(path: str | os.PathLike, utterances: Iterable[str]) -> dict[str,
     for name, short in names.items():
         if counts[short] > 1:
             raise ConfigError(
-                f"{path}: two utterances are called {short}; expected names that differ without directories"
+                f"{path}: two utterances are named {short}; expected names that differ without their directories"
             )
         if short in ("", ".", ".."):
-            raise ConfigError(f"{path}: utterance {name!r} cannot be a file's name")
+            raise ConfigError(f"{path}: utterance {name!r} cannot be a file name")
     return names
 
 
 def _field(text: str) -> str:
-    """A name or word as one field of a line."""
+    """Format a name or word as one field of a line."""
     return "_".join(text.split()) or "_"
 
 

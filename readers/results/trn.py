@@ -1,6 +1,6 @@
-"""Transcripts with one utterance a line: `word word ... (utterance-id)`, NIST's trn form and Sphinx's, and Kaldi's
-`utterance-id word word ...`.
+"""Transcripts with one utterance per line: `word word ... (utterance-id)` (NIST trn, Sphinx), and Kaldi's `text` files.
 
+Kaldi's lines are `utterance-id word word ...`.
 Source: NIST sclite documentation; the AN4 corpus; Kaldi's data directories (`text`).
 """
 
@@ -12,14 +12,33 @@ from readers.common.files import atomic_write
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
-ALTERNATIVES = {"{", "/", "}"}  # sclite's `{ a / b / @ }`, each with blanks around it
+ALTERNATIVES = {"{", "/", "}"}  # tokens of sclite's `{ a / b / @ }`
 _LINE = re.compile(r"(.*?)\(([^()\s]+)\)")
 
 
 def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) -> dict[str, list[str]]:
-    """utterance id -> words, in file order; the words in `marks` are left out.
+    """Read transcripts in trn format.
 
-    Raises FormatError, with file and line, for a line without an id, an id that is there twice, and alternatives.
+    Parameters
+    ----------
+    path : path
+        Lines `word word ... (utterance-id)`.
+    marks : sequence of str
+        Words to leave out.
+
+    Returns
+    -------
+    dict of str to list of str
+        Utterance id -> words, in file order.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a line without an id, a repeated id, and alternatives.
+
+    References
+    ----------
+    NIST sclite documentation.
     """
     transcripts: dict[str, list[str]] = {}
     lines_of: dict[str, int] = {}
@@ -38,7 +57,7 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
             )
         if ALTERNATIVES & set(words.split()):
             raise FormatError(
-                f"{path}:{number}: alternatives ({{ a / b }}), which are not built; expected one word at each place"
+                f"{path}:{number}: alternatives ({{ a / b }}), which are not supported; expected a single word"
             )
         transcripts[name] = [word for word in words.split() if word not in marks]
         lines_of[name] = number
@@ -48,21 +67,21 @@ def read_trn(path: str | os.PathLike, marks: Sequence[str] = ("<s>", "</s>")) ->
 
 
 def is_trn(lines: Iterable[str]) -> bool:
-    """Whether all lines with something in them end with an id in parentheses, and there are some."""
+    """Whether there are lines that are not blank, and all of them end with an id in parentheses."""
     lines = [line.strip() for line in lines if line.strip()]
     return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
 
 
 def read_named_lines(path: str | os.PathLike) -> dict[str, list[str]]:
-    """utterance id -> words of lines `utterance-id word word ...`, in file order.
+    """Return utterance id -> words of lines `utterance-id word word ...`, in file order.
 
-    Raises FormatError, with file and line, for an id that is there twice, and for a file without lines.
+    Raises FormatError, with file and line, for a repeated id and a file without lines.
     """
     transcripts: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), 1):
         name, *words = line.split() or [""]
         if name in transcripts:
-            raise FormatError(f"{path}:{number}: utterance {name!r} is there a second time; expected each once")
+            raise FormatError(f"{path}:{number}: utterance {name!r} is repeated; expected each once")
         if name:
             transcripts[name] = words
     if not transcripts:

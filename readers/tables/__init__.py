@@ -1,4 +1,4 @@
-"""Small tables: HMM states and transitions of a decoding graph, priors, TIMIT's labels, models of dbn.exe.
+"""Small tables: HMM states and transitions of a decoding graph, priors, TIMIT label files, and models of dbn.exe.
 
 Open hmm_tables.py first.
 """

@@ -1,13 +1,13 @@
-"""Model files of the older tool dbn.exe: fully connected networks, maybe only pre-trained layer by layer.
+r"""Model files of dbn.exe, an older Microsoft tool: fully connected networks, possibly only pre-trained.
 
-    "DBN\\n", a comment and a zero byte (or "DBN" and a zero byte), "BDBN", version, number of layers
-    mean, deviation of the features (matrices gmean, gstddev)
-    "BNET", for each layer its kind and a zero byte, matrices W, a (the bias) and b (of no use here), "ENET"
-    the priors of the outputs (matrix Pu), if the last layer is a perceptron; "EDBN"
+    "DBN\n", a comment and a zero byte (or "DBN" and a zero byte), "BDBN", version, number of layers
+    mean and standard deviation of the features (matrices gmean, gstddev)
+    "BNET", for each layer its kind and a zero byte, matrices W, a (bias) and b (not used here), "ENET"
+    priors of the outputs (matrix Pu), if the last layer is a perceptron; "EDBN"
 
 A matrix is "BMAT", its name and a zero byte, rows, columns, float32 column by column, "EMAT".  Numbers are
-little-endian, counts 32 bits.  W has a row for each input.
-Source: the CNTK book, 3.7, tells that such files can be converted; their layout is that which the tool reads.
+little-endian, counts have 32 bits.  W has one row per input.
+Source: CNTK book 3.7 mentions the conversion of such files; the layout is that which CNTK reads.
 """
 
 import os
@@ -29,7 +29,7 @@ MAX_TEXT = 4096
 
 @dataclass(frozen=True, eq=False)
 class DbnLayer:
-    """kind: one of KINDS; weights (outputs, inputs), bias (outputs,) float32."""
+    """A layer: kind (one of KINDS), weights (outputs, inputs) and bias (outputs,), float32."""
 
     kind: str
     weights: np.ndarray
@@ -38,7 +38,17 @@ class DbnLayer:
 
 @dataclass(frozen=True, eq=False)
 class DbnModel:
-    """mean, deviation (values of a frame,) of the features; prior (outputs,) or None; all float32."""
+    """A network of dbn.exe; all arrays are float32.
+
+    Attributes
+    ----------
+    version : int
+    comment : str
+    mean, deviation : (dim,) float32
+        Mean and standard deviation of a frame.
+    layers : list of DbnLayer
+    prior : (outputs,) float32 or None
+    """
 
     version: int
     comment: str
@@ -49,10 +59,26 @@ class DbnModel:
 
 
 def read_dbn(path: str | os.PathLike) -> DbnModel:
-    """A whole model.
+    """Read a model of dbn.exe.
 
-    Raises FormatError naming the byte where a file ends early, holds another tag, a layer of a kind that is not known,
-    or matrices that do not fit each other.
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    DbnModel
+
+    Raises
+    ------
+    FormatError
+        With the byte offset, for a truncated file, an unexpected tag, an unknown kind of layer, and matrices whose
+        shapes do not match.
+
+    References
+    ----------
+    CNTK book 3.7.
     """
     file = _DbnFile(path)
     comment = file.header()
@@ -100,7 +126,7 @@ def _read_layer(file: "_DbnFile", number: int, num_layers: int, inputs: int | No
 
 
 class _DbnFile:
-    """A file and the place in it where reading has come to."""
+    """A file and the current position in it."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = path
@@ -112,13 +138,13 @@ class _DbnFile:
         return f"{self.path}: byte {self._position}"
 
     def header(self) -> str:
-        """The comment."""
+        """Read the beginning of the file and return the comment."""
         start = self._raw[:4]
         if start == b"DBN\n":
             self._position = 4
             return self.text("comment")
         if start != b"DBN\0":
-            raise FormatError(f"{self.path}: begins with {start!r}; expected DBN, as a model of dbn.exe does")
+            raise FormatError(f"{self.path}: begins with {start!r}; expected DBN, as in models of dbn.exe")
         self._position = 4
         return ""
 
@@ -147,7 +173,7 @@ class _DbnFile:
         return value
 
     def matrix(self, name: str) -> np.ndarray:
-        """(rows, columns) float32."""
+        """Read a matrix (rows, columns) float32."""
         self.tag("BMAT")
         found = self.text("name of a matrix")
         if found != name:
@@ -162,7 +188,7 @@ class _DbnFile:
         values = np.frombuffer(self._raw, "<f4", rows * cols, self._position)
         self._position += size
         if not np.isfinite(values).all():
-            raise FormatError(f"{self.where}: matrix {name} holds infinite values or no numbers; expected finite ones")
+            raise FormatError(f"{self.where}: matrix {name} contains infinite values or NaN; expected finite values")
         self.tag("EMAT")
         return values.astype(np.float32).reshape((rows, cols), order="F")
 

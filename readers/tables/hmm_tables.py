@@ -1,15 +1,15 @@
-"""The small tables that describe a set of HMMs to graph builder and decoder.
+"""Small tables that describe HMMs to the graph builder and the decoder.
 
-model state map     `name state state ...`           one model per line, its states from left to right
-transitions         `[state] ln_self ln_forward`     natural logs of the two transition probabilities
-cntkmap             `[state] index`                  graph state name to row of the network's output, from 0
-look-ahead scores   `word score`                     what the graph already holds of each word's language model score
-topology            `model from to ln_p`             ways through a model that is not plain left to right
-tied states         `[state] [senone]`               states that are scored as another one but leave it otherwise
-silence             `model topology`                 the silence of a graph, and how its states may follow each other
+model state map     `name state state ...`         one model per line, its states from left to right
+transitions         `[state] ln_self ln_forward`   natural logs of the two transition probabilities
+cntkmap             `[state] index`                row of the network's output, from 0, for a state of the graph
+look-ahead scores   `word score`                   part of a word's language model score (-ln) that the graph contains
+topology            `model from to ln_p`           transitions of models that are not left to right
+tied states         `[state] [senone]`             senone that scores a state; several states may share it
+silence             `model topology`               silence model of a graph and the topology of its states
 
-In these files HMM states stand in brackets; here their names are without them, exactly one pair removed: `[sil[2]]`
-is state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
+HMM states are written in brackets in these files.  In memory, exactly one pair of brackets is removed: `[sil[2]]` is
+state `sil[2]`.  Source: CNTK book 6.1.3, 6.2.1.
 """
 
 import math
@@ -20,18 +20,18 @@ from readers.common.files import atomic_write
 from readers.common.text import is_count, is_number, read_lines
 from readers.errors import FormatError
 
-# Tables are written with four to six digits, so that the two probabilities of a state may miss 1 by a little.
+# Tables are written with four to six digits, so the two probabilities of a state may not sum to 1 exactly.
 PROBABILITY_TOLERANCE = 0.01
 MOST_OUTPUTS = 2**31 - 1
 
 
 def bracket(state: str) -> str:
-    """The state as it stands in graphs and tables."""
+    """Return the state as written in graphs and tables."""
     return f"[{state}]"
 
 
 def strip_brackets(label: str) -> str:
-    """The state name of a bracketed label; raises FormatError for a label without brackets."""
+    """Return the name of a bracketed state; raises FormatError for a label without brackets."""
     if not is_bracketed(label):
         raise FormatError(f"state {label!r}; expected it in brackets: [{label}]")
     return label[1:-1]
@@ -43,9 +43,26 @@ def is_bracketed(label: str) -> bool:
 
 
 def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
-    """model -> its states from left to right, in file order.
+    """Read a model state map.
 
-    Raises FormatError for a model without states or there twice.
+    Parameters
+    ----------
+    path : path
+        Lines `name state state ...`.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Model -> its states from left to right, in file order.
+
+    Raises
+    ------
+    FormatError
+        For a repeated model and one without states.
+
+    References
+    ----------
+    CNTK book 6.1.3.
     """
     models: dict[str, tuple[str, ...]] = {}
     for number, fields in _rows(path):
@@ -57,14 +74,44 @@ def read_state_map(path: str | os.PathLike) -> dict[str, tuple[str, ...]]:
 
 
 def write_state_map(path: str | os.PathLike, models: Mapping[str, Sequence[str]]) -> None:
-    """Write a state map; see read_state_map."""
+    """Write a state map.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    models : mapping of str to sequence of str
+        Model -> its states; see read_state_map.
+
+    Raises
+    ------
+    FormatError
+        For names with blanks.
+    """
     _write(path, ([name, *states] for name, states in models.items()))
 
 
 def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
-    """state -> (ln P of staying, ln P of going on), in file order; -inf is probability 0.
+    """Read transition probabilities.
 
-    Raises FormatError for a malformed line, a state there twice, and probabilities that do not sum to 1.
+    Parameters
+    ----------
+    path : path
+        Lines `[state] ln_self ln_forward`; -inf is probability 0.
+
+    Returns
+    -------
+    dict of str to (float, float)
+        State -> natural logs of the self-loop and forward probabilities, in file order.
+
+    Raises
+    ------
+    FormatError
+        For a malformed line, a repeated state, and probabilities that do not sum to 1.
+
+    References
+    ----------
+    CNTK book 6.1.3.
     """
     transitions: dict[str, tuple[float, float]] = {}
     for number, fields in _rows(path):
@@ -83,14 +130,44 @@ def read_transitions(path: str | os.PathLike) -> dict[str, tuple[float, float]]:
 
 
 def write_transitions(path: str | os.PathLike, transitions: Mapping[str, tuple[float, float]]) -> None:
-    """Write transition probabilities; see read_transitions."""
+    """Write transition probabilities.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    transitions : mapping of str to (float, float)
+        State -> natural logs; see read_transitions.
+
+    Raises
+    ------
+    FormatError
+        For names with blanks.
+    """
     _write(path, ([bracket(s), f"{a:.9g}", f"{b:.9g}"] for s, (a, b) in transitions.items()))
 
 
 def read_cntkmap(path: str | os.PathLike) -> dict[str, int]:
-    """state -> index of the network's output, from 0, in file order.  Several states may share an output.
+    """Read the map from graph states to network outputs.
 
-    Raises FormatError for a malformed line or a state there twice.
+    Parameters
+    ----------
+    path : path
+        Lines `[state] index`, counted from 0; several states may share an output.
+
+    Returns
+    -------
+    dict of str to int
+        State -> index, in file order.
+
+    Raises
+    ------
+    FormatError
+        For a malformed line or a repeated state.
+
+    References
+    ----------
+    CNTK book 6.1.3.
     """
     indices: dict[str, int] = {}
     for number, fields in _rows(path):
@@ -109,7 +186,27 @@ def write_cntkmap(path: str | os.PathLike, indices: Mapping[str, int]) -> None:
 
 
 def read_lookahead(path: str | os.PathLike) -> dict[str, float]:
-    """word -> score already in the graph, in file order.  Raises FormatError as the others do."""
+    """Read look-ahead scores.
+
+    Parameters
+    ----------
+    path : path
+        Lines `word score`.
+
+    Returns
+    -------
+    dict of str to float
+        Word -> part of its language model score (-ln) that the graph contains, in file order.
+
+    Raises
+    ------
+    FormatError
+        For a malformed line or a repeated word.
+
+    References
+    ----------
+    CNTK book 6.2.1.
+    """
     scores: dict[str, float] = {}
     for number, fields in _rows(path):
         if len(fields) != 2:
@@ -124,10 +221,23 @@ def write_lookahead(path: str | os.PathLike, scores: Mapping[str, float]) -> Non
 
 
 def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, float], ...]]:
-    """model -> (from, to, ln P(to | from is left)), in file order.
+    """Read the transitions of models that are not left to right.
 
-    Places count emitting states from 1; 0 is the entry, one more than the model's states the exit.
-    Raises FormatError for a malformed line, a pair there twice, and probabilities that do not sum to 1.
+    Parameters
+    ----------
+    path : path
+        Lines `model from to ln_p`.
+
+    Returns
+    -------
+    dict of str to tuple of (int, int, float)
+        Model -> (from, to, ln P(to | from, leaving from)), in file order.  Emitting states are counted from 1; 0 is the
+        entry, the number of states plus one the exit.
+
+    Raises
+    ------
+    FormatError
+        For a malformed line, a repeated transition, and probabilities that do not sum to 1.
     """
     topology: dict[str, dict[tuple[int, int], float]] = {}
     for number, fields in _rows(path):
@@ -136,8 +246,8 @@ def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, fl
         ways, way = topology.setdefault(fields[0], {}), (int(fields[1]), int(fields[2]))
         if way in ways or way[0] == way[1] or way[1] == 0:
             raise FormatError(
-                f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each way once, none to the same "
-                "place or to the entry"
+                f"{path}:{number}: {fields[0]!r} from {way[0]} to {way[1]}; expected each transition once, none to the "
+                "same state or to the entry"
             )
         ways[way] = _number(fields[3], path, number)
     for model, ways in topology.items():
@@ -145,7 +255,7 @@ def read_topology(path: str | os.PathLike) -> dict[str, tuple[tuple[int, int, fl
             total = sum(math.exp(min(ln, 1.0)) for (start, _), ln in ways.items() if start == place)
             if abs(total - 1) > PROBABILITY_TOLERANCE:
                 raise FormatError(
-                    f"{path}: ways of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
+                    f"{path}: transitions of {model!r} from {place} sum to {total:.4f}; expected 1 (natural logs)"
                 )
     return {
         model: tuple((start, end, ln) for (start, end), ln in ways.items())
@@ -158,7 +268,23 @@ def write_topology(path: str | os.PathLike, topology: Mapping[str, Sequence[tupl
 
 
 def read_tied_states(path: str | os.PathLike) -> dict[str, str]:
-    """state -> the senone it is scored as, in file order.  Raises FormatError as the others do."""
+    """Read the senones of tied states.
+
+    Parameters
+    ----------
+    path : path
+        Lines `[state] [senone]`.
+
+    Returns
+    -------
+    dict of str to str
+        State -> the senone that scores it, in file order.
+
+    Raises
+    ------
+    FormatError
+        For a malformed line or a repeated state.
+    """
     tied: dict[str, str] = {}
     for number, fields in _rows(path):
         if len(fields) != 2 or not all(map(is_bracketed, fields)):
@@ -174,7 +300,23 @@ def write_tied_states(path: str | os.PathLike, tied: Mapping[str, str]) -> None:
 
 
 def read_silence(path: str | os.PathLike) -> tuple[str, str]:
-    """(model, name of its topology).  Raises FormatError for anything but one line of the two."""
+    """Read the silence model of a graph.
+
+    Parameters
+    ----------
+    path : path
+        A single line `model topology`.
+
+    Returns
+    -------
+    (str, str)
+        Model and name of its topology.
+
+    Raises
+    ------
+    FormatError
+        For any other content.
+    """
     rows = list(_rows(path))
     if len(rows) != 1 or len(rows[0][1]) != 2:
         raise FormatError(f"{path}: {len(rows)} lines; expected one line of the form: model topology")
@@ -186,7 +328,7 @@ def write_silence(path: str | os.PathLike, model: str, topology: str) -> None:
 
 
 def _rows(path: str | os.PathLike) -> Iterator[tuple[int, list[str]]]:
-    """(line number, fields) of every line that is not blank."""
+    """Yield (line number, fields) of every line that is not blank."""
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
         if fields:
@@ -203,7 +345,7 @@ def _number(text: str, path: str | os.PathLike, number: int) -> float:
 
 def _refuse_second(table: Mapping, name: str, path: str | os.PathLike, number: int) -> None:
     if name in table:
-        raise FormatError(f"{path}:{number}: {name!r} is there a second time; expected each name once")
+        raise FormatError(f"{path}:{number}: {name!r} is repeated; expected each name once")
 
 
 def _not_empty(table: dict, path: str | os.PathLike, form: str) -> dict:

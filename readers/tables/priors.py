@@ -1,6 +1,6 @@
-"""Priors of a network's outputs, or counts that are as good: numbers between blanks and line ends.
+"""Priors, or counts, of the outputs of a network: numbers separated by blanks or line ends.
 
-Kaldi's vectors as text, `[ 12 0 345 ]`, are such files; so is a column of numbers.
+Kaldi's text vectors, `[ 12 0 345 ]`, have this form, and so has a column of numbers.
 """
 
 import os
@@ -12,7 +12,23 @@ from readers.errors import FormatError
 
 
 def read_priors(path: str | os.PathLike) -> np.ndarray:
-    """(n,) float64, n > 0, each at least 0 and finite.  Raises FormatError, with file and line, for anything else."""
+    """Read priors or counts.
+
+    Parameters
+    ----------
+    path : path
+        Text file with numbers; a pair of brackets around them is ignored.
+
+    Returns
+    -------
+    (n,) float64, n > 0
+        Finite values of at least 0, not normalised.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for any other content.
+    """
     values: list[float] = []
     for number, line in enumerate(read_lines(path), 1):
         for token in line.replace("[", " ").replace("]", " ").split():

@@ -1,8 +1,8 @@
-"""TIMIT's own label files, and its phone map.
+"""TIMIT label files and phone maps.
 
-.PHN and .WRD hold `first-sample end-sample name` lines, .TXT one line `first-sample end-sample sentence`; times count
-samples from 0, the end is exclusive.  The phone map has a line `61-name 48-name 39-name` for each phone, or the first
-name alone where the phone is deleted.  Source: TIMIT documentation.
+.PHN and .WRD files have lines `first-sample end-sample name`, .TXT one line `first-sample end-sample sentence`; samples
+are counted from 0, the end is exclusive.  A phone map has a line `61-name 48-name 39-name` for each phone, or only the
+first name if the phone is deleted.  Source: TIMIT documentation.
 """
 
 import os
@@ -15,7 +15,7 @@ from readers.errors import FormatError
 
 
 class Segment(NamedTuple):
-    """name (a phone, word or sentence) from sample start up to, not including, sample end."""
+    """A phone, word or sentence from sample start to end (exclusive)."""
 
     start: int
     end: int
@@ -23,9 +23,26 @@ class Segment(NamedTuple):
 
 
 def read_segments(path: str | os.PathLike) -> list[Segment]:
-    """The segments of a .PHN or .WRD file in file order; they may overlap, as some words in TIMIT do.
+    """Read a .PHN or .WRD file.
 
-    Raises FormatError, with file and line, for a malformed line, an end before its start, and an empty file.
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    list of Segment
+        In file order; they may overlap, as some words of TIMIT do.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a malformed line, an end before its start, and an empty file.
+
+    References
+    ----------
+    TIMIT documentation.
     """
     segments = []
     for number, line in enumerate(read_lines(path), 1):
@@ -58,7 +75,7 @@ def write_segments(path: str | os.PathLike, segments: Iterable[Segment]) -> None
 
 
 def read_sentence(path: str | os.PathLike) -> Segment:
-    """The one line of a .TXT file; raises FormatError for anything else."""
+    """Read the only line of a .TXT file; raises FormatError for any other content."""
     lines = [line for line in read_lines(path) if line.strip()]
     fields = lines[0].split(None, 2) if len(lines) == 1 else []
     if len(fields) != 3 or not (is_count(fields[0]) and is_count(fields[1])):
@@ -73,10 +90,28 @@ def write_sentence(path: str | os.PathLike, sentence: Segment) -> None:
 
 
 def read_phone_map(path: str | os.PathLike, column: int = 2) -> dict[str, str | None]:
-    """phone of the first column -> its name in another column (from 0), None for a phone that is deleted.
+    """Read a phone map.
 
-    `#` begins a comment line.  Raises FormatError, with file and line, for a line with another number of names and for
-    a phone that is there twice.
+    Parameters
+    ----------
+    path : path
+        Lines with the names of a phone in several sets; `#` begins a comment line.
+    column : int
+        Column of the target names, counted from 0.
+
+    Returns
+    -------
+    dict of str to (str or None)
+        Name in the first column -> name in `column`; None for a deleted phone.
+
+    Raises
+    ------
+    FormatError
+        With file and line, for a line with another number of names and a repeated phone.
+
+    References
+    ----------
+    K.-F. Lee and H.-W. Hon, IEEE Trans. ASSP 37(11), 1989, for the maps to 48 and 39 phones.
     """
     phones: dict[str, str | None] = {}
     width = None
@@ -88,10 +123,10 @@ def read_phone_map(path: str | os.PathLike, column: int = 2) -> dict[str, str | 
             width = width or len(fields)
             if len(fields) != width or column >= width:
                 raise FormatError(
-                    f"{path}:{number}: {len(fields)} names; expected {max(width, column + 1)}, or one alone"
+                    f"{path}:{number}: {len(fields)} names; expected {max(width, column + 1)}, or only one"
                 )
         if fields[0] in phones:
-            raise FormatError(f"{path}:{number}: phone {fields[0]!r} is there a second time; expected each once")
+            raise FormatError(f"{path}:{number}: phone {fields[0]!r} is repeated; expected each once")
         phones[fields[0]] = fields[column] if len(fields) > 1 else None
     if not phones:
         raise FormatError(f"{path}: no phones; expected lines of names")

@@ -1,4 +1,4 @@
-"""The command lines, a file each (a catalogue); the only place where arguments are parsed.
+"""The command lines, one file for each command (a catalogue).  Only this package parses arguments.
 
-Open main.py first, then one command as a model (hcopy.py).
+Open main.py first, then hcopy.py as an example of a command.
 """

@@ -1,27 +1,28 @@
-"""Train, test or write a computational network, as a configuration file says.
+"""Train, test or evaluate a computational network with a configuration file.
 
-worked example: train the network that block TIMIT_Train describes, then test it
+worked example: train the network that the block TIMIT_Train describes, then test it
   cntk configFile=timit.cntk+mine.cntk command=TIMIT_Train:TIMIT_Test TIMIT_Train=[SGD=[maxEpochs=5]]
 
-  configFile=a+b     files of settings, the later ones over the earlier ones
-  name=value         any setting, over those of the files
-  command=A:B        blocks to run, in order; each says action=train, test, write, edit, dumpnode, plot, ... (all
-                     of them are in docs/reference/parameters.md)
+  configFile=a+b     configuration files; settings of later files replace those of earlier ones
+  name=value         any setting; replaces that of the files
+  command=A:B        blocks to run, in this order; the `action` of each is train, test, write, edit, dumpnode, plot, ...
+                     (docs/reference/parameters.md lists all actions)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
-  numCPUThreads      threads of matrix products; 0 (default) as the library decides, -1 one less than there are cores
-  engine             full (default), plain (every optimisation of the engine off), or those to switch off, as in
-                     engine=noReplay:noFusion (docs/how_to/training.md); to find out whether the engine is to blame
-  randomSeed         of initial weights, order of the data and dropout (default 0)
-  traceLevel         0 (default) a line per epoch, 1 also a line per few minibatches
-  stderr             log file: this name, the commands and .log
-  --scheduler A      address of the Dask cluster that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
-  doneFile           written when every command has come to its end
-  makeMode           true (default) continues a training where it stopped, false starts it again
+  numCPUThreads      threads for matrix products; 0 (default): the library decides, -1: number of cores minus one
+  engine             full (default), plain (all optimisations of the engine off), or the optimisations to switch off,
+                     as in engine=noReplay:noFusion (docs/how_to/training.md); use it to find out whether a wrong result
+                     comes from the engine
+  randomSeed         seed of initial weights, order of the data and dropout (default 0)
+  traceLevel         0 (default): one log line per epoch; 1: also one every few minibatches
+  stderr             prefix of the log file: the names of the commands and .log are appended
+  --scheduler A      address of the Dask scheduler that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
+  doneFile           file to write when all commands have finished
+  makeMode           true (default): continue a training where it stopped; false: start it again
 
-A training leaves, beside its modelPath MODEL: a model per epoch and a checkpoint, MODEL.history.jsonl, MODEL.png
-(criterion and error over the epochs), MODEL.config (what was asked for) and MODEL.COMMAND.report (utterances that were
-left out).  Exit status: 0 all well, 1 utterances were left out, 2 nothing could be done.
+A training with modelPath=MODEL writes one model per epoch and, beside them, a checkpoint, MODEL.history.jsonl,
+MODEL.png (criterion and error of each epoch), MODEL.config (the configuration it used) and MODEL.COMMAND.report (the
+utterances that were left out).  Exit status: 0 success, 1 some utterances were left out, 2 nothing could be done.
 """
 
 import contextlib
@@ -38,13 +39,13 @@ from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
 
 BANNER = "#" * 46
-# What stands outside of all blocks, most of it listed above; names much like them are warned of.
+# Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
     "stderr", "doneFile", "makeMode", "modelPath", "ndlMacros", "scheduler", "engine",
 )  # fmt: skip
 ALIKE = 0.75
-ALIKE_IN_COMMAND = 0.9  # where a user's own names are likely too
+ALIKE_IN_COMMAND = 0.9  # stricter, because blocks often contain names of the user's own
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -56,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str]) -> int:
-    """Run the commands of a configuration; returns the exit status."""
+    """Run the commands of a configuration and return the exit status."""
     from acoustic.actions import make_action
     from readers.config.config import AskedConfig, load_config
 
@@ -67,7 +68,7 @@ def run(argv: list[str]) -> int:
             log(f"warning: {warning}")
         done = done_file(config)
         machine = read_machine(config)
-        # All of them are made, and so checked, before the first one starts.
+        # Construct, and thereby check, all actions before the first one starts.
         actions = {}
         for command in commands:
             block = config.block(command)
@@ -78,7 +79,7 @@ def run(argv: list[str]) -> int:
         for command in dict.fromkeys(commands):
             for warning in config.block(command).misspelled(config.asked.values(), ALIKE_IN_COMMAND):
                 log(f"warning: {warning}")
-        for warning in config.without_effect(commands, ALIKE):  # comes last, for it looks into all blocks
+        for warning in config.without_effect(commands, ALIKE):  # last, because it reads all blocks
             log(f"warning: {warning}")
         with cpu_threads(config):
             statuses = [run_action(log, title, action) for title, action in actions.items()]
@@ -90,7 +91,7 @@ def run(argv: list[str]) -> int:
 
 
 def engines(config) -> contextlib.AbstractContextManager:
-    """Within it, networks are executed with the optimisations that `engine` names.  Raises ConfigError."""
+    """Return a context in which networks run with the optimisations that `engine` names.  Raises ConfigError."""
     from acoustic.runtime.engine_options import EngineOptions, engine_text, engines_with
 
     text = ":".join(config.array("engine", [engine_text()], "full, plain or an optimisation to switch off"))
@@ -99,20 +100,20 @@ def engines(config) -> contextlib.AbstractContextManager:
 
 
 def read_commands(config) -> list[str]:
-    """The blocks to run: those of `command`, else `train`.  Raises ConfigError where there is neither."""
+    """Return the blocks to run: those that `command` names, else `train`.  Raises ConfigError if there is neither."""
     commands = config.array("command", ["train"], "the name of a block")
     if not config.has("command") and not config.has(commands[0]):
         blocks = [name for name, _ in config.blocks()]
         raise ConfigError(
-            f"{config.where('command')}: neither command nor a block train; expected command=BLOCK"
-            + (f", a block being {blocks[0]}" if blocks else ", and the block, or configFile=FILE that holds them")
+            f"{config.where('command')}: neither `command` nor a block `train`; expected command=BLOCK"
+            + (f", for instance command={blocks[0]}" if blocks else " and that block, or configFile=FILE with both")
             + "".join(f"; {warning}" for warning in config.misspelled(TOP_NAMES, ALIKE))
         )
     return commands
 
 
 def settings(argv: list[str]) -> list[str]:
-    """The arguments with `--scheduler A` and `--scheduler=A` as the setting that they stand for."""
+    """Replace `--scheduler A` and `--scheduler=A` in the arguments by `scheduler=A`."""
     left, found = list(argv), []
     while left:
         argument = left.pop(0)
@@ -125,7 +126,7 @@ def settings(argv: list[str]) -> list[str]:
 
 
 def done_file(config) -> Path | None:
-    """The file that is to say that the run has ended well, one of an earlier run removed; None: not asked for."""
+    """Return the path of `doneFile`, after removing the file of an earlier run; None if the setting is absent."""
     name = config.text("doneFile", "")
     if not name:
         return None
@@ -136,7 +137,7 @@ def done_file(config) -> Path | None:
 
 
 class Log:
-    """Lines for people: to stderr, or to the file that `stderr=` names."""
+    """Write log lines to stderr, or to the file that `stderr=` names."""
 
     def __init__(self, file: TextIO | None):
         self.file = file
@@ -145,7 +146,7 @@ class Log:
         print(line, file=self.file or sys.stderr, flush=True)
 
     def closing(self, line: str) -> None:
-        """A line that belongs on the terminal whether or not there is a log file."""
+        """Write a line that appears on the terminal even if there is a log file."""
         self(line)
         if self.file is not None:
             print(line, file=sys.stderr)
@@ -153,7 +154,7 @@ class Log:
 
 @contextlib.contextmanager
 def open_log(config, commands: list[str]) -> Iterator[Log]:
-    """The log of a run; a fault that ends the run is noted in a log file too."""
+    """Open the log of a run.  An error that ends the run is written to the log file, too."""
     prefix = config.text("stderr", "")
     if not prefix:
         yield Log(None)
@@ -171,7 +172,7 @@ def open_log(config, commands: list[str]) -> Iterator[Log]:
 
 
 def run_action(log: Log, title: str, action) -> int:
-    """Run one action, name what was lost in a file beside its model, and return its exit status."""
+    """Run one action, write its losses to a file beside the model, and return its exit status."""
     for warning in action.misspelled():
         log(f"warning: {warning}")
     if action.trace_level > 0:
@@ -185,7 +186,7 @@ def run_action(log: Log, title: str, action) -> int:
     if action.trace_level > 0:
         log(f"{title}: {time.monotonic() - started:.1f} seconds")
     where = ""
-    # Where there was nothing to do, an earlier report stays.
+    # If there was nothing to do, keep the report of an earlier run.
     if action.keeps_report and (report.num_done or report.lost):
         path = action.model_path.with_name(f"{action.model_path.name}.{title}.report")
         report.write(path)
@@ -197,21 +198,23 @@ def run_action(log: Log, title: str, action) -> int:
 
 
 def going_on(title: str, action) -> list[str]:
-    """What an interrupted training leaves and how it goes on, for people; nothing of other actions."""
+    """Return the lines that tell the user how to continue an interrupted training; empty for other actions."""
     from acoustic.actions.train import Train
 
     if not isinstance(action, Train):
         return []
     again = "the same command" if action.make_mode else "the same command with makeMode=true"
-    return [f"{title}: the epochs that ended are kept; {again} goes on after them"]
+    return [f"{title}: finished epochs are kept; {again} continues after them"]
 
 
 def read_machine(config):
-    """Precision, device and seed from the top of the configuration.  Raises ConfigError."""
+    """Read precision, device and seed from the top level of the configuration.  Raises ConfigError."""
     from acoustic.actions import Machine
 
     if config.has_own("type"):
-        raise ConfigError(f"{config.where('type')}: type; expected precision=float or double, its name since 2016")
+        raise ConfigError(
+            f"{config.where('type')}: `type` is the old name of a setting; expected precision=float or double"
+        )
     seed = config.int("randomSeed", 0)
     if seed < 0:
         raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")
@@ -224,7 +227,7 @@ def read_machine(config):
 
 
 def read_device(config) -> str:
-    """The device that `deviceId` names, as networks know it."""
+    """Return the device that `deviceId` names, in the form that networks use."""
     name = config.text("deviceId", "auto").lower()
     if name in ("cpu", "-1"):
         return "cpu"
@@ -235,14 +238,14 @@ def read_device(config) -> str:
     found = num_gpus()
     if int(name) >= found:
         raise ConfigError(
-            f"{config.where('deviceId')}: deviceId is {name}, but {found} GPUs can be used; expected deviceId=-1 "
+            f"{config.where('deviceId')}: deviceId is {name}, but {found} GPUs are usable; expected deviceId=-1 "
             "for the CPU, or a CUDA device and `pip install '.[gpu]'` in the project's directory"
         )
     return f"gpu:{name}"
 
 
 def num_gpus() -> int:
-    """How many GPUs can be used; none without cupy."""
+    """Return the number of usable GPUs; 0 without cupy."""
     if importlib.util.find_spec("cupy") is None:
         return 0
     import cupy
@@ -255,7 +258,7 @@ def num_gpus() -> int:
 
 @contextlib.contextmanager
 def cpu_threads(config) -> Iterator[int | None]:
-    """While the body runs, compute with as many threads as `numCPUThreads` says; yields their number, None: as ever."""
+    """Limit the threads of matrix products to `numCPUThreads` in the body; yields their number, None for no limit."""
     count = config.int("numCPUThreads", 0)
     if count == 0:
         yield None

@@ -1,4 +1,4 @@
-"""What a person sees while a command runs: one-line faults, progress, closing lines."""
+"""What a user sees while a command runs: one-line errors, progress and a summary."""
 
 import atexit
 import contextlib
@@ -14,22 +14,22 @@ from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.errors import ArgonautError
 
-PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is no terminal
-SHOWN_LOSSES = 5  # on the terminal; the report names all
-INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
+PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
+SHOWN_LOSSES = 5  # on the terminal; the report file lists all
+INTERRUPTED = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells report it
 
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
-    """Call a command; a fault of its input becomes one line on stderr and exit status 2."""
+    """Call a command; turn an error in its input into one line on stderr and exit status 2."""
     ensure_kernel_cache()
-    if hasattr(sys.stdout, "reconfigure"):  # a file name that the terminal has no characters for is no reason to stop
+    if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = function(*arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # whoever reads the output has seen enough (`| head`)
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (what is left goes nowhere, at the end of the program too)
+    except BrokenPipeError:  # the reader of a pipe, such as `| head`, has closed it
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (discards the rest, also what is flushed at exit)
         return 0
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)
@@ -43,10 +43,11 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
 
 
 def ensure_kernel_cache() -> None:
-    """Where numba could keep no compiled kernel, and so would compile none, let it use a temporary directory.
+    """Give numba a temporary directory for compiled kernels if neither of its usual places is writable.
 
-    It keeps them beside the source or, where that is write-protected, in the user's cache; a service in a container
-    often has neither.  The directory is nobody else's, for what is in it is executed, and goes with the process.
+    Numba keeps compiled kernels beside the source or, if that is write-protected, in the user's cache directory, and
+    refuses to compile if it can write to neither, as in many containers.  The temporary directory is private, because
+    files in it are executed, and is deleted when the process ends.
     """
     if "NUMBA_CACHE_DIR" in os.environ or sys.platform == "win32":
         return
@@ -59,38 +60,41 @@ def ensure_kernel_cache() -> None:
     try:
         caches = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
         require_writable(Path(os.environ.get("XDG_CACHE_HOME") or caches) / "numba" / "kernel")
-    except (OSError, RuntimeError):  # the latter: no home
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
         os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
         atexit.register(shutil.rmtree, directory, ignore_errors=True)
         print(
-            f"warning: neither {beside.parents[1]} nor a cache of the user can be written; compiling anew what is "
-            "compiled once elsewhere; NUMBA_CACHE_DIR=DIR gives it a place",
+            f"warning: neither {beside.parents[1]} nor the user's cache directory is writable; compiled kernels will "
+            "not be kept; set NUMBA_CACHE_DIR to a writable directory",
             file=sys.stderr,
         )
 
 
 def one_line(fault: Exception) -> str:
-    """The fault's message without line breaks; the file's name first when the operating system names one."""
+    """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
     return " ".join(str(fault).split())
 
 
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:
-    """What a run lost: the first few, or all when verbose; one line alone where nothing was done.
+    """Return the lines that tell the user which items of a run were lost.
 
-    path: the file that names all of them, None if there is none; where: what the run was about, such as its list.
+    They name the first few items, or all of them if verbose; if nothing at all could be done, a single line.
+
+    path: the report file that lists all losses, None if there is none.
+    where: the input that the run was about, such as its list.
     """
     lines = [reason if reason.startswith(name) else f"{name}: {reason}" for name, _, reason in report.lost]
     if report.exit_status == 2 and not verbose:
         text = lines[0]
         if len(lines) > 1:
-            text = f"none of {len(lines)} {report.what} could be done; the first: {text}"
-            text = (f"{where}: " if where else "") + text + (f"; all are named in {path}" if path else "")
+            text = f"none of {len(lines)} {report.what} could be done; first error: {text}"
+            text = (f"{where}: " if where else "") + text + (f"; all are listed in {path}" if path else "")
         return [f"error: {text}"]
     shown = [f"{outcome}: {line}" for (_, outcome, _), line in zip(report.lost, lines)]
     if not verbose and len(shown) > SHOWN_LOSSES:
-        more = f"named in {path}" if path else "shown with -v"
+        more = f"listed in {path}" if path else "shown with -v"
         shown[SHOWN_LOSSES:] = [f"and {len(lines) - SHOWN_LOSSES} more, {more}"]
     return shown
 
@@ -102,9 +106,10 @@ def show_losses(report: RunReport, path: object, verbose: int = 0, where: object
 
 @contextlib.contextmanager
 def progress_display(title: str, unit: str = "utterances") -> Iterator[Callable[..., None]]:
-    """Yield `progress(done, total, **figures)`: a live bar on a terminal, else a plain line now and then.
+    """Yield a function `progress(done, total, **figures)` that displays progress.
 
-    figures are shown beside the counts, e.g. loss=1.234 or frames_per_second=51000.
+    On a terminal it is a live bar, else a plain line every PLAIN_INTERVAL seconds.  The figures, for example loss=1.234
+    or frames_per_second=51000, appear beside the counts.
     """
     if sys.stderr.isatty():
         with _live_bar(title) as progress:

@@ -1,26 +1,27 @@
-"""Build a decoding graph from dictionary, HMM states and language model: of single phones, or of cross-word triphones.
+r"""Build a decoding graph of monophones or cross-word triphones from a dictionary, HMM states and a language model.
 
-worked example: single phones, with AN4's state list, alignments and dictionary
-  argonaut graph --state-list ci_states.list --alignment train.ci_states.mlf \\
+worked example: monophones, with AN4's state list, alignments and dictionary
+  argonaut graph --state-list ci_states.list --alignment train.ci_states.mlf \
                  --dict an4.dict --lm an4.lm --out exp/graph
-prints the size after each step and writes to exp/graph
-  graph.dg       the compiled graph that `argon -graph` takes
-  graph.fsa.gz   the same as AT&T text: HMM states in brackets, words bare
-  lookahead      what the graph holds of each word's language model score (-ln)
+prints the size of the graph after each step and writes to exp/graph
+  graph.dg       the compiled graph for `argon -graph`
+  graph.fsa.gz   the same graph as AT&T text; HMM states are in brackets, words are not
+  lookahead      for each word, the part of its language model score (-ln) that the graph contains
   state_map, transitions, cntkmap, silence
-  outputs        only if the dictionary has output symbols: word and what is printed for it
-  report         sizes, and the words left out
-`argon -precompile -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg`
-compiles the text again, after it was changed by hand.
+  outputs        output symbol of each word, if the dictionary has output symbols
+  report         sizes, and the words that were left out
+After editing the text by hand, compile it again:
+  argon -precompile -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg
 
-A phone loop (each phone its own word, for TIMIT): leave --dict away and name the silence:
+For a phone loop, in which each phone is its own word (TIMIT), omit --dict and name the silence model:
   argonaut graph --states state_map --transitions transitions --lm phones.arpa --silence h# --out exp/graph
 
-Triphones, from an HTK donor: stage one distils it into the tables of --hmms, stage two builds the graph
-  argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \\
+Triphones from an HTK model set (the donor).  Stage one extracts its topology into tables in --hmms, stage two builds
+the graph:
+  argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \
                  --dict words.dict --lm words.arpa --state-list senones.list --out exp/graph
-Without --lm only stage one is run; with --hmms and no --mmf only stage two. --states with the names of triphones
-(l-c+r) stands in for a donor.
+Without --lm only stage one runs; with --hmms and without --mmf only stage two.  A --states file with names of triphones
+(l-c+r) can replace the donor.
 """
 
 import argparse
@@ -32,42 +33,51 @@ from readers.errors import ConfigError, GraphError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("files")
-    files.add_argument("--states", metavar="FILE", help="model state map: name s1 s2 s3 (default: by --state-list)")
     files.add_argument(
-        "--state-list", metavar="FILE", help="state of each network output, one a line; gives the cntkmap"
+        "--states", metavar="FILE", help="state map: lines `model s1 s2 s3` (default: made from --state-list)"
     )
-    files.add_argument("--transitions", metavar="FILE", help="lines [state] ln_self ln_forward")
-    files.add_argument("--alignment", metavar="MLF", help="state alignments to estimate the transitions from instead")
-    files.add_argument("--dict", metavar="FILE", help="HTK dictionary (default: a loop over all phones)")
+    files.add_argument(
+        "--state-list", metavar="FILE", help="state of each network output, one per line, for the cntkmap"
+    )
+    files.add_argument("--transitions", metavar="FILE", help="lines `[state] ln_self ln_forward`")
+    files.add_argument("--alignment", metavar="MLF", help="estimate the transitions from this state alignment instead")
+    files.add_argument("--dict", metavar="FILE", help="HTK dictionary (default: loop over all phones)")
     files.add_argument("--lm", metavar="FILE", help="ARPA language model, plain or .gz")
-    files.add_argument("--lm-collection", metavar="FILE", help="instead, several: lines `ARPA-file weight`")
-    files.add_argument("--out", metavar="DIR", help="directory for the results")
-    donor = parser.add_argument_group("triphones: an HTK donor, or what was distilled from one")
-    donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
-    donor.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the donor's own models)")
-    donor.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST: models for unseen triphones")
-    donor.add_argument("--hmms", metavar="DIR", help="the distilled donor: written with --mmf, else read")
-    graph = parser.add_argument_group("graph")
-    graph.add_argument("--silence", metavar="PHONE", help="silence model (default: that of the dictionary's <s>)")
-    between = graph.add_mutually_exclusive_group()
-    between.add_argument(
-        "--optional-silence", action="store_true", default=None, help="silence may stand between words"
+    files.add_argument(
+        "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
     )
-    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="... may not")
+    files.add_argument("--out", metavar="DIR", help="directory for the results")
+    donor = parser.add_argument_group("triphones: an HTK model set (donor), or the tables extracted from one")
+    donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
+    donor.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the models of --mmf)")
+    donor.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST command, for unseen triphones")
+    donor.add_argument("--hmms", metavar="DIR", help="tables of the donor: written with --mmf, else read")
+    graph = parser.add_argument_group("graph")
     graph.add_argument(
-        "--sil-prob", type=float, metavar="P", help="probability of silence between words (default: free)"
+        "--silence", metavar="PHONE", help="silence model (default: pronunciation of <s> in the dictionary)"
+    )
+    between = graph.add_mutually_exclusive_group()
+    between.add_argument("--optional-silence", action="store_true", default=None, help="allow silence between words")
+    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not")
+    graph.add_argument(
+        "--sil-prob",
+        type=float,
+        metavar="P",
+        help="probability of silence between words (default: silence costs nothing)",
     )
     graph.add_argument(
         "--sil-topology",
         choices=("left-to-right", "any-order"),
         default="left-to-right",
-        help="any-order: silence's states may follow each other in any order, as HTK's silence with its skips allows",
+        help="any-order: all transitions between the silence states are allowed, as in HTK's silence model with skips",
     )
-    graph.add_argument("--short-pause", metavar="NAME", help="short-pause model of triphones (default: sp, if there)")
     graph.add_argument(
-        "--pron-scale", type=float, default=1.0, metavar="X", help="weight of pronunciation probabilities"
+        "--short-pause", metavar="NAME", help="short-pause model for triphones (default: sp, if present)"
     )
-    graph.add_argument("--drop-missing", action="store_true", help="leave out words that the language model lacks")
+    graph.add_argument(
+        "--pron-scale", type=float, default=1.0, metavar="X", help="scale of ln pronunciation probabilities (1)"
+    )
+    graph.add_argument("--drop-missing", action="store_true", help="leave out words that are not in the language model")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     donated = bool(arguments.mmf or arguments.hmms or arguments.trees)
     if not donated and not arguments.states and not arguments.state_list:
-        raise ConfigError("command line: neither --states nor --state-list, --mmf or --hmms; expected one of them")
+        raise ConfigError("command line: no HMM states; expected --states, --state-list, --mmf or --hmms")
     if arguments.lm and arguments.lm_collection:
         raise ConfigError("command line: both --lm and --lm-collection; expected one of them")
     collection, arguments.lm = bool(arguments.lm_collection), arguments.lm or arguments.lm_collection
@@ -83,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("lm", "out"):
         if not only_donor and not getattr(arguments, name):
             raise ConfigError(
-                f"command line: no --{name}; expected it" + (" (or --hmms without --lm)" if arguments.mmf else "")
+                f"command line: --{name} is missing; expected it"
+                + (", or --hmms without --lm" if arguments.mmf else "")
             )
     if not only_donor:
         require_writable(Path(arguments.out) / "graph.dg")
@@ -99,13 +110,13 @@ def run(arguments: argparse.Namespace) -> int:
             flush=True,
         )
     if only_donor:
-        print(f"distilled: {arguments.hmms}")
+        print(f"tables: {arguments.hmms}")
         return 0
     return build(arguments, models, donated, collection)
 
 
 def build(arguments: argparse.Namespace, models, donated: bool, collection: bool) -> int:
-    """Stage two."""
+    """Run stage two: build and write the graph."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
     from decoder.lm.collection import open_collection
     from decoder.lm.mapped_model import open_language_model
@@ -136,11 +147,11 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
     try:
         if donated or has_context(models):
             if dictionary is None:
-                raise GraphError("no --dict; expected the dictionary of a triphone graph")
+                raise GraphError("no --dict; expected a dictionary, which a triphone graph needs")
             graph = build_triphone_graph(models, dictionary, model, options, progress)
         else:
             graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
-    except GraphError as fault:  # about what some of these files have in common
+    except GraphError as fault:  # two of these files do not match: name all of them
         raise GraphError(f"{' + '.join(filter(None, (donor, arguments.dict, arguments.lm)))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
     for word, reason in graph.dropped[: None if arguments.verbose else 5]:
@@ -151,7 +162,7 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
 
 
 def phone_models(arguments: argparse.Namespace):
-    """Stage one, or what stands in for it."""
+    """Run stage one, or read the tables that replace it."""
     from decoder.graph import PhoneModels, distil, from_trees, state_map_of
     from readers.htk.frame_labels import read_state_list
     from readers.htk.hmm_list import read_hmm_list
@@ -170,7 +181,9 @@ def phone_models(arguments: argparse.Namespace):
             raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault
     elif arguments.trees:
         if not arguments.states:
-            raise ConfigError("command line: --trees without --mmf or --states; expected one, for silence's states")
+            raise ConfigError(
+                "command line: --trees without --mmf or --states; expected one of them, for the silence states"
+            )
         models = from_trees(trees, read_state_map(arguments.states), contexts(arguments, trees))
     elif arguments.hmms:
         models = PhoneModels.load(arguments.hmms)
@@ -185,7 +198,7 @@ def phone_models(arguments: argparse.Namespace):
 
 
 def contexts(arguments: argparse.Namespace, trees) -> list[str]:
-    """Phones that triphones made by the trees have as neighbours: the dictionary's, else all that have trees."""
+    """Return the phones that can be neighbours in a triphone: those of the dictionary, else all that have trees."""
     from decoder.graph.triphone import SHORT_PAUSE
     from readers.htk.dictionary import read_dictionary
 
@@ -210,19 +223,22 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     senones = list(dict.fromkeys(models.senones.values()))
     estimate = estimate_transitions(read_mlf(arguments.alignment), senones)
     if arguments.verbose and estimate.unseen:
-        print(f"{arguments.alignment}: no frames of {', '.join(estimate.unseen)}; they stay with probability 0.5")
+        print(f"{arguments.alignment}: no frames of {', '.join(estimate.unseen)}; self-loop probability set to 0.5")
     return estimate.transitions
 
 
 def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topology: str) -> RunReport:
-    """Write all files of the directory; the graph comes last, so that it is never there without its tables."""
+    """Write all files of the output directory.
+
+    The graph is written last, so that a graph never exists without its tables.
+    """
     from decoder.graph.compiled_graph import precompile
     from decoder.graph.graph_file import save_graph
     from readers.common.files import atomic_write
     from readers.language.att import write_acceptor
     from readers.tables import hmm_tables
 
-    report = RunReport("words", num_done=len(graph.lookahead) - 2)  # <s> and </s> are no words
+    report = RunReport("words", num_done=len(graph.lookahead) - 2)  # without <s> and </s>
     for word, reason in graph.dropped:
         report.skip(word, reason)
     image = precompile(
@@ -236,13 +252,13 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topolo
     models.save(out)
     hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
     if cntkmap is not None:
-        if models.transitions is None:  # then the graph knows of no states but its own
+        if models.transitions is None:  # then the compiled graph contains only the states that it uses
             known = set(image.states)
             cntkmap = {state: row for state, row in cntkmap.items() if state in known}
         hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
     if graph.silence is not None:
         hmm_tables.write_silence(out / "silence", graph.silence, topology)
-    else:  # one left by an earlier run would be read with the new tables
+    else:  # the file of an earlier run would not match the new tables
         (out / "silence").unlink(missing_ok=True)
     if graph.outputs:
         with atomic_write(out / "outputs", "w") as file:

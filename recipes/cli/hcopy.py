@@ -1,21 +1,21 @@
-"""Turn audio files into HTK feature files, as an HCopy configuration says.
+"""Extract HTK feature files from audio files, with a configuration in the format of HCopy.
 
-worked example: `hcopy.config` holds
+worked example: `hcopy.config` contains
   SOURCEFORMAT = WAV
   TARGETKIND   = FBANK_Z_D_A
   TARGETRATE   = 100000        # a frame every 10 ms, in units of 100 ns
   WINDOWSIZE   = 250000
   NUMCHANS     = 24
-and every line of `list.scp` one `source target`:
+and every line of `list.scp` one `source target` pair:
   audio/fash/cen1-fash-b.flac  feat/cen1-fash-b.fbank
 Then
   argonaut hcopy -C hcopy.config -S list.scp
-writes the feature files on all cores and ends with
+writes the feature files, using all cores, and ends with
   files: 948 done, 0 skipped, 0 failed
-With --scp train.scp it also lists what was written, as trainings and argon read it:
+With --scp train.scp it also writes a list of the feature files, which `cntk` and `argon` can read:
   cen1-fash-b.fbank=feat/cen1-fash-b.fbank[0,247]
 
-The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; its content decides, not SOURCEFORMAT.
+The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform.  The content of a file decides, not SOURCEFORMAT.
 """
 
 import argparse
@@ -31,18 +31,20 @@ from readers.errors import ConfigError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from features.settings import SETTINGS
 
-    parser.epilog = "configuration names:\n" + textwrap.fill(
+    parser.epilog = "names of a configuration:\n" + textwrap.fill(
         ", ".join(sorted(SETTINGS)), initial_indent="  ", subsequent_indent="  "
     )
-    parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration in HCopy's names")
-    parser.add_argument("-S", "--script", metavar="LIST", help="file of lines `source target`")
+    parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration file of HCopy")
+    parser.add_argument("-S", "--script", metavar="LIST", help="list with a line `source target` for each file")
     parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")
-    parser.add_argument("-j", "--workers", type=int, metavar="N", help="processes (default: one per core)")
-    parser.add_argument("-A", "-D", dest="shown", action="store_true", help="HCopy's: show the configuration, as -vv")
-    parser.add_argument("-T", dest="trace", type=int, default=0, metavar="N", help="HCopy's: above 0 as -v")
-    parser.add_argument("--scp", metavar="FILE", help="list the feature files there, with their ranges of frames")
+    parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: one per core)")
+    parser.add_argument("-A", "-D", dest="shown", action="store_true", help="as in HCopy: print the configuration")
     parser.add_argument(
-        "--report", metavar="FILE", help="where the losses are named (default: hcopy.report beside the outputs)"
+        "-T", dest="trace", type=int, default=0, metavar="N", help="as in HCopy; above 0 the same as -v"
+    )
+    parser.add_argument("--scp", metavar="FILE", help="write a list of the feature files and their frame ranges")
+    parser.add_argument(
+        "--report", metavar="FILE", help="file that lists what failed (default: hcopy.report beside the outputs)"
     )
 
 
@@ -85,7 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """(source, target) of the command line, then of the list; ConfigError when there are none or an odd one."""
+    """Return the (source, target) pairs of the command line, then those of the list.
+
+    Raises ConfigError when there are none, or when a source has no target.
+    """
     from readers.htk.scp import read_pairs
 
     names = arguments.files
@@ -102,7 +107,7 @@ def read_all_pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def refuse_equal_names(targets: list[str]) -> None:
-    """Raises ConfigError: in the SCP a file is known by its name without directories."""
+    """Raise ConfigError if two targets have the same file name: an SCP names a file without its directories."""
     seen: dict[str, str] = {}
     for target in targets:
         other = seen.setdefault(Path(target).stem, target)
@@ -111,5 +116,5 @@ def refuse_equal_names(targets: list[str]) -> None:
 
 
 def default_report_path(targets: list[str]) -> Path:
-    """hcopy.report in the deepest directory that holds every output."""
+    """Return hcopy.report in the deepest directory that contains all outputs."""
     return Path(os.path.commonpath([Path(target).absolute().parent for target in targets])) / "hcopy.report"

@@ -1,4 +1,4 @@
-"""Say what files are and give their main figures: data, lists, models, graphs, language models, configurations.
+"""Show what files are and their main figures: data, lists, models, graphs, language models, configurations.
 
 worked example:
   argonaut info feat/cen1-fash-b.fbank lm.arpa
@@ -13,7 +13,7 @@ prints
     1-grams    107
     2-grams    1
 
-The content decides what a file is, not its name.  Exit status 1 when some files could not be read, 2 when none could.
+The content of a file decides what it is, not its name.  Exit status: 1 if some files could not be read, 2 if none.
 """
 
 import argparse
@@ -39,16 +39,16 @@ from recipes.cli.file_kinds import (
 )
 from recipes.cli.file_kinds.figures import Figures
 
-Kind = tuple[str, Callable[[str], Figures]]  # what it is, and what tells its figures
+Kind = tuple[str, Callable[[str], Figures]]  # name of the kind, function that returns the figures of a file
 ARC = re.compile(r"\d+\s+\d+\s+\S+(\s+[-+.\deE]+)?")
 SLF_SIZES = re.compile(r"(N|NODES)=\d+\s+(L|LINKS)=\d+")
 DBN_MAGIC = (b"DBN\n", b"DBN\0")
-MAX_SAFETENSORS_HEADER = 100_000_000  # bytes, as the format has it
-MAX_HEAD = 1 << 16  # bytes that decide what a text file is
+MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; limit of the format
+MAX_HEAD = 1 << 16  # bytes; the kind of a text file is detected from this many
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="any file that the toolkit reads or writes")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="any file that Argonaut reads or writes")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,13 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
-    """(what the file is, its figures); raises FormatError for a file that is nothing known."""
+    """Return what a file is, and its figures.  Raises FormatError for a file of unknown kind."""
     with Path(path).open("rb") as file:
         head = file.read(MAX_HEAD)
     if not head:
-        raise FormatError(f"{path}: empty file; expected a file that the toolkit reads")
+        raise FormatError(f"{path}: empty file; expected a file that Argonaut reads")
     kind, describer = _binary_kind(path, head) or _text_kind(path)
-    # Names that begin with + are for -v alone.
+    # Figures whose names begin with + are shown only with -v.
     figures = [(name.lstrip("+"), value) for name, value in describer(path) if verbose or not name.startswith("+")]
     return kind, figures
 
@@ -99,20 +99,20 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         if header <= size:
             return networks.safetensors_kind(path)
         if header <= MAX_SAFETENSORS_HEADER:
-            raise FormatError(f"{path}: is cut short, {size} bytes; expected a safetensors file of more than {header}")
+            raise FormatError(f"{path}: truncated, {size} bytes; expected a safetensors file of more than {header}")
     if head.startswith(DBN_MAGIC):
         return "model of dbn.exe", networks.dbn
     kind = foreign.binary_kind(head) or archives.archive_kind(head)
     if kind:
         return kind
-    if b"\0" not in head[:12]:  # the frames of an HTK header are never that many
+    if b"\0" not in head[:12]:  # the frame count of an HTK header always has a zero byte
         return None
     try:
         waveform = read_htk_header(path).base_kind == WAVEFORM
     except FormatError as fault:
         if head.startswith(b"\x1f\x8b"):
             return None
-        if "is cut short" in str(fault):
+        if "truncated" in str(fault):
             raise
         raise FormatError(
             f"{path}: binary file of no known format; expected HTK features, audio, a model or a graph ({fault})"
@@ -166,7 +166,7 @@ def _text_kind(path: str) -> Kind:
 
 
 def _bracket_kind(fields: list[str]) -> Kind:
-    """Of a table that begins with a state in brackets, by its first line."""
+    """Return the kind of a table that begins with a state in brackets, given the fields of its first line."""
     if len(fields) == 3:
         return "HMM state transitions", graphs.transitions
     if fields[1].startswith("["):
@@ -175,7 +175,7 @@ def _bracket_kind(fields: list[str]) -> Kind:
 
 
 def _list_kind(path: str, filled: list[str]) -> Kind:
-    """What has no marks of its own: lists and tables of names.  Raises FormatError for other text."""
+    """Return the kind of a file without special marks: a list or table of names.  Raises FormatError for other text."""
     first = filled[0] if filled else ""
     fields = first.split()
     if len(fields) == 1 or re.search(r"=\S+\[\d+,\d+\]$", first):
@@ -185,4 +185,4 @@ def _list_kind(path: str, filled: list[str]) -> Kind:
         return "silence of a decoding graph", graphs.silence
     if len(fields) > 1 and all(len(line.split()) > 1 or "[]" in line for line in filled):
         return "pronunciation dictionary", language.dictionary
-    raise FormatError(f"{path}: {first[:40]!r} on the first line; expected a file that the toolkit reads")
+    raise FormatError(f"{path}: {first[:40]!r} on the first line; expected a file that Argonaut reads")

@@ -1,25 +1,28 @@
-"""What lattices say besides their best path: words with confidences, consensus networks, the fewest errors possible.
+"""Compute word confidences, consensus networks and oracle error rates from lattices; convert and rescore lattices.
 
 worked example:
   argonaut lattice words --lattices exp/an4/decode/flat/lattices/test.index -o words.ctm
+writes the words of the best paths with times and confidences;
   argonaut lattice words --lattices exp/an4/decode/flat/lattices/test.index --by consensus --mlf consensus.mlf
+writes the words with the fewest expected errors instead (minimum Bayes risk decoding);
   argonaut lattice consensus --lattices exp/an4/decode/flat/lattices/test.index -o slots.txt
+writes a line `utterance [ word probability ... ] [ ... ]` per utterance, like Kaldi's sausages; <eps> is no word;
   argonaut lattice oracle --lattices exp/an4/decode/flat/lattices/test.index --reference exp/an4/labels/test.words.mlf
-The first writes every word of the best paths with its time and how sure it is; the second chooses the words with the
-fewest expected errors instead (minimum Bayes risk).  slots.txt has a line per utterance, `utterance [ word probability
-... ] [ ... ]`, as Kaldi's sausages, <eps> for no word.  The last one ends with the error rate of the best path of each
-lattice that a reference allows.
+prints the error rate of the path with the fewest errors in each lattice.
 
   argonaut lattice determinise --lattices exp/an4/decode/flat/lattices/test.index --prefix det
+writes det1.lat, ... and det.index: lattices in which each word sequence occurs once;
   argonaut lattice kaldi --lattices det.index -o lattices.txt --words words.txt
+writes lattices in Kaldi's text format;
   argonaut lattice openfst --lattices det.index --prefix fst/test --words words.txt
-writes lattices that have every word sequence once, lattices in the text form of Kaldi's programs, and acceptors of
-words for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary fst/test1.fst.
+writes word acceptors for OpenFst: fst/test1.txt, ... (for fstcompile --acceptor --isymbols=words.txt), or with --binary
+fst/test1.fst, ...
 
   argonaut lattice rescore --lattices exp/an4/decode/flat/lattices/test.index --lm large.arpa --lm-scale 12 --prefix new
-writes new1.lat, ... and new.index: the same paths with the scores of another n-gram model, exactly.
+writes new1.lat, ... and new.index: the same paths with the exact scores of another n-gram model.
 
-Words with times come as .ctm, .stm, .json, and as .TextGrid, .srt, .vtt in a directory with a file for each utterance.
+Formats of words with times: .ctm, .stm and .json are one file; .TextGrid, .srt and .vtt are written to a directory, one
+file for each utterance.
 """
 
 import argparse
@@ -35,56 +38,69 @@ from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.lm_network import LATTICES, read_index
 
 NO_WORD = "<eps>"
-NOTHING = "nothing"  # was written
+NOTHING = "nothing"  # stands for the name of a file that was not written
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
-        ("words", "words with times and confidences"),
-        ("consensus", "words that compete, place by place"),
-        ("oracle", "error rate of the best choice in every lattice"),
-        ("determinise", "every word sequence once"),
-        ("kaldi", "lattices in Kaldi's text form"),
-        ("openfst", "acceptors of words for OpenFst"),
-        ("rescore", "scores of another n-gram model"),
+        ("words", "write words with times and confidences"),
+        ("consensus", "write consensus networks (sausages)"),
+        ("oracle", "print the lowest error rate that the lattices allow"),
+        ("determinise", "write lattices in which each word sequence occurs once"),
+        ("kaldi", "write lattices in Kaldi's text format"),
+        ("openfst", "write word acceptors for OpenFst"),
+        ("rescore", "replace the language model scores by those of another n-gram"),
     ):
         action = actions.add_parser(
             name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
+        action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
         action.add_argument("--lattices", metavar="INDEX", required=True, help=LATTICES)
-        action.add_argument("--report", metavar="FILE", help="name the lattices that were lost")
+        action.add_argument("--report", metavar="FILE", help="file that lists the lattices that failed")
         if name == "oracle":
-            action.add_argument("--reference", metavar="MLF", required=True, help="true words")
+            action.add_argument("--reference", metavar="MLF", required=True, help="reference transcripts")
             action.add_argument("--level", type=int, default=0, help="MLF level that holds the words (0)")
-            action.add_argument("--mlf", metavar="FILE", help="the chosen words to write")
+            action.add_argument("--mlf", metavar="FILE", help="MLF for the words of the oracle paths")
             continue
         if name in ("determinise", "rescore"):
-            action.add_argument("--prefix", required=True, help="lattices PREFIX1.lat, ... and PREFIX.index to write")
+            action.add_argument("--prefix", required=True, help="write PREFIX1.lat, ... and PREFIX.index")
             if name == "rescore":
-                action.add_argument("--lm", metavar="ARPA", required=True, help="the other language model")
-                action.add_argument("--lm-scale", type=float, metavar="S", help="of its scores (default: as it was)")
-                action.add_argument("--mlf", metavar="FILE", help="words and confidences of the new best paths as MLF")
+                action.add_argument("--lm", metavar="ARPA", required=True, help="the new language model")
+                action.add_argument(
+                    "--lm-scale", type=float, metavar="S", help="its scale (default: that of the lattices)"
+                )
+                action.add_argument("--mlf", metavar="FILE", help="MLF for words and confidences of the new best paths")
             continue
         if name in ("kaldi", "openfst"):
-            action.add_argument("--words", metavar="FILE", required=True, help="words.txt: read if there, else written")
+            action.add_argument(
+                "--words", metavar="FILE", required=True, help="symbol table words.txt: read if present, else written"
+            )
         if name == "kaldi":
-            action.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write")
+            action.add_argument("-o", "--output", metavar="FILE", required=True, help="output file")
             continue
         if name == "openfst":
-            action.add_argument("--prefix", required=True, help="PREFIX1.txt, ... and PREFIX.index to write")
-            action.add_argument("--binary", action="store_true", help="PREFIX1.fst, ... in OpenFst's binary form")
+            action.add_argument("--prefix", required=True, help="write PREFIX1.txt, ... and PREFIX.index")
+            action.add_argument(
+                "--binary", action="store_true", help="write PREFIX1.fst, ... in OpenFst's binary format"
+            )
             continue
         action.add_argument(
-            "--scale", type=float, default=1.0, metavar="X", help="of all scores; below 1: less sure (default 1)"
+            "--scale",
+            type=float,
+            default=1.0,
+            metavar="X",
+            help="scale of all scores; below 1, confidences are lower (1)",
         )
-        action.add_argument("-o", "--output", metavar="FILE", help="file to write")
+        action.add_argument("-o", "--output", metavar="FILE", help="output file")
         if name == "words":
             action.add_argument(
-                "--by", choices=("best", "consensus"), default="best", help="best path, or fewest expected errors"
+                "--by",
+                choices=("best", "consensus"),
+                default="best",
+                help="words of the best path (default), or of the consensus network",
             )
-            action.add_argument("--mlf", metavar="FILE", help="words and confidences as MLF")
+            action.add_argument("--mlf", metavar="FILE", help="MLF for words and confidences")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any]) -> tuple[dict[str, Any], RunReport]:
-    """utterance -> work(utterance, lattice), and what was lost; a fault of one lattice is no fault of the others."""
+    """Return utterance -> work(utterance, lattice), and a report of the lattices for which work failed."""
     from readers.htk.slf import read_slf
     from recipes.cli.console import one_line, progress_display, show_losses
 
@@ -116,12 +132,12 @@ def each_lattice(arguments: argparse.Namespace, work: Callable[[str, Any], Any])
 
 
 def lattice_files(arguments: argparse.Namespace) -> list[Path]:
-    """What --lattices names, and the files that it leads to."""
+    """Return the file that --lattices names and the lattice files that it lists."""
     return [Path(arguments.lattices), *(path for _, path in read_index(arguments.lattices))]
 
 
 def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
-    """Raise an error unless all of the paths, None aside, and the report can be written without harm to an input."""
+    """Raise an error unless all outputs and the report can be written and none of them is an input."""
     from readers.common.files import require_writable
 
     read = [*lattice_files(arguments), *(getattr(arguments, name, None) for name in ("reference", "lm"))]
@@ -130,9 +146,9 @@ def check_outputs(arguments: argparse.Namespace, *paths: str | None) -> None:
 
 
 def check_somewhere(arguments: argparse.Namespace) -> None:
-    """Raise ConfigError where neither of the two files that could take the words is named."""
+    """Raise ConfigError if there is neither -o nor --mlf."""
     if not arguments.output and not arguments.mlf:
-        raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
+        raise ConfigError("command line: no output file; expected -o or --mlf")
 
 
 def run_words(arguments: argparse.Namespace) -> int:
@@ -154,7 +170,7 @@ def run_words(arguments: argparse.Namespace) -> int:
         if not np.isnan(lattice.time).any():
             return found
         if arguments.output:
-            raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or --mlf alone")
+            raise FormatError(f"{lattice.where}: nodes without times (t=); expected times, or only --mlf")
         return [word._replace(start=math.nan, end=math.nan) for word in found]
 
     found, report = each_lattice(arguments, words_of)
@@ -172,7 +188,7 @@ def run_words(arguments: argparse.Namespace) -> int:
 
 
 def write_labels(path: str, found: Mapping[str, Iterable[Any]]) -> None:
-    """Words with times and confidences (TimedWord) of each utterance as MLF; times that are not known are left out."""
+    """Write words and confidences (TimedWord) of each utterance to an MLF; unknown times are left out."""
     from readers.htk.mlf import Label, write_mlf
 
     def ticks(seconds: float) -> int | None:
@@ -190,7 +206,7 @@ def run_consensus(arguments: argparse.Namespace) -> int:
     from readers.common.files import atomic_write
 
     if not arguments.output:
-        raise ConfigError("command line: no -o; expected a file to write")
+        raise ConfigError("command line: -o is missing; expected an output file")
     check_outputs(arguments, arguments.output)
     check_scale(arguments)
     found, report = each_lattice(arguments, lambda name, lattice: consensus(lattice, arguments.scale))
@@ -237,12 +253,14 @@ def run_oracle(arguments: argparse.Namespace) -> int:
 
 
 def other_index(arguments: argparse.Namespace) -> str:
-    """--prefix's index, which must not be that of the lattices that are read."""
+    """Return the index file of --prefix; raises ConfigError if it is that of the input lattices."""
     index = f"{arguments.prefix}.index"
     read = {path.resolve() for path in lattice_files(arguments)}
     written = [index, *(f"{arguments.prefix}{number}.lat" for number in range(1, len(read)))]
     if any(Path(path).resolve() in read for path in written):
-        raise ConfigError(f"command line: --prefix {arguments.prefix}: is that of --lattices; expected another one")
+        raise ConfigError(
+            f"command line: --prefix {arguments.prefix}: would overwrite --lattices; expected another prefix"
+        )
     return index
 
 
@@ -282,7 +300,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
 
     scale = arguments.lm_scale
     if scale is not None and not 0 <= scale < float("inf"):
-        raise ConfigError(f"command line: --lm-scale {scale:g}; expected a number from 0 on")
+        raise ConfigError(f"command line: --lm-scale {scale:g}; expected a number of at least 0")
     index = other_index(arguments)
     check_outputs(arguments, index, arguments.mlf)
     model = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
@@ -291,7 +309,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     def words_of(lattice) -> list[str] | None:
         try:
             path = best_path(weigh(lattice))
-        except GraphError:  # the old scores may allow none
+        except GraphError:  # with the old scores there may be no path
             return None
         return [lattice.word[link] for link in path if lattice.word[link] not in SENTENCE_MARKS]
 
@@ -320,12 +338,12 @@ def run_rescore(arguments: argparse.Namespace) -> int:
 
 
 def new_table(arguments: argparse.Namespace) -> str | None:
-    """The table of words, unless it is there and will be read."""
+    """Return the path of the symbol table if it must be written; None if it exists and will be read."""
     return None if Path(arguments.words).exists() else arguments.words
 
 
 def numbered_words(path: str, words: Iterable[str]) -> dict[str, int]:
-    """The table of words at `path`; where there is none, one of these words is written."""
+    """Read the symbol table at `path`; if it does not exist, write one with these words."""
     from readers.kaldi.lattice import read_word_table, word_table, write_word_table
 
     if Path(path).exists():

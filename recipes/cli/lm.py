@@ -1,22 +1,23 @@
-"""Estimate an n-gram language model in ARPA form, tell how well a model predicts a text, or rescore with a network.
+"""Estimate an n-gram language model in ARPA format, compute perplexities, and rescore n-best lists with a network.
 
 worked example:
   argonaut lm estimate --text train.txt --dict an4.dict --order 3 --method kn -o lm.arpa
   argonaut lm perplexity --lm lm.arpa --text heldout.txt
-The first writes lm.arpa and ends with
+The first command writes lm.arpa and ends with
   lm.arpa: 3-gram, 101 words, 103 1-grams, 1151 2-grams, 2668 3-grams
 the second ends with
   perplexity 16.80 (194 sentences, 1038 words, 0 unknown)
 
-Where text is scarce, a class n-gram mixed in helps: with --order 5 --classes 24 the same gives perplexity 14.74.
+If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
+Interpolate a network that was trained as a language model with the n-gram, half and half:
   argonaut lm perplexity --model lstm.dnn --words vocabulary --lm lm.arpa --text heldout.txt
-mixes a network that was trained as language model with the n-gram, half and half;
+
+Extract the best hypotheses from lattices that argon wrote, and rescore them with the network:
   argonaut lm nbest --lattices exp/an4/decode/flat/lattices/test.index -o test.nbest
   argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 12 --mlf test.mlf
-takes the best hypotheses out of lattices that argon wrote, and chooses anew among them with the network.
 
-A text has one sentence a line, words separated by blanks, without <s> and </s>.
+A text has one sentence per line; blanks separate the words; <s> and </s> are not written.
 """
 
 import argparse
@@ -26,19 +27,21 @@ import sys
 from readers.errors import ConfigError, FormatError
 from recipes.cli import lm_network
 
-FEWEST_NAMED = 10  # lines that say whether their first words are names
+FEWEST_NAMED = 10  # lines needed to decide whether their first words are utterance names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_estimate(actions.add_parser("estimate", help="estimate a model", description=__doc__, **_FORM))
-    _add_perplexity(actions.add_parser("perplexity", help="score a text", description=__doc__, **_FORM))
+    _add_estimate(actions.add_parser("estimate", help="estimate an n-gram model", description=__doc__, **_FORM))
+    _add_perplexity(
+        actions.add_parser("perplexity", help="compute the perplexity of a text", description=__doc__, **_FORM)
+    )
     for name, add, text in (
-        ("nbest", lm_network.add_nbest, "hypotheses out of lattices"),
-        ("rescore", lm_network.add_rescore, "choose anew among hypotheses, with a network or an n-gram"),
+        ("nbest", lm_network.add_nbest, "extract n-best lists from lattices"),
+        ("rescore", lm_network.add_rescore, "rescore n-best lists with a network or an n-gram"),
     ):
         parser = actions.add_parser(name, help=text, description=__doc__, **_FORM)
-        parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
+        parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
         add(parser)
 
 
@@ -46,36 +49,38 @@ _FORM = {"formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    # Also after the action; without a default, so that it does not undo the one before it.
-    parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell more")
-    texts = parser.add_argument_group("text, from any number of files")
-    texts.add_argument("--text", metavar="FILE", action="append", default=[], help="one sentence a line")
+    # The same option exists before the action; a default here would overwrite its value.
+    parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
+    texts = parser.add_argument_group("text, from one or more files")
+    texts.add_argument("--text", metavar="FILE", action="append", default=[], help="text with one sentence per line")
     texts.add_argument(
         "--transcription",
         metavar="FILE",
         action="append",
         default=[],
-        help="lines `words (utterance)`, Sphinx's or trn",
+        help="lines `words (utterance)`, as Sphinx and NIST trn have them",
     )
     texts.add_argument("--mlf", metavar="FILE", action="append", default=[], help="master label file of words")
 
 
 def _add_estimate(parser: argparse.ArgumentParser) -> None:
     _add_texts(parser)
-    parser.add_argument("--order", type=int, default=3, metavar="N", help="length of the n-grams (default 3)")
+    parser.add_argument("--order", type=int, default=3, metavar="N", help="order of the model (default 3)")
     parser.add_argument(
         "--method",
         choices=("kn", "wb"),
         default="kn",
         help="interpolated modified Kneser-Ney (default) or Witten-Bell",
     )
-    parser.add_argument("--dict", metavar="FILE", help="HTK dictionary whose words get probability, seen or not")
-    parser.add_argument("--vocabulary", metavar="FILE", help="words that get probability, one a line")
-    parser.add_argument("--unk", metavar="WORD", help="name of the unknown word, such as <UNK>, to have one")
-    classes = parser.add_argument_group("mixture with a class n-gram, for scarce text")
-    classes.add_argument("--classes", metavar="N|FILE", help="classes to find in the text, or lines `word class`")
-    classes.add_argument("--class-order", type=int, metavar="N", help="length of its n-grams (default: --order)")
-    classes.add_argument("--class-weight", type=float, default=0.5, metavar="X", help="its share (default 0.5)")
+    parser.add_argument("--dict", metavar="FILE", help="HTK dictionary; its words are the vocabulary")
+    parser.add_argument(
+        "--vocabulary", metavar="FILE", help="vocabulary, one word per line (default: words of the text)"
+    )
+    parser.add_argument("--unk", metavar="WORD", help="word for all words outside the vocabulary, such as <UNK>")
+    classes = parser.add_argument_group("interpolation with a class n-gram")
+    classes.add_argument("--classes", metavar="N|FILE", help="number of classes to find, or file of lines `word class`")
+    classes.add_argument("--class-order", type=int, metavar="N", help="order of the class n-gram (default: --order)")
+    classes.add_argument("--class-weight", type=float, default=0.5, metavar="X", help="its weight (default 0.5)")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
 
 
@@ -129,20 +134,20 @@ def run_estimate(arguments: argparse.Namespace) -> int:
 
 
 def refuse_unknown(arguments: argparse.Namespace, sentences: list[list[str]], vocabulary: list[str]) -> None:
-    """Raises ConfigError for words of the text that are not in the vocabulary."""
+    """Raise ConfigError for words of the text that are not in the vocabulary."""
     known = set(vocabulary)
     missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))
     if missing:
         files = " + ".join(filter(None, (arguments.vocabulary, arguments.dict)))
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         raise ConfigError(
-            f"{files}: not there, but in the text: {', '.join(missing[:10])}{more}; expected every word of the text, "
-            "or --unk WORD, whose probability they share"
+            f"{files}: words of the text are missing: {', '.join(missing[:10])}{more}; expected every word of the "
+            "text, or --unk WORD to replace them"
         )
 
 
 def run_perplexity(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when some words had to be left out, 2 when all."""
+    """Print the perplexity; exit status 1 if some words were left out, 2 if all were."""
     from decoder.lm.language_model import LanguageModel, perplexity
     from readers.language.arpa import read_arpa
 
@@ -169,7 +174,10 @@ def run_perplexity(arguments: argparse.Namespace) -> int:
 
 
 def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
-    """All sentences of the command line's files; ConfigError when it names none, FormatError for an empty file."""
+    """Read all sentences of the files on the command line.
+
+    Raises ConfigError if there are no files, FormatError for an empty file.
+    """
     from readers.common.text import read_lines
     from readers.htk.mlf import read_mlf
     from readers.results.trn import read_trn
@@ -190,7 +198,10 @@ def read_sentences(arguments: argparse.Namespace) -> list[list[str]]:
 
 
 def check_text(path: str, lines: list[list[str]]) -> None:
-    """Raises FormatError for what is no text; warns of what Kaldi calls text: a name before every sentence."""
+    """Raise FormatError for a file that is not a plain text; warn if each line seems to begin with an utterance name.
+
+    Such names stand in the text files of Kaldi.
+    """
     from readers.htk.mlf import HEADER
 
     if not lines:
@@ -203,8 +214,8 @@ def check_text(path: str, lines: list[list[str]]) -> None:
     named = len(lines) >= FEWEST_NAMED and len(set(names)) == len(lines)
     if named and set(names).isdisjoint(word for line in lines for word in line[1:]):
         print(
-            f"warning: {path}: every line begins with a word that is nowhere else, such as {names[0]}; "
-            "if these are names of utterances, expected lines without them",
+            f"warning: {path}: every line begins with a word that occurs only once, such as {names[0]}; "
+            "if these are utterance names, remove them",
             file=sys.stderr,
         )
 
@@ -227,7 +238,7 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
 
 
 def read_classes(text: str) -> int | dict[str, str]:
-    """A number of classes, or the table of a file."""
+    """Return the number of classes, or the table of word classes of a file."""
     from readers.language.word_classes import read_word_classes
 
     return int(text) if text.isdecimal() else read_word_classes(text)

@@ -1,4 +1,4 @@
-"""The actions of `argonaut lm` that use a network as language model, and n-best lists: nbest, rescore, perplexity."""
+"""The actions of `argonaut lm` for networks as language models and for n-best lists: nbest, rescore, perplexity."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,41 +8,45 @@ from readers.errors import ArgonautError, ConfigError, FormatError
 
 DEFAULT_WEIGHT = 0.5
 SUFFIXES = (".lat", ".lat.gz")
-LATTICES = "PREFIX.index, that argon wrote; or a lattice u.lat, or a directory of such, each named after its utterance"
+LATTICES = "PREFIX.index of argon, a lattice file, or a directory of lattice files *.lat named after their utterances"
 
 
 def add_network_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("a network as language model")
+    group = parser.add_argument_group("network as a language model")
     group.add_argument("--model", metavar="FILE", help="network that was trained with LMSequenceReader")
-    group.add_argument("--words", metavar="FILE", help="its vocabulary, the reader's wordclass")
-    group.add_argument("--unk", metavar="WORD", default="<unk>", help="its unknown word (default <unk>)")
+    group.add_argument("--words", metavar="FILE", help="vocabulary of the network (wordclass of its reader)")
+    group.add_argument("--unk", metavar="WORD", default="<unk>", help="unknown word of the network (default <unk>)")
     group.add_argument(
-        "--weight", type=float, default=DEFAULT_WEIGHT, metavar="X", help="of the network against the n-gram (0.5)"
+        "--weight", type=float, default=DEFAULT_WEIGHT, metavar="X", help="interpolation weight of the network (0.5)"
     )
 
 
 def add_nbest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lattices", metavar="INDEX", required=True, help=LATTICES)
-    parser.add_argument("-n", "--number", type=int, default=100, metavar="N", help="hypotheses of each (default 100)")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="n-best lists to write")
+    parser.add_argument(
+        "-n", "--number", type=int, default=100, metavar="N", help="hypotheses per lattice (default 100)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="file for the n-best lists")
 
 
 def add_rescore(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--nbest", metavar="FILE", required=True, help="lists `utterance acoustic lm number word ...`")
+    parser.add_argument(
+        "--nbest", metavar="FILE", required=True, help="n-best lists: `utterance acoustic lm number word ...`"
+    )
     parser.add_argument(
         "--lm",
         metavar="FILE",
-        help="n-gram to mix with word by word (default: the lists' own scores); without --model, alone",
+        help="n-gram to interpolate with the network, or to use alone without --model (default: scores of the lists)",
     )
     parser.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
     parser.add_argument("--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word (0)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="lists to write, the best hypothesis first")
-    parser.add_argument("--mlf", metavar="FILE", help="words of the best hypotheses to write")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file for the lists, best hypothesis first")
+    parser.add_argument("--mlf", metavar="FILE", help="MLF for the words of the best hypotheses")
     add_network_options(parser)
 
 
 def run_nbest(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when some lattices were lost, 2 when all."""
+    """Write n-best lists; exit status 1 if some lattices were lost, 2 if all were."""
     from decoder.lattices.nbest import nbest
     from readers.common.files import require_writable
     from readers.common.report import RunReport
@@ -76,19 +80,20 @@ def run_nbest(arguments: argparse.Namespace) -> int:
 
 
 def name_of(lattice: Path) -> str:
-    """The utterance that a lattice file is named after."""
+    """Return the utterance after which a lattice file is named."""
     return lattice.name.removesuffix(".gz").removesuffix(".lat")
 
 
 def read_index(path: str) -> list[tuple[str, Path]]:
-    """(utterance, lattice file) of every line `number<TAB>utterance`; of a lattice, or a directory of them, by the
-    names of the files, as HTK has them.  Raises FormatError.
+    """Return (utterance, lattice file) for each line `number<TAB>utterance` of an index.
+
+    For a lattice file or a directory of them, the file names give the utterances, as in HTK.  Raises FormatError.
     """
     from readers.common.text import read_lines
 
     if Path(path).is_dir():
         if found := sorted(Path(path).glob("*.index")):
-            raise FormatError(f"{path}: a directory; expected {found[0]}, which says whose its lattices are")
+            raise FormatError(f"{path}: a directory; expected {found[0]}, which lists the utterances of its lattices")
         lattices = sorted(one for one in Path(path).iterdir() if one.name.endswith(SUFFIXES))
         if not lattices:
             raise FormatError(f"{path}: no files *.lat or *.lat.gz; expected lattices")
@@ -108,7 +113,7 @@ def read_index(path: str) -> list[tuple[str, Path]]:
 
 
 def run_rescore(arguments: argparse.Namespace) -> int:
-    """With a network, an n-gram or both, or the lists' own scores otherwise weighed."""
+    """Rescore with a network, an n-gram or both, or with other weights for the scores of the lists."""
     from dataclasses import replace
 
     import numpy as np
@@ -119,7 +124,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
     from readers.results.nbest import read_nbest, write_nbest
 
     if not arguments.output and not arguments.mlf:
-        raise ConfigError("command line: neither -o nor --mlf; expected somewhere to write")
+        raise ConfigError("command line: no output file; expected -o or --mlf")
     for path in filter(None, (arguments.output, arguments.mlf)):
         require_writable(path, [arguments.nbest])
     options = RescoringOptions(arguments.weight, arguments.lm_scale, arguments.word_penalty)
@@ -131,7 +136,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
         found = rescore(lists, dict(zip(sentences, score_sentences(scorer, sentences))), options, ngram)
     elif ngram is not None:
         found = rescore(lists, ngram, replace(options, weight=1.0))
-    else:  # other weights of the scores that the lists have
+    else:  # only change the weights of the scores
         found = rescore(lists, dict.fromkeys(sentences, np.zeros(1)), replace(options, weight=0.0))
     if arguments.output:
         write_nbest(arguments.output, found)
@@ -144,7 +149,7 @@ def run_rescore(arguments: argparse.Namespace) -> int:
 
 
 def network_perplexity(arguments: argparse.Namespace, sentences: list[list[str]]):
-    """Perplexity of the network, mixed with the n-gram where --lm names one."""
+    """Compute the perplexity of the network, interpolated with the n-gram if --lm names one."""
     import numpy as np
 
     from decoder.lattices.nbest_rescoring import RescoringOptions, mix_logs, sentence_logs

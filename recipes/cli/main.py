@@ -1,8 +1,8 @@
-"""`argonaut`: the umbrella over every command.
+"""`argonaut`: dispatch to the commands.
 
-A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> exit status`; it is imported
-only when it is asked for, so that `--help` answers at once.  `cntk` and `argon` keep the command lines of the book and
-get their arguments untouched.
+A command is a module of this package with `add_arguments(parser)` and `run(arguments) -> exit status`.  It is imported
+only when it is called, so that `--help` answers at once.  `cntk` and `argon` parse their own arguments, because they
+keep the command lines of the CNTK book.
 """
 
 import argparse
@@ -13,20 +13,20 @@ from readers.errors import ConfigError
 from recipes.cli.console import run_guarded
 
 COMMANDS = {
-    "hcopy": "audio files to HTK feature files, by an HCopy configuration",
-    "cntk": "train, test or write a computational network, by a configuration file",
-    "graph": "build a decoding graph from dictionary, HMM states and language model",
-    "tie": "tie triphones' states by decision trees, from alignments to an HTK donor",
-    "lm": "estimate an n-gram language model, report perplexities, rescore n-best lists",
-    "argon": "decode features or audio to an MLF and lattices",
-    "lattice": "confidences, consensus networks and oracle error rates of lattices",
-    "score": "word or phone error rate of a hypothesis MLF, in HResults' form",
+    "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
+    "cntk": "train, test or evaluate a computational network with a CNTK configuration file",
+    "graph": "build a decoding graph from a dictionary, HMM states and a language model",
+    "tie": "tie the states of triphones with decision trees, given alignments and features",
+    "lm": "estimate an n-gram language model, compute perplexities, rescore n-best lists",
+    "argon": "decode features or audio to an MLF and lattices, or align known words",
+    "lattice": "compute confidences, consensus networks and oracle error rates; convert and rescore lattices",
+    "score": "compute the word or phone error rate of a hypothesis, in the format of HResults",
     "recipe": "run a whole recipe, from a corpus to a scored decoding: simple2d, an4, timit and others",
-    "validate": "every fault of a configuration and of the data it names, before any work is done",
-    "info": "what is inside a feature file, model, graph, language model or MLF",
+    "validate": "list every fault of a configuration and of the data that it names, before any work is done",
+    "info": "show what a feature file, model, graph, language model, MLF or other file contains",
 }
-RAW_COMMANDS = ("cntk", "argon")
-MODULES = {"argon": "argon.command"}  # of commands that are not a module of their own name
+RAW_COMMANDS = ("cntk", "argon")  # parse their own arguments
+MODULES = {"argon": "argon.command"}  # command -> module, where the names differ
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,17 +39,17 @@ def run(argv: list[str]) -> int:
         if argv[0] in RAW_COMMANDS:
             return module.main(argv[1:])
         parser = command_parser(argv[0], module)
-        # Options may stand between settings; a parser with subcommands cannot have that.
+        # These commands allow options between positional arguments, which a parser with subcommands does not support.
         parse = parser.parse_intermixed_args if getattr(module, "MIXED", False) else parser.parse_args
         return module.run(parse(argv[1:]))
     if argv:
-        umbrella_parser().parse_args(argv)  # prints help, or says which commands there are
-    umbrella_parser().print_help()
+        top_level_parser().parse_args(argv)  # prints the help, or raises an error that lists the commands
+    top_level_parser().print_help()
     return 2
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose faults are one line like all others, instead of the usage before a line."""
+    """An argument parser whose errors are one line like all others, without the usage text."""
 
     def error(self, message: str) -> None:
         raise ConfigError(f"{self.prog}: {message}; {self.prog} --help shows the options")
@@ -62,11 +62,11 @@ def command_parser(name: str, module) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell more")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="print more details")
     return parser
 
 
-def umbrella_parser() -> argparse.ArgumentParser:
+def top_level_parser() -> argparse.ArgumentParser:
     from importlib.metadata import version
 
     parser = Parser(
@@ -74,10 +74,10 @@ def umbrella_parser() -> argparse.ArgumentParser:
         description="Hybrid speech recognition: HTK data in, transcripts and lattices out.",
         epilog="example:\n"
         "  argonaut recipe timit --out exp/demo --size demo\n"
-        "synthesises a corpus, extracts features, trains, decodes and ends with the phone error rate\n\n"
+        "synthesises a corpus, extracts features, trains, decodes and prints the phone error rate\n\n"
         "commands:\n"
         + "\n".join(f"  {name:8} {text}" for name, text in COMMANDS.items())
-        + "\n\n`argonaut COMMAND --help` shows a command's options and a worked example.",
+        + "\n\n`argonaut COMMAND --help` shows the options of a command and a worked example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"argonaut {version('argonaut-asr')}")

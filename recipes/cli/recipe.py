@@ -3,8 +3,8 @@
 worked example:
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --from decode
-The first prepares, trains, decodes and scores; the second does the last stages again with what stands in exp/an4.
-A run that was interrupted goes on where it stopped.
+The first command prepares the data, trains, decodes and scores; the second repeats the stages from `decode` on.
+An interrupted run continues where it stopped when the same command is given again.
 """
 
 import argparse
@@ -15,15 +15,15 @@ from readers.common.files import require_writable
 from readers.errors import ConfigError
 
 RECIPES = {
-    "simple2d": "the demo of the CNTK book, 1.2: two classes of points in the plane",
+    "simple2d": "demo of CNTK book 1.2: two classes of points in the plane",
     "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
     "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with single phones",
-    "timit": "TIMIT phone recognition; without --data on a synthesised corpus of the same layout",
-    "natural_gradient": "natural gradient against plain descent with 1 to 16 jobs, on AN4 or TIMIT's layout",
+    "timit": "TIMIT phone recognition; without --data, on a synthesised corpus of the same layout",
+    "natural_gradient": "natural gradient compared with plain SGD, with 1 to 16 jobs, on AN4 or TIMIT",
     "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
-    "language_model": "RNN and LSTM language models (7.2, 7.3), on a generated text or one of yours",
-    "reversal": "strings of digits reversed by an encoder and a decoder; with --data, other pairs of sequences",
-    "understanding": "slots of flight queries, tagged by an LSTM; without --data on queries from a grammar",
+    "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",
+    "reversal": "encoder and decoder that reverse strings of digits; with --data, other pairs of sequences",
+    "understanding": "slot tagging of flight queries with an LSTM; without --data, on queries from a grammar",
 }
 
 
@@ -34,11 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         recipe_parser = recipes.add_parser(
             name, help=text, description=recipe.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="the corpus")
-        recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="everything made goes here")
-        recipe_parser.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
-        recipe_parser.add_argument("--workers", type=int, metavar="N", help="processes (default: the number of cores)")
-        recipe_parser.add_argument("--from", dest="first", metavar="STAGE", help="run this stage and what follows")
+        recipe_parser.add_argument("--data", type=Path, metavar="DIR", help="directory of the corpus")
+        recipe_parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="directory for all results")
+        recipe_parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default 0)")
+        recipe_parser.add_argument(
+            "--workers", type=int, metavar="N", help="number of processes (default: one per core)"
+        )
+        recipe_parser.add_argument(
+            "--from", dest="first", metavar="STAGE", help="run this stage and those after it again"
+        )
         recipe_parser.add_argument("--to", dest="last", metavar="STAGE", help="stop after this stage")
         recipe.add_arguments(recipe_parser)
 

@@ -1,17 +1,17 @@
-"""Score recognised words against true ones, in HResults' form.
+"""Compute word or phone error rates, in the format of HResults.
 
 worked example:
   argonaut score ref.mlf hyp.mlf -k '*-%*-?' --picture confusions.png
-prints the table with a line per speaker, draws the confusions and ends with
+prints a table with a line per speaker, draws the confusion matrix and ends with
   WER 5.8% (130 utterances, 773 words)
 
-Boundaries of alignments, phones beside the states that they begin with, silence not counted:
+Compare the boundaries of two alignments: phones are in column 1 after the states; silence is not counted:
   argonaut score ref.mlf aligned.mlf --boundaries --level 1 -z sil
 ends with
   boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
 
-Instead of an MLF either file may be NIST's trn (lines `words (utterance)`) or CTM, which their content tells, or, with
---text, have lines `utterance words`, as Kaldi's text.
+Either file can also be in NIST's trn format (lines `words (utterance)`) or CTM format, which is detected from the
+content.  With --text, files with lines `utterance words`, as Kaldi's text, are read, too.
 """
 
 import argparse
@@ -25,17 +25,17 @@ FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("reference", help="MLF, trn or CTM of the true words")
-    parser.add_argument("hypothesis", help="the same of the recognised words")
-    parser.add_argument("-k", "--speakers", metavar="MASK", help="per-speaker lines; %% marks the name's characters")
-    parser.add_argument("-t", "--transcriptions", action="store_true", help="print the wrong utterances aligned")
-    parser.add_argument("-z", "--ignore", metavar="WORD", action="append", default=[], help="leave WORD out (repeat)")
+    parser.add_argument("reference", help="MLF, trn or CTM with the reference transcripts")
+    parser.add_argument("hypothesis", help="MLF, trn or CTM with the recognised words")
+    parser.add_argument("-k", "--speakers", metavar="MASK", help="per-speaker lines; %% matches the speaker's name")
+    parser.add_argument("-t", "--transcriptions", action="store_true", help="print alignments of the wrong utterances")
+    parser.add_argument("-z", "--ignore", metavar="WORD", action="append", default=[], help="ignore WORD (repeatable)")
     parser.add_argument(
-        "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file (first column -> last)"
+        "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file that maps its first column to its last"
     )
-    parser.add_argument("--present", action="store_true", help="leave out utterances that the hypothesis lacks")
-    parser.add_argument("--text", action="store_true", help="what is none of these has lines `utterance words`")
-    parser.add_argument("--level", type=int, default=0, help="MLF level that holds the words; 0 is column 3 (default)")
+    parser.add_argument("--present", action="store_true", help="ignore utterances without a hypothesis")
+    parser.add_argument("--text", action="store_true", help="accept files with lines `utterance words` as well")
+    parser.add_argument("--level", type=int, default=0, help="MLF level of the words; 0 (default) is the third column")
     parser.add_argument(
         "--penalties",
         choices=("htk", "nist", "kaldi"),
@@ -43,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="edit costs of the alignment: HResults' 10/7/7 (default), sclite's 4/3/3, Kaldi's 1/1/1",
     )
     parser.add_argument(
-        "--boundaries", action="store_true", help="instead of words, compare when the labels begin and end"
+        "--boundaries", action="store_true", help="compare the times of label boundaries instead of words"
     )
-    parser.add_argument("--per", action="store_true", help="call the closing figure PER")
-    parser.add_argument("--confusions", metavar="FILE", help="write every error with its count")
-    parser.add_argument("--picture", metavar="PNG", help="draw the confusion matrix")
-    parser.add_argument("--report", metavar="FILE", help="name the utterances without a partner")
+    parser.add_argument("--per", action="store_true", help="print PER instead of WER in the last line")
+    parser.add_argument("--confusions", metavar="FILE", help="file for all errors with their counts")
+    parser.add_argument("--picture", metavar="PNG", help="file for a drawing of the confusion matrix")
+    parser.add_argument("--report", metavar="FILE", help="file that lists utterances present in only one of the files")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not there:
             raise FormatError(
                 f"{arguments.hypothesis}: none of the {len(references)} utterances of {arguments.reference}; "
-                "expected some"
+                "expected at least one"
             )
-        print(f"left out: {len(references) - len(there)} utterances that {arguments.hypothesis} lacks")
+        print(f"left out: {len(references) - len(there)} utterances that are not in {arguments.hypothesis}")
         references = {name: words for name, words in references.items() if name in there}
     results = scoring.score(references, hypotheses, scoring.PENALTIES[arguments.penalties], fold, ignore)
 
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print how far the boundaries lie from each other."""
+    """Print how far the label boundaries of the two files are apart."""
     from decoder.alignment.boundaries import compare_boundaries
     from readers.htk.mlf import read_mlf
     from readers.htk.trees import split_triphone
@@ -107,7 +107,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
     for name in ("speakers", "transcriptions", "confusions", "picture", "per"):
         if getattr(arguments, name):
-            raise ConfigError(f"command line: --{name} with --boundaries; expected it for scoring words")
+            raise ConfigError(f"command line: --{name} with --boundaries; expected it only when scoring words")
     if arguments.level < 0:
         raise ConfigError(f"command line: --level {arguments.level}; expected 0 or more")
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else {}
@@ -130,11 +130,14 @@ def compare(arguments: argparse.Namespace) -> int:
         report.write(arguments.report)
     if not result.total:
         raise FormatError(
-            f"{arguments.reference}: no boundaries of level {arguments.level}; expected labels to compare"
+            f"{arguments.reference}: no boundaries at level {arguments.level}; expected labels to compare"
         )
     show_losses(report, arguments.report, arguments.verbose, arguments.hypothesis)
     if result.num_unmatched:
-        print(f"{result.num_unmatched} boundaries of labels that the hypothesis lacks count as far off")
+        print(
+            f"{result.num_unmatched} boundaries of labels without a counterpart in the hypothesis count as outside "
+            "every tolerance"
+        )
     print(report.summary())
     within = ", ".join(f"{ms} ms {result.percent_within(ms):.1f}%" for ms in (10, 20, 30))
     print(f"boundaries within {within} ({result.num_utterances} utterances, {result.total} boundaries)")
@@ -142,7 +145,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def scoring_report(results) -> RunReport:
-    """An utterance that only one of the two files has is a loss: its name and what was done about it."""
+    """Report the utterances that only one of the two files contains, and how they were counted."""
     report = RunReport("utterances", num_done=len(results.utterances) - len(results.missing))
     for name in results.missing:
         report.fail(name, "no hypothesis; its words count as deletions")
@@ -152,11 +155,28 @@ def scoring_report(results) -> RunReport:
 
 
 def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> dict[str, list[str]]:
-    """utterance -> words of an MLF, trn or CTM, as its content says.
+    """Read the words of each utterance from an MLF, trn or CTM file; the content decides which.
 
-    level: of an MLF: 0 is the label itself, 1 and up are the columns after it; named_lines: what is none of them has
-    lines `utterance words`.
-    Raises ConfigError for a level below 0, FormatError for one that no label has, and for what is none of these.
+    Parameters
+    ----------
+    path : path
+        MLF, trn or CTM file.
+    level : int
+        Level of an MLF: 0 is the label itself, 1 and above the columns after it.
+    named_lines : bool
+        Whether to read any other file as lines `utterance words`.
+
+    Returns
+    -------
+    dict of str to list of str
+        Words of each utterance.
+
+    Raises
+    ------
+    ConfigError
+        If level is negative.
+    FormatError
+        If no label has this level, or the file is in none of the formats.
     """
     from readers.common.text import read_lines
     from readers.htk.mlf import HEADER, read_mlf
@@ -175,8 +195,8 @@ def read_words(path: str | Path, level: int = 0, named_lines: bool = False) -> d
         first = lines[0].strip() if lines else ""
         if first != HEADER:
             raise FormatError(
-                f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; score --text "
-                "takes lines `utterance words`"
+                f"{path}:1: first line {first[:40]!r}; expected {HEADER}, or all lines as in trn or CTM; "
+                "for lines `utterance words` use --text"
             )
     labels_of = read_mlf(path)
     if level == 0:

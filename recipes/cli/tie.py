@@ -1,20 +1,20 @@
-"""Tie the states of triphones by decision trees: from state alignments and features to an HTK donor.
+r"""Tie the states of triphones with decision trees; write an HTK model set.
 
-worked example, with AN4's alignments of single phones and MFCCs of the same frames:
-  argonaut tie --alignment states.mlf --state-list states.list --features train.mfcc.scp \\
+worked example, with AN4's monophone alignments and MFCCs of the same frames:
+  argonaut tie --alignment states.mlf --state-list states.list --features train.mfcc.scp \
                --questions recipes/lvcsr/data/questions.hed --out exp/hmms
 writes to exp/hmms
-  hmmdefs       the models as an MMF: single Gaussians, tied states, a transition matrix for each phone
-  tiedlist      lines `logical physical` of all triphones seen
-  trees         questions and trees, for the triphones that were not seen
-  tree.hed      the questions and TB commands that HHEd would be given
-  senones.list  the tied states: outputs of a network, its labelMappingFile
-  states.mlf    the alignment in tied states: what that network is trained on
-  report        utterances left out: of the statistics, or of states.mlf for phones that the features have nothing of
+  hmmdefs       the models as an MMF: single Gaussians, tied states, one transition matrix for each phone
+  tiedlist      lines `logical physical` for all triphones of the data
+  trees         questions and trees, for triphones that are not in the data
+  tree.hed      the equivalent questions and TB commands of HHEd
+  senones.list  names of the tied states: labelMappingFile of a network, whose outputs are in this order
+  states.mlf    the alignment in tied states, to train that network with
+  report        utterances without statistics, and those missing in states.mlf (phones without a tree)
 and ends with
   tied: 1204 triphones of 33 phones, 401 senones
-What comes next: argonaut graph --mmf exp/hmms/hmmdefs --hmm-list exp/hmms/tiedlist --trees exp/hmms/trees ...
-Alignments of a system of tied states are tied anew with its --trees.
+Next step: argonaut graph --mmf exp/hmms/hmmdefs --hmm-list exp/hmms/tiedlist --trees exp/hmms/trees ...
+If the alignment is already in tied states, pass the trees that define them with --trees.
 """
 
 import argparse
@@ -31,26 +31,38 @@ RESULTS = ("hmmdefs", "tiedlist", "trees", "tree.hed", "senones.list", "states.m
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("files")
-    files.add_argument("--alignment", metavar="MLF", required=True, help="labels of states with times")
-    files.add_argument("--features", metavar="SCP", required=True, help="HTK files of the utterances to learn from")
-    files.add_argument("--states", metavar="FILE", help="model state map of single phones: name s1 s2 s3")
-    files.add_argument("--state-list", metavar="FILE", help="instead: state names such as aa_s2, one a line")
-    files.add_argument("--trees", metavar="FILE", help="trees by whose tied states the alignment is labelled")
-    files.add_argument("--questions", metavar="FILE", required=True, help="QS lines of an HHEd script")
+    files.add_argument("--alignment", metavar="MLF", required=True, help="state alignment of the utterances")
+    files.add_argument(
+        "--features", metavar="SCP", required=True, help="list of the HTK feature files of these utterances"
+    )
+    files.add_argument("--states", metavar="FILE", help="state map of monophones: lines `phone s1 s2 s3`")
+    files.add_argument(
+        "--state-list", metavar="FILE", help="instead of --states: state names such as aa_s2, one per line"
+    )
+    files.add_argument(
+        "--trees", metavar="FILE", help="trees that define the tied states of the alignment, if it has any"
+    )
+    files.add_argument("--questions", metavar="FILE", required=True, help="HHEd script with QS commands")
     files.add_argument("--out", metavar="DIR", required=True, help="directory for the results")
     tying = parser.add_argument_group("tying")
     tying.add_argument(
-        "--threshold", type=float, default=200.0, metavar="X", help="least gain of a split, ln likelihood (200)"
+        "--threshold", type=float, default=200.0, metavar="X", help="minimum gain of a split in ln likelihood (200)"
     )
-    tying.add_argument("--min-frames", type=float, default=100.0, metavar="N", help="least frames of a leaf (100)")
-    tying.add_argument("--no-merge", dest="merge", action="store_false", help="do not merge leaves again")
-    tying.add_argument("--silence", default="sil", metavar="PHONE", help="silence, which stands beyond both ends (sil)")
+    tying.add_argument("--min-frames", type=float, default=100.0, metavar="N", help="minimum frames of a leaf (100)")
+    tying.add_argument("--no-merge", dest="merge", action="store_false", help="do not merge similar leaves")
+    tying.add_argument("--silence", default="sil", metavar="PHONE", help="context at both ends of an utterance (sil)")
     tying.add_argument(
-        "--context-free", default="", metavar="NAMES", help="more phones without context, comma between (noises)"
+        "--context-free", default="", metavar="NAMES", help="further context-independent phones, separated by commas"
     )
-    tying.add_argument("--short-pause", metavar="NAME", help="make this short pause of silence's middle state")
     tying.add_argument(
-        "--transition-power", type=float, default=1.0, metavar="X", help="of the counted transition probabilities (1)"
+        "--short-pause", metavar="NAME", help="add a short pause that shares the middle state of silence"
+    )
+    tying.add_argument(
+        "--transition-power",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="exponent of the counted transition probabilities (1)",
     )
 
 
@@ -93,8 +105,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Reading:
-    """How alignments are read, and what was collected from them.  statistics: None until the first features;
-    lost: file:line of alignments of which the report tells.
+    """Reads alignments and collects their statistics.
+
+    Attributes
+    ----------
+    statistics : Statistics or None
+        None until the first utterance was read, which determines kind and dimension.
+    lost : set of str
+        "file:line" of the alignments that the report lists.
     """
 
     def __init__(self, arguments: argparse.Namespace):
@@ -120,7 +138,8 @@ class Reading:
         if mixed_up:
             file = arguments.states or arguments.state_list
             raise ConfigError(
-                f"{file}: phone '{mixed_up[0]}'; expected names without - and +, which part a triphone's phones (l-c+r)"
+                f"{file}: phone '{mixed_up[0]}'; expected names without - and +, which separate the phones of a "
+                "triphone (l-c+r)"
             )
         self.context_free |= {self.pause} if self.pause else set()
         trees = read_trees(arguments.trees) if arguments.trees else None
@@ -137,7 +156,7 @@ class Reading:
         return state_runs(labels, self.places, self.context_free, self.silence, self.pause, where)
 
     def collect(self, scp: str, alignment, report: RunReport) -> None:
-        """Statistics of every utterance of the list; what is wrong with one is reported and the others go on."""
+        """Accumulate the statistics of every utterance of the list; report utterances that fail, and continue."""
         from decoder.tying import Statistics
         from readers.htk.parameter_file import HAS_C, HAS_K, kind_name, read_htk
         from readers.htk.scp import read_scp
@@ -154,7 +173,7 @@ class Reading:
                     runs = self.runs(labels, alignment.where(entry.key))
                     file = read_htk(entry.path, entry.start or 0, entry.end)
                     if self.statistics is None:
-                        kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # models know nothing of how files are kept
+                        kind = kind_name(file.kind & ~(HAS_C | HAS_K))  # without qualifiers of the file storage
                         self.statistics = Statistics(len(file.frames), kind)
                     self.statistics.add(runs, file.frames, entry.path)
                     self.transitions.add(runs, self.num_states)
@@ -166,8 +185,9 @@ class Reading:
                 show(number, len(entries))
 
     def write_labels(self, path: Path, alignment, system, report: RunReport) -> None:
-        """Every utterance of the alignment in tied states, but for those that have none and are reported: utterances
-        that are not among the features may have phones that no tree was grown for.
+        """Write the alignment in tied states.
+
+        Utterances outside the feature list may contain phones without a tree; these are skipped and reported.
         """
         from readers.htk.mlf import write_mlf
 

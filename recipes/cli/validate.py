@@ -1,4 +1,4 @@
-"""Read everything that a configuration of cntk names, and list every fault in it, before any work is done.
+"""Read everything that a configuration of `cntk` names and list every fault in it, before any work is done.
 
 worked example:
   argonaut validate timit.cntk+mine.cntk command=TIMIT_Train
@@ -9,23 +9,25 @@ prints
     lists/train.scp:902: frames [0,411] of feat/fdaw0-si1406.fbank, which has 398; expected a last frame of at most 397
   3 faults in 2 files; checked 1 command, 948 utterances
 
-Checked are options (unknown, misspelled, out of range), lists and label files (malformed lines, names that come twice,
-missing files, other orders), headers of features and their values, lengths of labels against features, states against
-state lists, dimensions of networks against readers, models against data, and whether outputs can be written.
--v also says what a run would do.  Exit status: 0 no fault, 1 some, 2 the configuration could not be read.
+It checks options (unknown, misspelled, out of range), lists and label files (malformed lines, repeated names, missing
+files, inconsistent order), headers and values of features, lengths of labels against features, states against state
+lists, dimensions of networks against readers, models against data, and whether outputs can be written.
+-v also prints what a run would do.  Exit status: 0 no fault, 1 some faults, 2 the configuration could not be read.
 """
 
 import argparse
 import sys
 
-MIXED = True  # options may stand between the settings
+MIXED = True  # options are allowed between the settings
 FILE_FORMS = ("configfile=", "currentdirectory=")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as cntk takes them")
-    parser.add_argument("settings", nargs="*", default=[], metavar="name=value", help="settings over the files'")
-    parser.add_argument("--quick", action="store_true", help="look at the headers of features, not at their values")
+    parser.add_argument("files", metavar="FILE[+FILE...]", help="configuration files, as for cntk")
+    parser.add_argument(
+        "settings", nargs="*", default=[], metavar="name=value", help="settings that replace those of the files"
+    )
+    parser.add_argument("--quick", action="store_true", help="check only the headers of feature files, not the values")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def extent(figures: list) -> str:
-    """How much was looked at: `2 commands, 948 utterances`, those that several readers name counted once."""
+    """Return how much was checked, such as `2 commands, 948 utterances`; shared utterances count once."""
     from readers.common.faults import counted
 
     readers = [reader for command in figures for reader in command.readers.values()]
@@ -72,13 +74,13 @@ def extent(figures: list) -> str:
 
 
 def command_line(files: str, settings: list[str]) -> list[str]:
-    """The arguments of cntk: the first may be files without `configFile=`."""
+    """Return the arguments of cntk; here the first one may be files without `configFile=`."""
     first = files if files.lower().startswith(FILE_FORMS) else f"configFile={files}"
     return [first, *settings]
 
 
 def check_top(config, commands: list[str]):
-    """What stands outside of all commands; returns the machine to work on, the CPU where what is asked for is wrong."""
+    """Check the settings outside of all commands; return the machine, the CPU if the requested one is invalid."""
     from acoustic.actions import Machine
     from recipes.cli.cntk import read_machine
 
@@ -90,7 +92,7 @@ def check_top(config, commands: list[str]):
 
 
 def log_file(config, commands: list[str]) -> None:
-    """Can the log be written that `stderr` asks for?"""
+    """Check that the log file named by `stderr` can be written."""
     from readers.common.files import require_writable
 
     prefix = config.text("stderr", "")

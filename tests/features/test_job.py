@@ -50,7 +50,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     raw = (tmp_path / "utt00.wav").read_bytes()
     bad = {
         "empty.wav": (b"", "empty file"),
-        "cut.wav": (raw[:300], "cut short"),
+        "cut.wav": (raw[:300], "truncated"),
         "junk.wav": (b"no audio at all, only text in a file that is long enough", "expected"),
     }
     for name, (content, _) in bad.items():
@@ -188,7 +188,7 @@ def test_command_names_losses_and_gives_status_1(tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == "files: 1 done, 0 skipped, 7 failed\n"
     assert captured.err.count("failed: ") == 5
-    assert f"and 2 more, named in {tmp_path}/lost.txt" in captured.err
+    assert f"and 2 more, listed in {tmp_path}/lost.txt" in captured.err
     assert len((tmp_path / "lost.txt").read_text().splitlines()) == 8
 
 
@@ -231,5 +231,5 @@ def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
 def test_help_lists_every_configuration_name(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["hcopy", "--help"])
-    printed = capsys.readouterr().out.replace("\n", " ").split("configuration names:")[1]
+    printed = capsys.readouterr().out.replace("\n", " ").split("names of a configuration:")[1]
     assert {name.strip(" ,") for name in printed.split()} == set(SETTINGS)

@@ -181,7 +181,7 @@ def test_an_interrupted_training_leaves_whole_models(user):
         ready=(user.root / "new" / "net.3").exists,
     )
     assert done.returncode == 130
-    said = "interrupted: Train: the epochs that ended are kept; the same command goes on after them"
+    said = "interrupted: Train: finished epochs are kept; the same command continues after them"
     assert done.stderr.splitlines()[-1] == said
     assert "Traceback" not in done.stderr
     models = sorted((user.root / "new").glob("net.[0-9]*"))

@@ -21,11 +21,9 @@ from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.htk.parameter_file import USER, HTKHeader
 from readers.htk.units import TICKS_PER_FRAME
+from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import (
     ArkEntry,
-    parse_tokens,
-    read_alignment,
-    read_alignments,
     read_ark_scp,
     read_matrix,
     read_matrix_header,

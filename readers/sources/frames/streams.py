@@ -143,7 +143,7 @@ class FeatureStream:
         if not np.isfinite(frames).all():
             bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0])
             raise FormatError(
-                f"{entry.place}: frame {bad + (entry.start or 0)} holds a value that is infinite or no number; "
+                f"{entry.place}: frame {bad + (entry.start or 0)} has a value that is infinite or NaN; "
                 "expected finite features; leave the utterance out or compute it again"
             )
         return frames

@@ -94,7 +94,7 @@ def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, in
             try:
                 piece = file.read(size)
             except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
-                raise FormatError(f"{path}: damaged gzip data ({fault}); expected a whole gzip file") from fault
+                raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
             if first and piece.startswith(b"\xef\xbb\xbf"):
                 piece = piece[3:]
             first = False

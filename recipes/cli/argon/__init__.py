@@ -1,1 +1,1 @@
-"""The `argon` command: compiles graphs, decodes, aligns, recognises streams.  Open command.py first."""
+"""The `argon` command, which compiles graphs, decodes, aligns and recognises streams.  Open command.py first."""

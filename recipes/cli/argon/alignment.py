@@ -1,4 +1,4 @@
-"""`argon -alignmlf`: from a line of -infiles and its transcript to labels with times."""
+"""`argon -alignmlf`: align one entry of -infiles with its transcript."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from recipes.cli.argon.scores import naming, open_source
 
 
 class AlignmentPipeline:
-    """Used by all threads at once."""
+    """Computes the labels of one utterance.  All threads share one instance."""
 
     def __init__(self, arguments: argparse.Namespace):
         from decoder.alignment.aligner import Aligner, check_outputs
@@ -18,10 +18,10 @@ class AlignmentPipeline:
         for name in ("lm", "lm_collection", "lattice_prefix", "partial"):
             if getattr(arguments, name):
                 flag = name.replace("_", "-")
-                raise ConfigError(f"command line: -{flag} with -alignmlf; expected it for decoding only")
+                raise ConfigError(f"command line: -{flag} with -alignmlf; expected it only when decoding")
         if arguments.detailed_alignment and arguments.level not in (None, "state"):
             raise ConfigError(
-                f"command line: -detailed-alignment and --level {arguments.level}; expected one of them, or state"
+                f"command line: -detailed-alignment and --level {arguments.level}; expected only one, or --level state"
             )
         self.level = arguments.level or ("state" if arguments.detailed_alignment else "word")
         self.where = arguments.alignmlf
@@ -47,7 +47,7 @@ class AlignmentPipeline:
 
 
 def open_graphs(arguments: argparse.Namespace):
-    """The makers of graphs, by the tables of -graph's directory or those named."""
+    """Return the builders of alignment graphs, from the tables beside -graph or those given as options."""
     from decoder.graph import GraphOptions, PhoneModels
     from decoder.graph.transcript import TranscriptGraphs
     from readers.errors import GraphError
@@ -59,7 +59,7 @@ def open_graphs(arguments: argparse.Namespace):
         models = PhoneModels(read_state_map(arguments.state_map))
     elif not (directory / "state_map").exists():
         raise ConfigError(
-            f"{directory / 'state_map'}: not there; expected the tables that argonaut graph writes beside -graph, or "
+            f"{directory / 'state_map'}: missing; expected the tables that argonaut graph writes beside -graph, or "
             "--state-map"
         )
     else:
@@ -70,7 +70,7 @@ def open_graphs(arguments: argparse.Namespace):
     if len(silence) > 1:
         raise ConfigError(f"command line: --silence {arguments.silence}; expected one model with -alignmlf")
     model, topology = graph_silence(directory)
-    model = model if model in models.states else None  # of other models than --state-map's
+    model = model if model in models.states else None  # the table may belong to other models than --state-map
     options = GraphOptions(
         silence=silence[0] or model,
         optional_silence=arguments.optional_silence,
@@ -86,7 +86,7 @@ def open_graphs(arguments: argparse.Namespace):
 
 
 def graph_silence(directory: Path) -> tuple[str | None, str]:
-    """(silence model, its topology) of the graph in a directory, as far as it is recorded there."""
+    """Return (silence model, topology) as recorded beside the graph; the model is None if there is no record."""
     from decoder.graph.lexicon import SILENCE_TOPOLOGIES
     from readers.errors import FormatError
     from readers.tables.hmm_tables import read_silence

@@ -1,22 +1,22 @@
-"""Compile a decoding graph, decode with one, or align known words: the decoder of the CNTK book's chapter 6.
+r"""Compile a decoding graph, decode, or align known words: the decoder of chapter 6 of the CNTK book.
 
 worked example: compile the acceptor that `argonaut graph` wrote, then decode the feature files of test.scp
   argon -precompile true -infsm graph.fsa.gz -lookahead-file lookahead -transition-file transitions -graph g.dg
   argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap -infiles test.scp -outmlf test.mlf
-and the second ends with a line such as
+The second command ends with a line such as
   utterances: 130 done, 0 skipped, 0 failed; frames 36064; real-time factor 0.012
-Ctrl-C lets the utterances at work end, and keeps what is done.
+After Ctrl-C, argon finishes the utterances in progress and keeps all results so far.
 
-With --words words.ctm (.json, .TextGrid, .srt, ...) the words are written with their times in seconds, too.
+With --words words.ctm (.json, .TextGrid, .srt, ...) it also writes the words with their times in seconds.
 
-Straight from audio: with --features hcopy.config, -infiles lists audio files.
+To decode audio files, list them in -infiles and add --features hcopy.config.
 
-Straight from a microphone: --stream - takes audio from standard input and tells words as they are found:
-  arecord -q -t wav -f S16_LE -r 16000 -c 1 | argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap \\
+To decode a microphone, read audio from standard input with --stream -; words are printed as they are recognised:
+  arecord -q -t wav -f S16_LE -r 16000 -c 1 | argon -graph g.dg -lm words.arpa -am model.dnn -cntkmap cntkmap \
         --features hcopy.config --stream -
 
-Forced alignment of transcripts, with the tables that `argonaut graph` wrote beside g.dg:
-  argon -graph g.dg -alignmlf words.mlf --dict words.dict -am model.dnn -cntkmap cntkmap -infiles train.scp \\
+To align transcripts, use the tables that `argonaut graph` wrote beside g.dg:
+  argon -graph g.dg -alignmlf words.mlf --dict words.dict -am model.dnn -cntkmap cntkmap -infiles train.scp \
         -detailed-alignment -outmlf aligned.mlf
 """
 
@@ -39,7 +39,7 @@ def run(argv: list[str]) -> int:
     parser = make_parser(__doc__)
     arguments = parser.parse_args(canonical(argv, parser))
     if not arguments.graph:
-        raise ConfigError("command line: no -graph; expected the compiled graph, to write or to read")
+        raise ConfigError("command line: -graph is missing; expected the compiled graph to read or to write")
     for name, value in (ALIGNING if arguments.alignmlf else DECODING).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)

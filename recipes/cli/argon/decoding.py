@@ -1,4 +1,4 @@
-"""Utterances of a list, decoded or aligned in threads, and what becomes of each of them."""
+"""Decode or align the utterances of a list in threads, and report the result of each."""
 
 import argparse
 import contextlib
@@ -19,7 +19,10 @@ from recipes.cli.console import one_line, progress_display, show_losses
 
 @dataclass(frozen=True)
 class Decoded:
-    """One utterance of the run; labels None: nothing to write; words (TimedWord): None where nobody asks for them."""
+    """Result of one utterance.
+
+    labels is None if there is nothing to write; words (list of TimedWord) is None if no output needs them.
+    """
 
     num_frames: int
     period: int
@@ -30,7 +33,7 @@ class Decoded:
 
 
 class Pipeline:
-    """From a line of -infiles to labels and a lattice file; used by all threads at once."""
+    """Decodes one utterance: computes labels and writes the lattice file.  All threads share one instance."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.arguments = arguments
@@ -72,14 +75,14 @@ class Pipeline:
 
 
 def timed(labels: list) -> list:
-    """Labels of words as TimedWords."""
+    """Convert word labels to TimedWord."""
     from readers.results.timed_words import TimedWord
 
     return [TimedWord(label.name, label.start / TICKS_PER_SECOND, label.end / TICKS_PER_SECOND) for label in labels]
 
 
 def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:
-    """Decode or align."""
+    """Decode or align all utterances; return the exit status."""
     from readers.common.files import require_writable
     from readers.common.processes import interrupts_noted
     from readers.htk.mlf import write_mlf
@@ -87,9 +90,11 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
 
     for name in ("cntkmap",) if arguments.scores else ("am", "cntkmap", "infiles"):
         if not getattr(arguments, name):
-            raise ConfigError(f"command line: no -{name}; expected it for decoding; argon -help shows the options")
+            raise ConfigError(
+                f"command line: -{name} is missing; expected it for decoding; argon -help shows the options"
+            )
     if not arguments.outmlf and not arguments.lattice_prefix and not arguments.words:
-        raise ConfigError("command line: neither -outmlf nor -lattice-prefix nor --words; expected somewhere to write")
+        raise ConfigError("command line: no output file; expected -outmlf, -lattice-prefix or --words")
     if arguments.words:
         check_form(arguments.words)
         if arguments.words == arguments.outmlf:
@@ -119,7 +124,7 @@ def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int
 
 
 def index_path(arguments: argparse.Namespace) -> str:
-    """Which lattice file is which utterance's; "" without lattices."""
+    """Return the index file, which maps lattice files to utterances; "" without lattices."""
     return f"{arguments.lattice_prefix}.index" if arguments.lattice_prefix else ""
 
 
@@ -128,13 +133,14 @@ def report_path(arguments: argparse.Namespace) -> str:
 
 
 class NothingToWrite(Exception):
-    """Every utterance was lost: an MLF that was there before stays."""
+    """Raised if every utterance was lost, so that an existing MLF is kept."""
 
 
 class Run:
-    """What became of every utterance, and how fast.
+    """One run over all utterances: results, losses and speed.
 
-    interrupted(): whether to begin no more of them, because of Ctrl-C; what is done by then is kept.
+    interrupted is a function that returns True after Ctrl-C; then no more utterances are started, and those in progress
+    are finished.
     """
 
     def __init__(
@@ -143,14 +149,14 @@ class Run:
         self.arguments, self.pipeline, self.entries, self.interrupted = arguments, pipeline, entries, interrupted
         self.report = RunReport("utterances")
         self.num_frames, self.ticks, self.num_tokens = 0, 0, 0.0
-        self.ended: set[int] = set()  # numbers of entries that were done or lost
+        self.ended: set[int] = set()  # indices of the entries that were done or lost
         self.num_written = 0
         self.lattices: list[str] = []
         self.words: dict[str, list] = {}
         self.started = time.monotonic()
 
     def results(self, show) -> Iterator[tuple[str, list]]:
-        """(MLF name, labels) of every utterance that has any, in order."""
+        """Yield (MLF name, labels) of every utterance that has labels, in order."""
         from decoder.search.batch import in_order
 
         for (number, entry), result in in_order(self.attempt, self.unique(), self.arguments.threads):
@@ -172,11 +178,11 @@ class Run:
             raise NothingToWrite
 
     def attempt(self, numbered) -> Decoded | None:
-        """None for what waited for its turn when Ctrl-C came."""
+        """Process one entry; None if Ctrl-C came before it was started."""
         return None if self.interrupted() else self.pipeline(numbered)
 
     def unique(self) -> Iterator[tuple]:
-        """(number from 1, entry), without entries whose name was there before: an MLF has one place for it."""
+        """Yield (index from 1, entry), leaving out entries with a repeated name: names are unique in an MLF."""
         seen = {}
         for number, entry in enumerate(self.entries, start=1):
             if self.interrupted():
@@ -184,7 +190,7 @@ class Run:
             if entry.key in seen:
                 self.ended.add(number)
                 other = seen[entry.key]
-                fault = f"{entry.where}: named as at {other.where}; expected each name once"
+                fault = f"{entry.where}: same name as at {other.where}; expected unique names"
                 self.report.fail(entry.key, fault + apart_by_extension(entry, other))
             else:
                 seen[entry.key] = entry
@@ -195,7 +201,9 @@ class Run:
         self.ticks += result.num_frames * result.period
         self.num_tokens += result.num_frames * result.tokens_per_frame
         if result.reason:
-            hint = "" if self.arguments.partial else "; try a wider -beam, or --partial for the best unfinished path"
+            hint = (
+                "" if self.arguments.partial else "; try a larger -beam, or --partial to write the best unfinished path"
+            )
             self.report.fail(entry.key, result.reason + hint)
             return
         self.report.done()
@@ -203,9 +211,9 @@ class Run:
             self.lattices.append(f"{number}\t{entry.key}\n")
 
     def close(self) -> int:
-        """Write words, index and report, print the closing line; the exit status.
+        """Write words, index and report, print the summary and return the exit status.
 
-        Raises KeyboardInterrupt, which says what was written, if something is not done because of Ctrl-C.
+        Raises KeyboardInterrupt, with a message about what was written, if Ctrl-C left utterances unprocessed.
         """
         from readers.common.files import atomic_write
         from readers.results.timed_words import write_words
@@ -228,20 +236,20 @@ class Run:
         return self.report.exit_status
 
     def _cut_short(self, path: str) -> str:
-        """Name in the report what was not reached; what to say of it all."""
+        """List the unprocessed utterances in the report, and return the message for the user."""
         for number, entry in enumerate(self.entries, start=1):
             if number not in self.ended:
                 self.report.skip(entry.key, "not done: interrupted")
         arguments = self.arguments
         files = {arguments.outmlf: self.num_written, arguments.words: self.words, index_path(arguments): self.lattices}
         written = [name for name, content in files.items() if name and content]
-        count = f"{self.report.num_done} of {len(self.entries)} utterances are done"
+        count = f"{self.report.num_done} of {len(self.entries)} utterances done"
         if not written:
-            return f"{count}, nothing is written"
+            return f"{count}, nothing written"
         self.report.write(path)
-        return f"{count}, in {', '.join(written)}; the others are named in {path}"
+        return f"{count}, written to {', '.join(written)}; the others are listed in {path}"
 
 
 def mlf_name(key: str) -> str:
-    """The entry's name in the MLF: as HVite writes it, any directory for names without one."""
+    """Return the entry's name in the MLF: `*/key.rec` like HVite's, so that it matches in any directory."""
     return f"{key}.rec" if "/" in key else f"*/{key}.rec"

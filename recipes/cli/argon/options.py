@@ -1,10 +1,10 @@
-"""The options of `argon`, as 6.1.3 has them and with what was added."""
+"""The options of `argon`: those of CNTK book 6.1.3, and additions."""
 
 import argparse
 
 from readers.errors import ConfigError
 
-DECODING = {"acweight": 0.0667, "beam": 15.0}  # where the command line says nothing
+DECODING = {"acweight": 0.0667, "beam": 15.0}  # defaults
 ALIGNING = {"acweight": 1.0, "beam": None}
 
 
@@ -26,7 +26,7 @@ def chunk_sizes(text: str) -> tuple[int, int]:
     except ValueError:
         chunks = 0, 0
     if chunks[0] < 1 or chunks[1] < 0:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected frames of a chunk and frames ahead, 40:20 for instance")
+        raise argparse.ArgumentTypeError(f"{text!r}; expected frames per chunk and frames of look-ahead, such as 40:20")
     return chunks
 
 
@@ -39,140 +39,161 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         add_help=False,
         allow_abbrev=False,
     )
-    parser.add_argument("-h", "-help", action="help", help="this text")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell more")
+    parser.add_argument("-h", "-help", action="help", help="show this help and exit")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="print more details")
 
     compiling = parser.add_argument_group("graph compilation (6.1.3.1)")
-    add(compiling, "infsm", "FILE", "acceptor as AT&T text, plain or gzipped, to compile")
-    add(compiling, "lookahead-file", "FILE", "look-ahead score of each word, if the acceptor holds them")
-    add(compiling, "transition-file", "FILE", "lines [state] ln_self ln_forward")
+    add(compiling, "infsm", "FILE", "acceptor to compile, AT&T text, plain or .gz")
+    add(compiling, "lookahead-file", "FILE", "look-ahead score of each word, if the acceptor has them")
+    add(compiling, "transition-file", "FILE", "lines `[state] ln_self ln_forward`")
     add_switch(compiling, "precompile", "compile -infsm into -graph")
-    add(compiling, "graph", "FILE", "compiled graph, written with -precompile, else read")
+    add(compiling, "graph", "FILE", "compiled graph: written with -precompile, else read")
     compiling.add_argument(
-        "--state-map", default="", metavar="FILE", help="lines `model state state ...` (default: by the states' names)"
+        "--state-map",
+        default="",
+        metavar="FILE",
+        help="lines `model state state ...` (default: from the names of the states)",
     )
     compiling.add_argument(
         "--dict",
         default="",
         metavar="FILE",
-        help="dictionary: whose [output symbols] are written; of -alignmlf's words",
+        help="dictionary: source of [output symbols], and of the words of -alignmlf",
     )
 
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
-    add(inputs, "infiles", "LIST", "feature files to decode, one a line, or name=file[first,last]")
-    inputs.add_argument("--features", default="", metavar="CONFIG", help="-infiles lists audio; HCopy configuration")
-    add(inputs, "lm", "FILE", "ARPA language model (default: the graph's own costs alone)")
-    add(inputs, "lm-collection", "FILE", "several at once: lines `ARPA-file weight`, weights that sum to 1")
-    add(inputs, "sil-cost", "X", "cost charged on entering silence (1.0)", 1.0)
+    add(inputs, "infiles", "LIST", "list of feature files, one per line, or name=file[first,last]")
+    inputs.add_argument("--features", default="", metavar="CONFIG", help="HCopy configuration; -infiles lists audio")
+    add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
+    add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
+    add(inputs, "sil-cost", "X", "cost of entering silence (1.0)", 1.0)
     inputs.add_argument(
-        "--silence", metavar="NAMES", help="silence models, comma between (default: those of <s>, sil and sp)"
+        "--silence", metavar="NAMES", help="silence models, separated by commas (default: those of <s>, sil and sp)"
     )
-    add(inputs, "am", "FILE", "network model; NAME.onnx: an ONNX model")
+    add(inputs, "am", "FILE", "acoustic model; NAME.onnx: an ONNX model")
     inputs.add_argument(
         "--output-node",
         default="",
         metavar="NODE",
-        help="its log-likelihoods (ScaledLogLikelihood; of an ONNX model the only output)",
+        help="node of the log-likelihoods (ScaledLogLikelihood; ONNX: the only output)",
     )
     inputs.add_argument(
-        "--priors", default="", metavar="FILE", help="of the outputs of an ONNX model, if these are ln posteriors"
+        "--priors", default="", metavar="FILE", help="priors for an ONNX model whose outputs are ln posteriors"
     )
     inputs.add_argument(
         "--scores",
         default="",
         metavar="FILE",
-        help="log-likelihoods in place of -am and -infiles: a Kaldi archive, or a list, .scp",
+        help="log-likelihoods in place of -am and -infiles: Kaldi archive or .scp",
     )
-    inputs.add_argument(
-        "--frame-shift", type=float, default=10.0, metavar="MS", help="of --scores, which do not tell (10)"
-    )
-    add(inputs, "cntkmap", "FILE", "lines [state] index-of-network-output")
+    inputs.add_argument("--frame-shift", type=float, default=10.0, metavar="MS", help="frame shift of --scores (10)")
+    add(inputs, "cntkmap", "FILE", "lines `[state] index-of-network-output`")
     add(inputs, "dnn_window_size", "N", "frames stacked into one input (11)", 11)
     inputs.add_argument(
         "--chunks",
         type=chunk_sizes,
         metavar="N:AHEAD",
-        help="score in chunks, as a network was trained (whole utterances)",
+        help="score in chunks of N frames and AHEAD future frames, as in training (whole utterances)",
     )
 
     outputs = parser.add_argument_group("outputs (6.1.3.3)")
-    add(outputs, "outmlf", "FILE", "recognised words as MLF")
-    add_switch(outputs, "detailed-alignment", "a line per HMM state in it, phone and word beside")
-    add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ...; PREFIX.index tells which is which")
+    add(outputs, "outmlf", "FILE", "MLF for the recognised words")
+    add_switch(outputs, "detailed-alignment", "one line per HMM state in -outmlf, with phone and word")
+    add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ... and their list PREFIX.index")
     outputs.add_argument("--words", default="", metavar="FILE", help="words with times: .ctm, .json, .srt, .vtt, ...")
-    outputs.add_argument("--report", metavar="FILE", help="where losses are named (default: OUTMLF.report)")
-    outputs.add_argument("--partial", action="store_true", help="write the best unfinished path where none is final")
+    outputs.add_argument("--report", metavar="FILE", help="file that lists what failed (default: OUTMLF.report)")
+    outputs.add_argument(
+        "--partial", action="store_true", help="if no path reaches a final state, write the best unfinished one"
+    )
 
     searching = parser.add_argument_group(
-        "search (6.1.3.4)", "costs are -ln of probabilities, the acoustic ones times -acweight; beams are between costs"
+        "search (6.1.3.4)",
+        "costs are -ln probabilities, acoustic ones scaled by -acweight; beams are differences of costs",
     )
-    add_number(searching, "acweight", "of acoustic log-likelihoods, HVite's 1/s; useful 0.1 to 2 (0.0667; aligning 1)")
-    add_number(searching, "beam", "cost beyond the best token's where tokens end (15; aligning: none)")
-    add(searching, "max-tokens", "N", "tokens kept per frame (20000)", 20000)
-    add(searching, "word_end_beam_frac", "X", "beam after a word arc, as part of the beam (0.33333)", 0.33333)
-    searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="weight of the language model (1)")
+    add_number(searching, "acweight", "acoustic scale, 1/s of HVite; useful 0.1 to 2 (0.0667; aligning 1)")
+    add_number(searching, "beam", "beam: tokens this much worse than the best are pruned (15; aligning: none)")
+    add(searching, "max-tokens", "N", "maximum number of tokens per frame (20000)", 20000)
+    add(searching, "word_end_beam_frac", "X", "beam after a word arc, as a fraction of -beam (0.33333)", 0.33333)
+    searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="language model scale (1)")
     searching.add_argument(
-        "--word-penalty", type=float, default=0.0, metavar="X", help="cost added per word; more: fewer words (0)"
+        "--word-penalty",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="cost added per word; larger values give fewer words (0)",
     )
     searching.add_argument(
         "--slack-decay", type=float, default=0.8, metavar="X",
-        help="part of a word's unforeseen cost that is still forgiven a frame later (0.8)",
+        help="decay per frame of the allowance for language model costs that look-ahead missed (0.8)",
     )  # fmt: skip
     searching.add_argument(
-        "--no-lm-lookahead", dest="lm_lookahead", action="store_false", help="let the graph alone look ahead"
+        "--no-lm-lookahead",
+        dest="lm_lookahead",
+        action="store_false",
+        help="use only the look-ahead scores of the graph",
     )
     searching.add_argument(
-        "--lattice-beam", type=float, default=10.0, metavar="X", help="beyond the best path, kept in lattices (10)"
+        "--lattice-beam", type=float, default=10.0, metavar="X", help="beam of lattices, from the best path (10)"
     )
-    add_streaming(parser.add_argument_group("streaming; S are seconds"))
+    add_streaming(parser.add_argument_group("streaming (S: seconds)"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
-    add(aligning, "alignmlf", "FILE", "transcripts: words of --dict, else phones; -graph tells where the tables are")
+    add(aligning, "alignmlf", "FILE", "transcripts in words of --dict, else in phones; the tables lie beside -graph")
     aligning.add_argument(
-        "--level", choices=("word", "phone", "state"), help="labels of -outmlf (word; -detailed-alignment: state)"
+        "--level",
+        choices=("word", "phone", "state"),
+        help="level of the labels (word; with -detailed-alignment: state)",
     )
     between = aligning.add_mutually_exclusive_group()
     between.add_argument(
         "--optional-silence",
         action="store_true",
         default=None,
-        help="silence may stand between labels and at the ends (default: with --dict)",
+        help="allow silence between labels and at the ends (default: with --dict)",
     )
-    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="... may not")
-    aligning.add_argument("--sil-prob", type=float, metavar="P", help="probability of such a silence (default: free)")
+    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not")
+    aligning.add_argument(
+        "--sil-prob", type=float, metavar="P", help="probability of such a silence (default: silence costs nothing)"
+    )
     aligning.add_argument(
         "--sil-topology",
         choices=("left-to-right", "any-order"),
-        help="of silence's states (default: as argonaut graph was told, for -graph)",
+        help="transitions between silence states (default: as recorded beside -graph)",
     )
     aligning.add_argument(
-        "--pron-scale", type=float, default=1.0, metavar="X", help="weight of pronunciation probabilities"
+        "--pron-scale", type=float, default=1.0, metavar="X", help="scale of ln pronunciation probabilities (1)"
     )
-    searching.add_argument("--threads", type=int, metavar="N", help="(default: one per core)")
+    searching.add_argument("--threads", type=int, metavar="N", help="number of threads (default: one per core)")
     return parser
 
 
 def add_streaming(group) -> None:
-    """Audio that goes on and on, and the ends of its utterances."""
+    """Add the options of streaming: the audio source and the ends of utterances."""
     group.add_argument(
         "--stream",
         default="",
         metavar="AUDIO",
-        help="words as they are found: a file, a named pipe, - for standard input",
+        help="recognise audio while it arrives: a file, a named pipe, - for standard input",
     )
-    group.add_argument("--rate", type=int, metavar="HZ", help="of bare 16-bit samples in a pipe (default: WAV tells)")
-    group.add_argument("--json", action="store_true", help="an object a line, partial results too")
-    group.add_argument("--pause", type=float, default=0.8, metavar="S", help="silence that ends an utterance (0.8)")
-    group.add_argument("--longest", type=float, default=30.0, metavar="S", help="an utterance ends by then (30)")
     group.add_argument(
-        "--no-speech", type=float, default=5.0, metavar="S", help="without words the search begins anew by then (5)"
+        "--rate", type=int, metavar="HZ", help="sampling rate of raw 16-bit samples (default: from the WAV header)"
     )
-    group.add_argument("--whole", action="store_true", help="one utterance, pauses or not")
-    group.add_argument("--block", type=int, default=10, metavar="N", help="frames that are worked on together (10)")
+    group.add_argument("--json", action="store_true", help="print JSON, one object per line, with partial results")
+    group.add_argument("--pause", type=float, default=0.8, metavar="S", help="silence that ends an utterance (0.8)")
+    group.add_argument("--longest", type=float, default=30.0, metavar="S", help="maximum length of an utterance (30)")
+    group.add_argument(
+        "--no-speech",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="restart the search if no word is found for this long (5)",
+    )
+    group.add_argument("--whole", action="store_true", help="treat the whole input as one utterance")
+    group.add_argument("--block", type=int, default=10, metavar="N", help="frames per block of computation (10)")
     group.add_argument(
         "--running-mean",
         default="100:600",
         metavar="START:MEMORY",
-        help="for _Z: the mean of MEMORY frames, the first one of START; or: whole (100:600)",
+        help="for _Z: mean of the last MEMORY frames, at first of START frames; or whole (100:600)",
     )
 
 
@@ -180,30 +201,33 @@ FOR_STREAMS = ("rate", "json", "pause", "longest", "no_speech", "whole", "block"
 
 
 def refuse_streaming(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Raise ConfigError for an option that only a stream has a use for."""
+    """Raise ConfigError for an option that requires --stream."""
     for name in FOR_STREAMS:
         if getattr(arguments, name) != parser.get_default(name):
             flag = name.replace("_", "-")
-            raise ConfigError(f"command line: --{flag} without --stream; expected it for a stream alone")
+            raise ConfigError(f"command line: --{flag} without --stream; expected it only with --stream")
 
 
 def add(group, name: str, metavar: str, text: str, default=""):
-    """A flag of the book."""
+    """Add an option of the CNTK book."""
     group.add_argument(f"-{name}", type=type(default), default=default, metavar=metavar, help=text)
 
 
 def add_number(group, name: str, text: str):
-    """A flag of the book whose default depends on what is to be done."""
+    """Add a numeric option of the CNTK book whose default depends on whether argon decodes or aligns."""
     group.add_argument(f"-{name}", type=float, metavar="X", help=text)
 
 
 def add_switch(group, name: str, text: str):
-    """A flag that stands alone or with true or false."""
+    """Add a flag that may be followed by true or false."""
     group.add_argument(f"-{name}", type=truth, nargs="?", const=True, default=False, help=text, metavar="true|false")
 
 
 def canonical(argv: list[str], parser: argparse.ArgumentParser) -> list[str]:
-    """The arguments with flags as the parser knows them: one dash or two, hyphens or underscores all mean the same."""
+    """Rewrite option names to the form that the parser knows.
+
+    One dash or two, hyphens or underscores are equivalent.
+    """
     known = {flag.lstrip("-").replace("_", "-"): flag for flag in parser._option_string_actions}
     result = []
     for argument in argv:

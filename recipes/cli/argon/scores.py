@@ -1,4 +1,4 @@
-"""Where `argon` takes acoustic scores from: a network on features or audio, or log-likelihoods that somebody made."""
+"""Sources of acoustic scores for `argon`: a network on features or audio, or stored log-likelihoods."""
 
 import argparse
 import contextlib
@@ -11,7 +11,7 @@ LIST_PREFIX, ARCHIVE_PREFIX = "scp:", "ark:"
 
 @contextlib.contextmanager
 def naming(entry):
-    """What goes wrong in the body names the file."""
+    """Prefix errors raised in the body with the file of the entry."""
     try:
         yield
     except ArgonautError as fault:
@@ -20,55 +20,53 @@ def naming(entry):
 
 
 def open_source(arguments: argparse.Namespace):
-    """The source that the options name; used by all threads at once.  It has
+    """Return the source that the options select.  All threads share it.  Its attributes:
 
-    name: of what makes the scores; num_outputs; entries(): what is to be done; scores(entry): (K, T) and 100 ns ticks
-    per frame.
+    name: the model or archive, for messages; num_outputs; entries(): the entries to process;
+    scores(entry): log-likelihoods (num_outputs, T) and the frame period in 100 ns units.
     """
     if not arguments.scores:
         return NetworkSource(arguments)
     for name in NETWORK_OPTIONS:
         if getattr(arguments, name):
-            raise ConfigError(f"command line: -{name} with --scores; expected the scores alone")
+            raise ConfigError(f"command line: -{name} with --scores; expected only one of them")
     return ArchiveSource(arguments)
 
 
 def open_scorer(arguments: argparse.Namespace):
-    """The network of -am: a model of ours, or an ONNX model."""
+    """Open the network of -am: a native model, or an ONNX model."""
     from acoustic.scoring.onnx_scorer import SUFFIX, OnnxScorer
     from acoustic.scoring.scorer import AcousticScorer
 
     if not arguments.am.endswith(SUFFIX):
         if arguments.priors:
-            raise ConfigError(
-                f"command line: --priors with -am {arguments.am}; expected them with an ONNX model, ours have their own"
-            )
+            raise ConfigError(f"command line: --priors with -am {arguments.am}; expected it only with an ONNX model")
         node = (arguments.output_node,) if arguments.output_node else ()
         return AcousticScorer(arguments.am, *node, window=arguments.dnn_window_size, chunks=arguments.chunks)
     from readers.tables.priors import read_priors
 
     if arguments.chunks:
-        raise ConfigError(f"command line: --chunks with -am {arguments.am}; expected them with a model of ours")
+        raise ConfigError(f"command line: --chunks with -am {arguments.am}; expected it only with a native model")
     priors = read_priors(arguments.priors) if arguments.priors else None
     return OnnxScorer(arguments.am, arguments.output_node or None, arguments.dnn_window_size, priors)
 
 
 def open_features(path: str, dim: int):
-    """The HCopy configuration; raises ConfigError unless it makes frames of `dim` values."""
+    """Read an HCopy configuration; raises ConfigError unless its frames have `dim` values."""
     from features import FeatureConfig
     from readers.config.hcopy import read_hcopy_config
 
     config = FeatureConfig.from_hcopy(read_hcopy_config(path))
     if config.dim != dim:
         raise ConfigError(
-            f"{path}: {config.target_kind} makes {config.dim} values a frame; expected {dim}, the model's input "
+            f"{path}: {config.target_kind} has {config.dim} values per frame; expected {dim}, the model's input "
             "divided by -dnn_window_size"
         )
     return config
 
 
 class NetworkSource:
-    """A network on the feature files, or with --features the audio files, of -infiles."""
+    """A network that scores the feature files of -infiles or, with --features, the audio files."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.list, self.name = arguments.infiles, arguments.am
@@ -86,7 +84,7 @@ class NetworkSource:
         return self.scorer.score(frames), period
 
     def read(self, entry):
-        """(frames (dim, T), 100 ns ticks per frame)."""
+        """Return the frames (dim, T) and the frame period in 100 ns units."""
         if self.config is None:
             from readers.htk.parameter_file import read_htk
 
@@ -96,13 +94,15 @@ class NetworkSource:
         from readers.audio.audio_file import read_audio
 
         if entry.end is not None:
-            raise ConfigError(f"{entry.where}: frames [{entry.start},{entry.end}] of audio; expected the whole file")
+            raise ConfigError(
+                f"{entry.where}: frame range [{entry.start},{entry.end}] of an audio file; expected the whole file"
+            )
         samples, rate = read_audio(entry.path)
         return extract(samples, self.config, rate), frame_period(self.config, rate)
 
 
 class ArchiveSource:
-    """Log-likelihoods in a Kaldi archive, or in those that a list names."""
+    """Log-likelihoods in a Kaldi archive, or in the archives that an scp file names."""
 
     def __init__(self, arguments: argparse.Namespace):
         from readers.kaldi.ark import read_matrix_header

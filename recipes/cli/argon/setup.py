@@ -1,4 +1,4 @@
-"""What `argon` opens before it begins: compiled graph, language models, search options; and how it compiles a graph."""
+"""Opens the inputs of `argon` (compiled graph, language models, search options), and compiles graphs."""
 
 import argparse
 import sys
@@ -33,7 +33,7 @@ def precompile_graph(arguments: argparse.Namespace) -> int:
     )
     save_graph(graph, arguments.graph)
     if not arguments.transition_file:
-        print("no -transition-file: transitions cost nothing", file=sys.stderr)
+        print("no -transition-file: transitions have no cost", file=sys.stderr)
     print(
         f"graph: {arguments.graph}: {graph.num_states} states, {graph.num_positions} HMM positions, "
         f"{len(graph.arrays.emitting_cost)} emitting arcs, {len(graph.arrays.word_cost)} word arcs"
@@ -70,8 +70,11 @@ def open_decoder(arguments: argparse.Namespace):
     elif arguments.lm_collection:
         lm = open_collection(arguments.lm_collection, lambda line: print(line, file=sys.stderr))
     else:
-        print("no -lm: the graph's own costs are all there is", file=sys.stderr)
+        print("no -lm: only the costs of the graph are used", file=sys.stderr)
     decoder = Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
     if options.sil_cost and not decoder.silence.any():
-        print(f"no silence models: -sil-cost {options.sil_cost:g} acts nowhere; --silence names them", file=sys.stderr)
+        print(
+            f"no silence models: -sil-cost {options.sil_cost:g} has no effect; name the models with --silence",
+            file=sys.stderr,
+        )
     return decoder

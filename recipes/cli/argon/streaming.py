@@ -1,7 +1,8 @@
-"""`argon --stream`: words while the audio is still coming in, from a pipe, a microphone's program or a long file.
+"""`argon --stream`: recognise audio while it arrives from a pipe, a microphone program or a long file.
 
-Text: a line `start end words` for each utterance when it is over; on a terminal what is found so far stands below.
-JSON: an object a line, {"type": "partial", ...} whenever something is new and {"type": "final", ...} at each end.
+Text output: a line `start end words` for each utterance when it has ended; on a terminal the current partial result is
+shown below.
+JSON output: one object per line, {"type": "partial", ...} for each change and {"type": "final", ...} for each end.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
 from recipes.cli.console import one_line, show_losses
 
-SAMPLES = 1600  # read at a time
+SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
 
 
@@ -30,11 +31,15 @@ def stream(arguments: argparse.Namespace) -> int:
 
     for name in NOT_FOR_STREAMS:
         if getattr(arguments, name):
-            raise ConfigError(f"command line: -{name.replace('_', '-')} with --stream; expected it for files alone")
+            raise ConfigError(
+                f"command line: -{name.replace('_', '-')} with --stream; expected it only without --stream"
+            )
     for name in ("am", "cntkmap", "features"):
         if not getattr(arguments, name):
             flag = "--features" if name == "features" else f"-{name}"
-            raise ConfigError(f"command line: no {flag}; expected it for a stream; argon -help shows the options")
+            raise ConfigError(
+                f"command line: {flag} is missing; expected it with --stream; argon -help shows the options"
+            )
     if arguments.words:
         check_form(arguments.words)
     read = [getattr(arguments, name, None) for name in (*INPUT_FILES, "features", "stream")]
@@ -45,7 +50,7 @@ def stream(arguments: argparse.Namespace) -> int:
 
 
 class Streaming:
-    """One stream from audio to words: what is shown, what is kept, and what was lost."""
+    """Recognition of one stream: displays events, keeps words and reports losses."""
 
     def __init__(self, arguments: argparse.Namespace):
         from acoustic.scoring.score_stream import ScoreStream
@@ -74,7 +79,7 @@ class Streaming:
 
     @contextlib.contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """What goes wrong in the body names its files."""
+        """Prefix errors raised in the body with `name`."""
         try:
             yield
         except ArgonautError as fault:
@@ -88,7 +93,7 @@ class Streaming:
             with self.naming(self.source):
                 for event in self.events():
                     self.take(event)
-        except ArgonautError as fault:  # what was found before is not lost
+        except ArgonautError as fault:  # keep the words recognised before
             if not self.recognition.num_frames:
                 raise
             self.report.fail(self.name, one_line(fault))
@@ -102,7 +107,7 @@ class Streaming:
         try:
             for samples in self.audio.blocks:
                 yield from self.recognition.push(samples)
-        except KeyboardInterrupt:  # the end of what comes from a microphone
+        except KeyboardInterrupt:  # the usual end of a microphone recording
             pass
         except ArgonautError:
             yield from self.recognition.finish()
@@ -114,7 +119,7 @@ class Streaming:
         if not event.is_final:
             return
         if event.reason:
-            text = f"{event.reason}; the words are those of the best unfinished path"
+            text = f"{event.reason}; wrote the words of the best unfinished path"
             self.report.fail(f"{self.name} {event.start:.2f}-{event.end:.2f} s", text)
         else:
             self.report.done()
@@ -152,13 +157,13 @@ def running_mean(arguments: argparse.Namespace):
     start, _, memory = text.partition(":")
     if not is_count(start) or not is_count(memory or start):
         raise ConfigError(
-            f"command line: --running-mean {text}; expected frames at the start and of memory, 100:600, or whole"
+            f"command line: --running-mean {text}; expected START:MEMORY in frames, such as 100:600, or whole"
         )
     return RunningMean(int(start), int(memory or start))
 
 
 class _Text:
-    """Lines for people."""
+    """Prints text lines."""
 
     def __init__(self):
         self.live = sys.stderr.isatty()
@@ -169,7 +174,7 @@ class _Text:
             print(f"{event.words[0].start:.2f} {event.words[-1].end:.2f} {event.text}", flush=True)
 
     def below(self, text: str) -> None:
-        """The end of a text in the place of the one before, on a terminal."""
+        """Replace the partial result on the terminal by the end of this text."""
         if self.live:
             width = max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 20)
             print(f"\r\033[K{text[-width:]}", end="", file=sys.stderr, flush=True)
@@ -180,7 +185,7 @@ class _Text:
 
 
 class _Json:
-    """Lines for programs."""
+    """Prints JSON objects."""
 
     def __call__(self, event) -> None:
         times = {"start": round(event.start, 3), "end": round(event.end, 3)}

@@ -1,1 +1,1 @@
-"""What `argonaut info` tells of a file: a module for each family of kinds, a function for each kind."""
+"""The kinds of files that `argonaut info` knows: one module for each family, one function for each kind."""

@@ -1,4 +1,4 @@
-"""What Kaldi's archives and lists, record caches, archives of examples and records as text hold."""
+"""Figures of Kaldi archives and lists, record caches, example archives and records as text."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ _VECTOR = re.compile(rb"\S{1,4096} \0B\x04")
 
 
 def archive_kind(head: bytes):
-    """(what it is, describer) of the first bytes of a binary archive; None for other files."""
+    """Return (kind, function for its figures) given the first bytes of a binary archive; None for other files."""
     from readers.sources.examples import example_archive
     from readers.sources.records import record_cache
 
@@ -27,7 +27,7 @@ def archive_kind(head: bytes):
 
 
 def text_kind(lines: list[str]):
-    """The same of the lines, none of them empty, of a text file."""
+    """Return (kind, function for its figures) given the non-empty lines of a text file; None for other files."""
     if lines and all(ENTRY.fullmatch(line) for line in lines):
         return "Kaldi script file (scp)", scp
     if TEXT_MATRIX.match(" ".join(lines[:2])):
@@ -67,7 +67,7 @@ def features(path: str) -> Figures:
 def alignments(path: str) -> Figures:
     import numpy as np
 
-    from readers.kaldi.ark import read_alignments
+    from readers.kaldi.alignments import read_alignments
 
     found = dict(read_alignments(path))
     classes = set().union(*(np.unique(one).tolist() for one in found.values()))

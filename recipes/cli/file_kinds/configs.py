@@ -1,4 +1,4 @@
-"""What configuration files hold: those of cntk, of HCopy, network descriptions and model editing scripts."""
+"""Figures of configuration files: of cntk, of HCopy, network descriptions and model editing scripts."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ _CALL = re.compile(r"\s*(?:[^\W\d][\w.]*\s*=\s*)?([^\W\d]\w*)\s*\(")
 
 
 def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
-    """(what it is, describer) of the lines of a configuration of any sort, comments included; None for other text."""
+    """Return (kind, function for its figures) given the lines of a configuration with comments; None for other text."""
     from readers.config.syntax import strip_comment
 
     num_filled = sum(map(bool, lines))
@@ -23,7 +23,7 @@ def configuration_kind(lines: list[str]) -> tuple[str, object] | None:
     settings = [match.group(1) for line in lines if (match := _SETTING.match(line))]
     if len(settings) == len(lines) and HCOPY_NAMES & set(settings):
         return "HCopy configuration", hcopy
-    # Settings as well: `WORD [output] phones` of a dictionary begins as a block does.
+    # Require settings, too: an entry `WORD [output] phones` of a dictionary begins like a block.
     blocks = bool(settings) and any(_BLOCK.match(line) for line in lines)
     if any(_TOP.match(line) for line in lines):
         return "cntk configuration", cntk
@@ -82,7 +82,7 @@ def _command_text(block) -> str:
 
 
 def _value(block, name: str) -> str:
-    """A value with its references replaced, or as it stands where they lead nowhere."""
+    """Return a value with its references replaced, or as written if a reference cannot be resolved."""
     try:
         return block.text(name, "")
     except ConfigError:

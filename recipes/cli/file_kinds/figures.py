@@ -1,11 +1,11 @@
-"""Figures of a file, and how they are written."""
+"""The figures of a file, and how they are formatted."""
 
-# (name, value) in the order in which they are shown; names that begin with + are for -v alone.
+# (name, value) in display order; figures whose names begin with + are shown only with -v.
 Figures = list[tuple[str, object]]
 
 
 def seconds(ticks: int) -> str:
-    """A number of 100 ns ticks."""
+    """Format a time in 100 ns units as seconds."""
     return f"{ticks * 1e-7:.2f} s"
 
 

@@ -1,4 +1,4 @@
-"""What files hold that the toolkit writes for others: ONNX models, OpenFst's binaries, pictures."""
+"""Figures of files for other programs: ONNX models, OpenFst binaries, pictures."""
 
 import re
 import struct
@@ -9,17 +9,17 @@ from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
 PNG = b"\x89PNG\r\n\x1a\n"
-# First bytes of pictures that are not looked into.
+# First bytes of picture formats for which only the name is shown.
 PICTURES = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"%PDF-": "PDF", b"<svg": "SVG"}
 OPENFST = struct.pack("<i", 2125659606)
 KALDI_FST = re.compile(rb"\S{1,4096} (\0B)?" + re.escape(OPENFST))
-# ModelProto: version of the format (field 1, a small number), then one of its other fields 2 to 8 by its tag.
+# ONNX ModelProto: ir_version (field 1, a small number), then the tag of one of the fields 2 to 8.
 ONNX = re.compile(rb"\x08[\x03-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
 GRAPHVIZ = re.compile(r"(strict\s+)?(di)?graph\b[^=]*\{")
 
 
 def binary_kind(head: bytes) -> tuple[str, Callable[[str], Figures]] | None:
-    """(what it is, describer) of the first bytes of a file; None for another sort of file."""
+    """Return (kind, function for its figures) given the first bytes of a file; None for other files."""
     if head.startswith(PNG):
         return "picture (PNG)", png
     for magic, name in PICTURES.items():
@@ -40,13 +40,13 @@ def png(path: str) -> Figures:
     with Path(path).open("rb") as file:
         head = file.read(24)
     if len(head) < 24:
-        raise FormatError(f"{path}: is cut short, {len(head)} bytes; expected a whole picture")
+        raise FormatError(f"{path}: truncated, {len(head)} bytes; expected a complete picture")
     width, height = struct.unpack(">II", head[16:])
     return [("pixels", f"{width} x {height}")]
 
 
 def openfst(path: str) -> Figures:
-    """The header of OpenFst's files: two strings, version, flags, properties, start, numbers of states and arcs."""
+    """Read the header of an OpenFst file: strings, version, flags, properties, start, numbers of states and arcs."""
     with Path(path).open("rb") as file:
         head = file.read(1 << 12)
     texts, at = [], len(OPENFST)
@@ -57,12 +57,12 @@ def openfst(path: str) -> Figures:
             at += 4 + length
         _, _, _, start, num_states, num_arcs = struct.unpack_from("<iiQqqq", head, at)
     except (struct.error, UnicodeDecodeError) as fault:
-        raise FormatError(f"{path}: no whole header ({fault}); expected a whole file of OpenFst") from fault
+        raise FormatError(f"{path}: incomplete header ({fault}); expected a complete OpenFst file") from fault
     kind, arcs = texts
     figures: Figures = [("type", f"{kind}, arcs {arcs}")]
-    if num_states >= 0:  # -1 where the writer could not go back to fill them in
+    if num_states >= 0:  # -1 if the writer could not seek back to fill them in
         figures.append(("states", f"{num_states}, start {start}"))
-    return figures + ([("arcs", num_arcs)] if num_arcs > 0 else [])  # not every type has them
+    return figures + ([("arcs", num_arcs)] if num_arcs > 0 else [])  # not every FST type stores it
 
 
 def onnx(path: str) -> Figures:
@@ -74,7 +74,7 @@ def onnx(path: str) -> Figures:
     try:
         model = package.load(path, load_external_data=False)
     except DecodeError as fault:
-        raise FormatError(f"{path}: {fault}; expected a whole ONNX model") from fault
+        raise FormatError(f"{path}: {fault}; expected a complete ONNX model") from fault
     weights = {weight.name for weight in model.graph.initializer}
     opsets = [f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import]
     return [

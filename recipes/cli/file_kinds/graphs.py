@@ -1,4 +1,4 @@
-"""What decoding graphs, lattices and tables of HMM states hold."""
+"""Figures of decoding graphs, lattices and tables of HMM states."""
 
 import re
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from itertools import pairwise
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures, all_finite
 
-# A link of Kaldi's lattices as text, compact or not: costs stand between commas.
+# An arc of a Kaldi text lattice, compact or not, with comma-separated costs.
 KALDI_LINK = re.compile(r"\d+\s+\d+\s+\S+(\s+\S+)?\s+[^\s,]+,[^\s,]+(,\S*)?")
-# The same where the costs are none, and left out.
+# The same without costs: Kaldi omits them if they are zero.
 KALDI_ARC = re.compile(r"\d+\s+\d+\s+[^\s,]+(\s+[^\s,]+)?(\s+[^\s,]*,[^\s,]*(,\S*)?)?")
 
 
 def kaldi_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
-    """(what it is, describer) of lines, none of them empty, of Kaldi's lattices; None for another sort of text."""
+    """Return (kind, function for its figures) given the non-empty lines of Kaldi lattices; None for other text."""
     if len(lines) > 1 and len(lines[0].split()) == 1 and KALDI_LINK.fullmatch(lines[1]):
         return "Kaldi lattices, as text", kaldi_lattices
     return None

@@ -1,4 +1,4 @@
-"""What label files, lists of files and lists of names hold."""
+"""Figures of label files, lists of files and lists of names."""
 
 from collections import Counter
 from pathlib import Path

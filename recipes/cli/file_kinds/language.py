@@ -1,4 +1,4 @@
-"""What dictionaries and language models hold."""
+"""Figures of dictionaries and language models."""
 
 from collections import Counter
 

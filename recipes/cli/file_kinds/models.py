@@ -1,4 +1,4 @@
-"""What HTK's model definitions and decision trees hold."""
+"""Figures of HTK model definitions and decision trees."""
 
 from recipes.cli.file_kinds.figures import Figures
 

@@ -1,4 +1,4 @@
-"""What models and checkpoints hold."""
+"""Figures of network models and checkpoints."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from collections import Counter
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
-# Format, as the metadata say, of what is no model.
+# Value of "format" in the metadata of files that are not models.
 CHECKPOINTS = {
     "argonaut-checkpoint": "checkpoint of a training",
     "argonaut-outer-iteration": "checkpoint of an outer iteration",
@@ -16,22 +16,24 @@ CHECKPOINTS = {
 
 
 def safetensors_kind(path: str):
-    """(what it is, describer) of a safetensors file: a model, or a checkpoint, as its metadata say."""
+    """Return (kind, function for its figures) of a safetensors file: a model or, according to its metadata, a
+    checkpoint.
+    """
     found = _parsed(_open(path)[2].get("argonaut", "")).get("format")
     return (CHECKPOINTS[found], checkpoint) if found in CHECKPOINTS else ("safetensors model", model)
 
 
 def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str]]:
-    """(shape of every tensor, how many tensors there are of each type, metadata)."""
+    """Return (shape of every tensor, number of tensors of each type, metadata)."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
             shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
             return shapes, Counter(str(part.get_dtype()) for part in parts.values()), file.metadata() or {}
     except SafetensorError as fault:
-        raise FormatError(f"{path}: {fault}; expected a whole safetensors file") from fault
+        raise FormatError(f"{path}: {fault}; expected a complete safetensors file") from fault
 
 
 def _parsed(text: str) -> dict:
@@ -69,7 +71,7 @@ def checkpoint(path: str) -> Figures:
 
 
 def _graph_figures(graph: dict) -> Figures:
-    """Figures of the network that a model's metadata describe; none for a file that holds only tensors."""
+    """Return the figures of the network in a model's metadata; a note for a file that holds only tensors."""
     if not graph:
         return [("network", "none: tensors only")]
     nodes = graph.get("nodes", [])
@@ -88,7 +90,10 @@ def _graph_figures(graph: dict) -> Figures:
 
 
 def _input_text(node: dict) -> str:
-    """Name and size of an input: how many frames it stacks a network knows only as a side of an image."""
+    """Return name and size of an input.
+
+    The number of stacked frames is known only as a side of an image.
+    """
     options = node.get("options", {})
     sides = [options.get(name) for name in ("width", "height", "channels")]
     if None not in sides:

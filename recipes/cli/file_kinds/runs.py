@@ -1,4 +1,4 @@
-"""What runs leave beside models: the history of a training, the report of what was lost, records in JSON."""
+"""Figures of files that runs write beside models: training history, report, JSON records."""
 
 import json
 import re
@@ -14,7 +14,7 @@ REMARK = re.compile(r"# ([^:]+): (.+)")
 
 
 def run_kind(first: str):
-    """(what it is, describer) of a text file by its first line; None for another sort of text."""
+    """Return (kind, function for its figures) given the first line of a text file; None for other text."""
     if HISTORY.match(first):
         return "history of a training", history
     if ITERATIONS.match(first):
@@ -44,12 +44,14 @@ def iterations(path: str) -> Figures:
         figures += [("jobs", len(last["jobs"])), ("taken", last["taken"]), ("seconds of the last", last["seconds"])]
         figures += [("training", ", ".join(f"{name} {value:.6g}" for name, value in last["training"].items()))]
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise FormatError(f"{path}: no row of an outer iteration ({fault}); expected its jobs and figures") from fault
+        raise FormatError(
+            f"{path}: not a row of an outer iteration ({fault}); expected its jobs and figures"
+        ) from fault
     return figures
 
 
 def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
-    """(what it is, describer) of a text file that begins as a JSON object; None where it is none after all."""
+    """Return (kind, function for its figures) of a text file that begins like a JSON object; None if it is not JSON."""
     found = _objects(path)
     if not found:
         return None
@@ -66,7 +68,7 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 
 def _objects(path: str) -> list[dict]:
-    """The object of a file, or those of its lines; none for a file of anything else."""
+    """Return the JSON object of a file, or the objects of its lines; empty if it holds anything else."""
     from readers.common.text import read_text
 
     text = read_text(path)
@@ -94,7 +96,7 @@ def json_words(path: str) -> Figures:
         figures.append(("ends at", f"{max((word['end'] for word in words), default=0.0):.2f} s"))
         mean = f", mean {sum(known) / len(known):.3f}" if known else ""
     except (KeyError, TypeError, ValueError) as fault:
-        raise FormatError(f"{path}: words that are none ({fault}); expected word, start, end, confidence") from fault
+        raise FormatError(f"{path}: not a list of words ({fault}); expected word, start, end, confidence") from fault
     return [*figures, ("confidence", f"given for {len(known)}{mean}")]
 
 
@@ -107,7 +109,7 @@ def tuning(path: str) -> Figures:
     try:
         chosen = ", ".join(f"{name} {value}" for name, value in found["chosen"].items())
     except AttributeError as fault:
-        raise FormatError(f"{path}: chosen is {found['chosen']!r}; expected options and their values") from fault
+        raise FormatError(f"{path}: `chosen` is {found['chosen']!r}; expected options and their values") from fault
     return [("trials", len(found["trials"])), ("chosen", chosen)]
 
 
@@ -119,7 +121,7 @@ def report(path: str) -> Figures:
     figures: Figures = [(unit, "{} done, {} skipped, {} failed".format(*counts))]
     for number, line in lost:
         remark = REMARK.fullmatch(line)
-        if remark:  # sizes of a graph, say
+        if remark:  # for example sizes of a graph
             figures.append(remark.groups())
             continue
         fields = line.split("\t", 2)

@@ -1,4 +1,4 @@
-"""What feature and audio files hold."""
+"""Figures of feature and audio files."""
 
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures, all_finite, seconds

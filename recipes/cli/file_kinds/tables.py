@@ -1,4 +1,4 @@
-"""What small tables hold: the indices of lattices, those beside a graph, symbol tables, vocabularies, HCopy's lists."""
+"""Figures of small tables: lattice indices, tables beside a graph, symbol tables, vocabularies, HCopy lists."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,18 +9,18 @@ from readers.common.text import is_count, is_number
 from readers.errors import FormatError
 from recipes.cli.file_kinds.figures import Figures
 
-STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # how a state is named: aa_s2, aa_s2_1, sil[2], ST_a_3
+STATE = re.compile(r"\S*(\[\d+\]|_s?\d+)")  # names of states: aa_s2, aa_s2_1, sil[2], ST_a_3
 BRACKETED_NAME = re.compile(r"[^\s=\[\]()]+(\[\d+\])?")
 OUTPUT = re.compile(r"\S+\s+\[[^\[\]\s]*\]")
 FILE_NAME = re.compile(r".*[/\\].*|.+\.\w+")
 INDEX = re.compile(r"\d+\t[^\t]+")
-# Of a file of an index: its end, in the order in which they are looked for.
+# Suffixes of files that an index can refer to, in the order in which they are tried.
 NUMBERED = (".lat", ".fst", ".txt")
 MIXTURE_TOLERANCE = 1e-3
 
 
 def text_kind(path: str, lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
-    """(what it is, describer) of a file with these lines, none of them empty; None for another sort of text."""
+    """Return (kind, function for its figures) given the non-empty lines of a text file; None for other text."""
     rows = [line.split() for line in lines]
     if not rows:
         return None
@@ -44,7 +44,7 @@ def text_kind(path: str, lines: list[str]) -> tuple[str, Callable[[str], Figures
 
 
 def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
-    """The same of a vocabulary, which looks like an acceptor but has no line for a final state."""
+    """Return the kind of a vocabulary, which looks like an acceptor but has no line for a final state."""
     rows = [line.split() for line in lines]
     numbered = all(
         len(row) == 4 and row[0] == str(k) and is_count(row[1]) and is_count(row[3]) for k, row in enumerate(rows)
@@ -54,7 +54,7 @@ def vocabulary_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | 
 
 
 def pair_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
-    """The same of a list of two file names a line."""
+    """Return the kind of a list with two file names per line; None for other text."""
     from readers.common.text import split_fields
 
     try:
@@ -85,7 +85,7 @@ def _is_topology(path: str) -> bool:
 
 
 def _number_kind(rows: list[list[str]]) -> tuple[str, Callable[[str], Figures]]:
-    """Of a table of a number for each name."""
+    """Return the kind of a table with one number for each name."""
     names = {row[0] for row in rows}
     once = len(names) == len(rows)
     if once and all(is_count(row[1]) for row in rows) and len({int(row[1]) for row in rows}) == len(rows):

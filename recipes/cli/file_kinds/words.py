@@ -1,4 +1,4 @@
-"""What files of words hold, with times, scores or counts: CTM, STM, subtitles, n-best lists, consensus, confusions."""
+"""Figures of files of words with times, scores or counts: CTM, STM, subtitles, n-best, consensus, confusions."""
 
 import re
 from collections import Counter
@@ -13,9 +13,9 @@ STM_COMMENT = ";;"
 
 
 def text_kind(lines: list[str]) -> tuple[str, Callable[[str], Figures]] | None:
-    """(what it is, describer) of the lines, none of them empty, of a text file; None for another sort of text.
+    """Return (kind, function for its figures) given the non-empty lines of a text file; None for other text.
 
-    Scores and times alone are records of numbers: each kind has words that are none.
+    A file with nothing but numbers is none of these kinds: each of them contains words.
     """
     if lines[:1] == ["WEBVTT"] or (len(lines) > 1 and CUE.match(lines[1])):
         return "subtitles", subtitles
@@ -51,7 +51,7 @@ def _are_hypotheses(rows: list[list[str]]) -> bool:
 
 
 def _slots(row: list[str]) -> list[list[str]] | None:
-    """Words of each slot of `utterance [ word probability ... ] ...`; None for another line."""
+    """Return the words of each slot of a line `utterance [ word probability ... ] ...`; None for other lines."""
     slots: list[list[str]] = []
     at = 1
     while at < len(row):
@@ -98,7 +98,7 @@ def stm(path: str) -> Figures:
 
     rows = [line.split() for line in read_lines(path) if line.strip()]
     rows = [row for row in rows if not row[0].startswith(STM_COMMENT)]
-    texts = [row[6:] if row[5:] and row[5].startswith("<") else row[5:] for row in rows]  # <labels> are no word
+    texts = [row[6:] if row[5:] and row[5].startswith("<") else row[5:] for row in rows]  # <labels> is not a word
     return [
         ("segments", f"{len(rows)} of {len({row[0] for row in rows})} recordings"),
         ("speakers", len({row[2] for row in rows})),

@@ -153,7 +153,7 @@ def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
         ("topology", "sp 0 3 0\n", "topology: a place of 'sp' above its exit; expected 0 to 2"),
         ("topology", "zz 0 1 0\n", "topology: model 'zz' has no states"),
         ("tied", "[a] b\n", r"tied:1: '\[a\] b'; expected \[state\] \[senone\]"),
-        ("tied", "[a] [b]\n[a] [c]\n", "tied:2: 'a' is there a second time"),
+        ("tied", "[a] [b]\n[a] [c]\n", "tied:2: 'a' is repeated"),
         ("transitions", "[sil_s2] -0.6931472 -0.6931472\n", "transitions: none for sil_s3 of sil, sil_s4 of sil"),
     ],
 )

@@ -47,7 +47,7 @@ def test_floor_bounds_both_probabilities():
     ("bad", "message"),
     [
         (label(0, 1, "zz"), "u, label 1: state 'zz'; expected a state of the model set"),
-        (Label(None, None, "a"), "u: label 'a' lacks a time"),
+        (Label(None, None, "a"), "u: label 'a' has no time"),
         (label(1, 2, "a"), "u: label 'a' begins at frame 1; expected frame 0, the first"),
         (Label(0, 1 << 45, "a"), "u: the labels cover 351843721 frames; expected at most"),
     ],

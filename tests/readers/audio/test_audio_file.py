@@ -153,7 +153,7 @@ def test_audio_without_samples(tmp_path, name):
 def test_a_wav_file_cut_short(tmp_path):
     write_wav(tmp_path / "a.wav", RAMP, 16000)
     (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:-5])
-    message = r"a.wav: cut short, 7 bytes of samples; expected 12, as its header says"
+    message = r"a.wav: truncated, 7 bytes of samples; expected 12, as its header says"
     with pytest.raises(FormatError, match=message):
         read_audio(tmp_path / "a.wav")
 
@@ -174,7 +174,7 @@ def test_chunks_before_the_samples_are_passed_over(tmp_path):
     (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:])
     assert read_audio(tmp_path / "a.wav")[0].tolist() == RAMP.tolist()
     (tmp_path / "a.wav").write_bytes(raw[:36] + odd + raw[36:-2])
-    with pytest.raises(FormatError, match=r"a.wav: cut short, 10 bytes of samples; expected 12"):
+    with pytest.raises(FormatError, match=r"a.wav: truncated, 10 bytes of samples; expected 12"):
         read_audio(tmp_path / "a.wav")
 
 
@@ -196,7 +196,7 @@ def test_a_file_of_no_known_format(tmp_path):
 @pytest.mark.parametrize(("dim", "kind"), [(1, USER), (2, WAVEFORM)])
 def test_an_htk_file_of_features_is_no_audio(tmp_path, dim, kind):
     write_htk(tmp_path / "a", np.zeros((dim, 5)), kind)
-    with pytest.raises(FormatError, match=r"a: an HTK file of features; expected audio"):
+    with pytest.raises(FormatError, match=r"a: an HTK feature file; expected audio"):
         read_audio(tmp_path / "a")
 
 

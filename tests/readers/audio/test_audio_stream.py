@@ -123,15 +123,18 @@ def test_blocks_of_a_named_pipe_come_as_they_are_written(tmp_path):
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (wav(samples_of(10), 100), "standard input: cut short, 80 bytes of samples are missing; expected 100"),
+        (wav(samples_of(10), 100), "standard input: truncated, 80 bytes of samples are missing; expected 100"),
         (wav(samples_of(10), 0) + b"x", "standard input: ends within a sample"),
-        (wav(samples_of(10), channels=2), "WAV of format 1, 2 channels, 16 bits, 16000 samples a second; expected PCM"),
+        (
+            wav(samples_of(10), channels=2),
+            "WAV of format 1, 2 channels, 16 bits, 16000 samples per second; expected PCM",
+        ),
         (wav(samples_of(10), tag=3, bits=32), "WAV of format 3, 1 channels, 32 bits"),
         (b"RIFF\0\0\0\0AVI ", "no WAV header; expected RIFF, WAVE, a chunk fmt and a chunk data"),
         (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\x70abcd", "no WAV header"),
         (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "format of 4 bytes in the WAV header"),
-        (b"fLaC....", "begins with b'fLaC'; expected WAV or bare 16-bit samples in a pipe"),
+        (b"fLaC....", "begins with b'fLaC'; expected WAV or raw 16-bit samples in a pipe"),
     ],
 )
 def test_faults_of_a_pipe_are_named(feed, content, fault):
@@ -142,7 +145,7 @@ def test_faults_of_a_pipe_are_named(feed, content, fault):
 
 def test_bare_samples_need_a_rate(feed):
     feed(b"\0\0" * 10)
-    with pytest.raises(ConfigError, match="standard input: bare samples; expected a WAV header, or their rate"):
+    with pytest.raises(ConfigError, match="standard input: raw samples; expected a WAV header, or their sampling rate"):
         open_audio("-", 100)
 
 
@@ -152,7 +155,7 @@ def test_a_terminal_gives_no_audio(monkeypatch):
             return True
 
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Terminal()}))
-    with pytest.raises(ConfigError, match="standard input: a terminal; expected audio through a pipe"):
+    with pytest.raises(ConfigError, match="standard input: a terminal; expected audio from a pipe"):
         open_audio("-", 100)
 
 
@@ -162,10 +165,10 @@ def test_faults_of_a_file_are_named(tmp_path):
     with pytest.raises(FormatError, match=r"audio.wav: 2 channels; expected one"):
         open_audio(path, 100)
     write_wav(path, samples_of(100), RATE)
-    with pytest.raises(ConfigError, match="16000 samples a second; expected 8000"):
+    with pytest.raises(ConfigError, match="16000 samples per second; expected 8000"):
         open_audio(path, 100, 8000)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FormatError, match="cut short"):
+    with pytest.raises(FormatError, match="truncated"):
         open_audio(path, 100)
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(FormatError, match="neither WAV, FLAC, NIST SPHERE nor an HTK waveform"):

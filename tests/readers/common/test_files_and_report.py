@@ -72,7 +72,7 @@ def test_faults_of_atomic_write_name_the_path_that_was_asked_for(tmp_path, monke
     (tmp_path / "directory").mkdir()
     assert raised_by_writing(tmp_path / "directory") == "is a directory; expected a file to write"
     inside = tmp_path / "file" / "a" / "b"
-    assert raised_by_writing(inside) == f"cannot be written, {tmp_path / 'file'} is no directory; expected one there"
+    assert raised_by_writing(inside) == f"cannot be written: {tmp_path / 'file'} is not a directory; expected one"
     monkeypatch.setattr(os, "fsync", lambda number: raise_full())
     assert raised_by_writing(tmp_path / "file") == "cannot be written (No space left on device)"
     assert (tmp_path / "file").read_text() == "old"
@@ -97,7 +97,7 @@ def test_require_writable_refuses_the_place_of_what_is_read(tmp_path):
     (tmp_path / "list").write_text("a\n")
     (tmp_path / "link").symlink_to(tmp_path / "list")
     for path in ("list", "link"):
-        with pytest.raises(OSError, match="is read, too, and would be written over; expected another place"):
+        with pytest.raises(OSError, match="is an input and would be overwritten; expected another path"):
             require_writable(tmp_path / path, [None, "", tmp_path / "list"])
     require_writable(tmp_path / "new", [tmp_path / "list"])
     require_writable("/dev/null", ["/dev/null"])
@@ -109,10 +109,10 @@ def test_require_writable_refuses_what_atomic_write_would_and_makes_nothing(tmp_
         require_writable(path)
     with pytest.raises(IsADirectoryError):
         require_writable(tmp_path)
-    with pytest.raises(NotADirectoryError, match="is no directory"):
+    with pytest.raises(NotADirectoryError, match="is not a directory"):
         require_writable(tmp_path / "file" / "new")
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may write anywhere
-    with pytest.raises(PermissionError, match="is write-protected; expected another place"):
+    with pytest.raises(PermissionError, match="is not writable; expected another path"):
         require_writable(tmp_path / "a" / "new")
     assert names_in(tmp_path) == {"file"}
 

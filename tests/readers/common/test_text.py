@@ -24,7 +24,7 @@ def test_read_lines_tells_gzip_by_content(tmp_path):
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-6], lambda raw: raw[:15] + b"\xff" * 5 + raw[20:]])
 def test_damaged_gzip_is_one_clear_fault(tmp_path, damage):
     (tmp_path / "a.gz").write_bytes(damage(gzip.compress(bytes(range(256)) * 40)))
-    with pytest.raises(FormatError, match=r"a.gz: damaged gzip data \(.*\); expected a whole gzip file"):
+    with pytest.raises(FormatError, match=r"a.gz: damaged gzip data \(.*\); expected a complete gzip file"):
         read_lines(tmp_path / "a.gz")
 
 
@@ -36,7 +36,7 @@ def test_text_that_is_not_utf8_is_named_by_line(tmp_path):
 
 def test_zero_bytes_are_no_text(tmp_path):
     (tmp_path / "a").write_bytes("one\ntwo\n".encode("utf-16-le"))
-    with pytest.raises(FormatError, match=r"a:1: byte 0x00 is no text; expected UTF-8 text; convert the file"):
+    with pytest.raises(FormatError, match=r"a:1: byte 0x00 is not text; expected UTF-8 text; convert the file"):
         read_lines(tmp_path / "a")
 
 

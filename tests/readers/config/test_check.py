@@ -56,7 +56,7 @@ def test_missing_names_are_all_noted_and_what_follows_from_a_stand_in_is_not():
         return block.int("b")
 
     assert config.check(options) is None
-    assert faults(config) == ["a.cntk:1: S.a is not set, here or in a block around it; expected a=..."]
+    assert faults(config) == ["a.cntk:1: S.a is not set, in this or an enclosing block; expected a=..."]
 
 
 def test_every_unknown_name_is_noted():
@@ -75,7 +75,7 @@ def test_a_missing_block_is_noted_and_ends_the_reading():
     assert config.check(lambda: config.block("Train").int("x")) is None
     assert config.check(lambda: config.block("a").int("x")) is None
     assert faults(config) == [
-        "a.cntk: Train is not set, here or in a block around it; expected Train=...",
+        "a.cntk: Train is not set, in this or an enclosing block; expected Train=...",
         "a.cntk:1: a is '1'; expected a block [...]",
     ]
 
@@ -91,7 +91,7 @@ def test_a_shared_block_blames_the_line_that_sets_the_value(tmp_path):
 def test_names_that_nothing_reads_are_told_when_they_look_like_one_that_is_read():
     config = read("precison=double\nDataDir=/x\nfile=$DataDir$/a\nnote=1\nfiles=2\n")
     config.check(lambda: (config.text("precision", "float"), config.text("file")))
-    assert list(config.unread()) == ["a.cntk:1: precison is read by nothing; did you mean precision"]
+    assert list(config.unread()) == ["a.cntk:1: precison is not used; did you mean precision"]
 
 
 def test_other_faults_of_the_user_are_noted_and_bugs_are_not():

@@ -127,7 +127,7 @@ def test_missing_reference_names_the_value_and_the_nearest_name():
 
 
 def test_several_lines_cannot_stand_within_a_value():
-    with pytest.raises(ConfigError, match=r"f.cntk:3: \$A\$ stands for several lines"):
+    with pytest.raises(ConfigError, match=r"f.cntk:3: \$A\$ has several lines"):
         config("A={1\n2}\nb=x$A$").text("b")
 
 
@@ -337,7 +337,7 @@ def test_render_leaves_what_only_the_users_of_a_block_can_follow():
 )
 def test_a_block_that_holds_itself_is_one_fault_and_no_endless_row_of_blocks(text):
     config = Config.from_text(text, "f.cntk")
-    with pytest.raises(ConfigError, match=r"^f.cntk:[234]: block [aby] holds itself: \S+; expected blocks that end$"):
+    with pytest.raises(ConfigError, match=r"^f.cntk:[234]: block [aby] contains itself: \S+; expected no cycle$"):
         render(config)
 
 

@@ -59,7 +59,7 @@ def test_split_assignment(text, parts):
     [
         ("a=[\nb=1\n", r"^f:1: \[ is opened and not closed before f:3; expected a \]"),
         ("a=1\nb=[c=(1]\n", r"^f:2: found \]; expected \) to close the \( of f:2"),
-        ("a=1\n]\n", r"^f:2: found \], which closes nothing"),
+        ("a=1\n]\n", r"^f:2: found \] without an opening \["),
         ('a=[\n b="x\n]', "^f:2: a quote is opened and not closed"),
         ('a="x\nb=y"', "^f:1: a quote is opened and not closed"),
         ("a=[\n[x)\n]", r"^f:2: found \); expected \] to close the \[ of f:2"),

@@ -51,8 +51,8 @@ def test_cntk_form_takes_the_class_from_the_last_column():
     ("labels", "states", "message"),
     [
         ([], STATES, r"m:7: no labels; expected at least one"),
-        ([Label(None, None, "a")], STATES, r"m:7: label 'a' lacks a time; expected start and end of every label"),
-        ([Label(0, None, "a")], STATES, r"m:7: label 'a' lacks a time"),
+        ([Label(None, None, "a")], STATES, r"m:7: label 'a' has no time; expected start and end of every label"),
+        ([Label(0, None, "a")], STATES, r"m:7: label 'a' has no time"),
         ([Label(1, 2, "a")], STATES, r"m:7: label 'a' begins at frame 1; expected frame 0, the first"),
         (
             [Label(0, 2, "a"), Label(3, 4, "b")],

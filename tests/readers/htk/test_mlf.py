@@ -280,5 +280,5 @@ def test_an_entry_that_is_missed_by_its_directory_alone_is_named(tmp_path):
     (tmp_path / "a.mlf").write_text('#!MLF!#\n"An4/71/u1.lab"\na\n.\n"*/u2.lab"\na\n.\n')
     labels = read_mlf(tmp_path / "a.mlf")
     assert labels.lookup("u1") is None
-    assert labels.expected_entry("u1") == "expected an entry */u1.lab, not An4/71/u1.lab: directories count"
+    assert labels.expected_entry("u1") == "expected an entry */u1.lab, not An4/71/u1.lab: directories are compared"
     assert labels.expected_entry("feat/u3.fb") == "expected an entry */u3.lab"

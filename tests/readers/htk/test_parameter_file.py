@@ -200,7 +200,7 @@ def test_a_truncated_body_names_file_and_sizes(tmp_path, lost):
     write_htk(tmp_path / "a", random_frames(6, 10, 20), htk.FBANK)
     whole = (tmp_path / "a").read_bytes()
     (tmp_path / "a").write_bytes(whole[:-lost])
-    message = rf"a: is cut short, {812 - lost} bytes; expected 812 for 20 frames of 40 bytes of kind FBANK"
+    message = rf"a: truncated, {812 - lost} bytes; expected 812 for 20 frames of 40 bytes of kind FBANK"
     with pytest.raises(FormatError, match=message):
         read_htk_header(tmp_path / "a")
 
@@ -209,13 +209,13 @@ def test_bytes_too_many_are_refused(tmp_path):
     write_htk(tmp_path / "a", random_frames(6, 10, 20), htk.FBANK)
     with (tmp_path / "a").open("ab") as file:
         file.write(b"xx")
-    with pytest.raises(FormatError, match=r"a: has bytes too many, 814 bytes; expected 812"):
+    with pytest.raises(FormatError, match=r"a: too long, 814 bytes; expected 812"):
         read_htk(tmp_path / "a")
 
 
 def test_a_huge_frame_count_is_refused_before_memory_is_asked_for(tmp_path):
     put(tmp_path / "a", (2**31 - 1, 100000, 65532, 9), bytes(100))
-    with pytest.raises(FormatError, match=r"a: is cut short, 112 bytes; expected 140728898355"):
+    with pytest.raises(FormatError, match=r"a: truncated, 112 bytes; expected 140728898355"):
         read_htk(tmp_path / "a")
 
 
@@ -376,7 +376,5 @@ def test_files_of_htk_itself_are_rewritten_byte_for_byte(htk_reference_dir, tmp_
 def test_audio_in_place_of_features_is_told(tmp_path, begin, name):
     (tmp_path / "a").write_bytes(begin + bytes(range(100)))
     for read in (read_htk, read_htk_header):
-        with pytest.raises(
-            FormatError, match=rf"a: {name} audio; expected an HTK file of features; argonaut hcopy makes"
-        ):
+        with pytest.raises(FormatError, match=rf"a: {name} audio; expected an HTK feature file; argonaut hcopy makes"):
             read(tmp_path / "a")

@@ -44,7 +44,7 @@ def test_a_path_may_hold_equals_signs_brackets_and_blanks(tmp_path):
     ("text", "found"),
     [
         ('#!MLF!#\n"*/u.lab"\na\n.\n', "a master label file"),
-        ("utt1 /data/raw.1.ark:5\nutt2 /data/raw.1.ark:99\n", "'utt1 /data/raw.1.ark:5', a line of Kaldi's lists"),
+        ("utt1 /data/raw.1.ark:5\nutt2 /data/raw.1.ark:99\n", "'utt1 /data/raw.1.ark:5', a line of a Kaldi scp file"),
     ],
 )
 def test_other_lists_are_told_as_what_they_are(tmp_path, text, found):

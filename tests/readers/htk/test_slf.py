@@ -141,7 +141,7 @@ def test_times_in_another_unit(tmp_path):
         (change("L=2", "L=3"), r"l: 2 links, link 2 is missing; expected 3"),
         (change("N=2", "N=3"), r"l: 2 nodes, node 2 is missing; expected 3"),
         (change("I=1 t=1\n", "I=2 t=1\n"), r"l:4: node 2; expected numbers below 2, as announced"),
-        (change("J=1", "J=0"), r"l:6: link 0 is there a second time; expected each once"),
+        (change("J=1", "J=0"), r"l:6: link 0 is repeated; expected each once"),
         (change("I=1 t=1", "K=1"), r"l:4: 'K=1'; expected a node \(I=\) or a link \(J=\)"),
         (change("t=1", "t=x"), r"l: node 1: t=x; expected a number"),
         (change("W=A", "a=x"), r"l:5: a=x; expected a number"),

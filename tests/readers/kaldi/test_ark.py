@@ -9,11 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readers.errors import ArgonautError, FormatError
+from readers.kaldi.alignments import parse_tokens, read_alignment, read_alignments
 from readers.kaldi.ark import (
     ArkEntry,
-    parse_tokens,
-    read_alignment,
-    read_alignments,
     read_ark_scp,
     read_matrix,
     read_matrix_header,
@@ -165,7 +163,7 @@ def test_faults_of_scp_lines(tmp_path, text, message):
         (b"u1 [ 1 2\n3 ]\n", r"a.ark:3: 2 rows of unequal length"),
         (b"u1 [ 1 x ]\n", r"a.ark:3: could not convert .*; expected a matrix of numbers"),
         (b"u1 [ 1 2\n", r"a.ark:3: \[ is not closed; expected \]"),
-        (b"u1 [ 1 ]\nu1 [ 1 ]\n", r"a.ark: 'u1' comes twice"),
+        (b"u1 [ 1 ]\nu1 [ 1 ]\n", r"a.ark: key 'u1' is repeated"),
         (b"\xff\xfe [ 1 ]\n", r"a.ark: key b'\\xff\\xfe' is not UTF-8"),
     ],
 )
@@ -185,6 +183,6 @@ def test_faults_of_alignments(tmp_path):
         list(read_alignments(tmp_path / "a"))
     with (
         (tmp_path / "b").open("wb") as file,
-        pytest.raises(FormatError, match="key 'a b'; expected one without blanks"),
+        pytest.raises(FormatError, match="key 'a b'; expected a key without blanks"),
     ):
         write_matrix(file, "a b", np.zeros((1, 1)))

@@ -122,8 +122,11 @@ def change(old, new):
         (change("-0.3", "1e999"), r"a:16: log10 back-off 1e999; expected a number that is not too large"),
         (change("-0.3", "-0.3x"), r"a:16: '-0.3x' in .*; expected a number"),
         (change("-0.2 a \\b", "0.2 a \\b"), r"a:18: log10 probability 0.2; expected 0 or less"),
-        (change("-0.2 a \\b", "-0.2 a c"), r"a:18: word 'c' is no unigram; expected words of the \\1-grams: section"),
-        (change("-0.5	a", "-0.5	<s>"), r"a:12: unigram '<s>' is there a second time; expected each once"),
+        (
+            change("-0.2 a \\b", "-0.2 a c"),
+            r"a:18: word 'c' is not a unigram; expected words of the \\1-grams: section",
+        ),
+        (change("-0.5	a", "-0.5	<s>"), r"a:12: unigram '<s>' is repeated; expected each once"),
         (change("-0.4 a </s>", "-0.4 a \\b"), r"a:19: n-gram 'a .*b' is already at line 18; expected each once"),
     ],
 )

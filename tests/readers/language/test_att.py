@@ -86,7 +86,7 @@ def test_labels_get_the_ids_of_a_given_table(tmp_path):
         ("0 1 a nan", r"g:2: cost 'nan' in '0 1 a nan'; expected a number"),
         ("1 x", r"g:2: cost 'x' in '1 x'; expected a number"),
         ("x", r"g:2: state 'x' in 'x'; expected a whole number"),
-        ("1\n1 2", r"g:3: state 1 is final a second time; expected each once"),
+        ("1\n1 2", r"g:3: state 1 is final twice; expected each once"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 50000])

@@ -56,7 +56,7 @@ def test_every_form_gives_what_was_written(tmp_path_factory, sentences):
     [
         ("a b\n", "O\n", r"labels:1: 1 labels; expected 2, one for each word"),
         ("a\n\n", "O\nO\n", r"labels:2: 1 labels; expected 0"),
-        ("a\nb\n", "O\n", r"labels: 1 lines; expected 2, as words has"),
+        ("a\nb\n", "O\n", r"labels: 1 lines; expected 2, as in words"),
     ],
 )
 def test_faults_of_parallel_files(tmp_path, left, right, message):

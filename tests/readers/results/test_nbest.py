@@ -39,7 +39,7 @@ def test_a_file_by_hand(tmp_path):
         ("u1 -1 -2\n", r"lists:1: 'u1 -1 -2'; expected `utterance acoustic lm number-of-words word ...`"),
         ("u1 -1 -2 x y\n", r"lists:1: 'u1 -1 -2 x y'; expected `utterance"),
         ("u1 -1 -2 1 y\nu1 -1 -2 3 y\n", "lists:2: 1 words; expected 3"),
-        ("a 0 0 0\nb 0 0 0\na 0 0 0\n", "lists:3: a again; expected the lines of an utterance together"),
+        ("a 0 0 0\nb 0 0 0\na 0 0 0\n", "lists:3: a again; expected adjacent lines for an utterance"),
         ("a x 0 0\n", "lists:1: acoustic score 'x'; expected a finite number"),
         ("a 0 nan 0\n", "lists:1: lm score 'nan'; expected a finite number"),
         ("a -inf 0 0\n", "lists:1: acoustic score '-inf'"),

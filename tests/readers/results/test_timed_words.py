@@ -70,11 +70,11 @@ def test_an_utterance_without_words(tmp_path, form):
 
 
 def test_faults(tmp_path):
-    with pytest.raises(ConfigError, match=r"w.doc: no form of words; expected a name in .ctm, .stm"):
+    with pytest.raises(ConfigError, match=r"w.doc: unknown format of words; expected a name that ends in .ctm, .stm"):
         write_words(tmp_path / "w.doc", {})
-    with pytest.raises(ConfigError, match="two utterances are called u"):
+    with pytest.raises(ConfigError, match="two utterances are named u"):
         write_words(tmp_path / "w.srt", {"a/u": [], "b/u": []})
-    with pytest.raises(ConfigError, match="cannot be a file's name"):
+    with pytest.raises(ConfigError, match="cannot be a file name"):
         write_words(tmp_path / "w.srt", {"a/..": []})
     assert not list(tmp_path.iterdir())
 

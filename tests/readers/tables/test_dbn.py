@@ -55,7 +55,7 @@ def changed(index: int, *layer) -> list:
         (dbn_bytes(MEAN, DEVIATION, LAYERS, PRIOR[:2]), r"2 priors; expected 3, one for each output"),
         (dbn_bytes(np.ones(4), np.ones(4), LAYERS, PRIOR), r"6 inputs; expected a multiple of the 4 of gmean"),
         (dbn_bytes(MEAN, -DEVIATION, LAYERS, PRIOR), r"gmean of 2 and gstddev of 2 values; .*deviations above 0"),
-        (dbn_bytes(MEAN * np.nan, DEVIATION, LAYERS, PRIOR), r"matrix gmean holds infinite values or no numbers"),
+        (dbn_bytes(MEAN * np.nan, DEVIATION, LAYERS, PRIOR), r"matrix gmean contains infinite values or NaN"),
         (dbn_bytes(MEAN, DEVIATION, [], PRIOR), r"0 layers; expected 1 to 1000"),
         (dbn_bytes(MEAN, DEVIATION, LAYERS, PRIOR).replace(b"BNET", b"BNXT"), r"found b'BNXT'; expected the tag"),
         (dbn_bytes(MEAN, DEVIATION, LAYERS, PRIOR).replace(b"BMATa\0", b"BMATc\0"), r"matrix 'c'; expected a"),

@@ -64,9 +64,9 @@ def test_phone_map(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("aa aa aa\nb b\n", r"m:2: 2 names; expected 3, or one alone"),
-        ("aa aa\n", r"m:1: 2 names; expected 3, or one alone"),
-        ("aa aa aa\naa aa aa\n", r"m:2: phone 'aa' is there a second time; expected each once"),
+        ("aa aa aa\nb b\n", r"m:2: 2 names; expected 3, or only one"),
+        ("aa aa\n", r"m:1: 2 names; expected 3, or only one"),
+        ("aa aa aa\naa aa aa\n", r"m:2: phone 'aa' is repeated; expected each once"),
         ("# nothing\n", r"m: no phones; expected lines of names"),
     ],
 )
@@ -87,7 +87,7 @@ def test_trn(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a { b / @ } (u)\n", r"t:1: alternatives \({ a / b }\), which are not built; expected one word"),
+        ("a { b / @ } (u)\n", r"t:1: alternatives \({ a / b }\), which are not supported; expected a single word"),
         ("A (u)\nB\n", r"t:2: 'B'; expected words and the utterance in parentheses"),
         ("A (u)\nB (u)\n", r"t:2: utterance 'u' is already at line 1; expected each once"),
         ("\n", r"t: no transcripts; expected lines"),

@@ -65,7 +65,7 @@ def test_training_alignment_is_found_again(user):
     assert within[:2] == ["boundaries", "within"]
     assert float(within[7].rstrip("%,")) > 95, outcome.out  # 20 ms
     outcome = user.run("score", "train.mlf", "aligned.mlf", "--boundaries", "--level", "2")
-    assert "no boundaries of level 2; expected labels to compare" in outcome.fault
+    assert "no boundaries at level 2; expected labels to compare" in outcome.fault
 
 
 def test_silence_is_walked_as_in_the_graph(user):
@@ -117,17 +117,17 @@ def test_utterances_that_cannot_be_aligned_are_named(user):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-lm", "lm.arpa"), "-lm with -alignmlf; expected it for decoding only"),
+        (("-lm", "lm.arpa"), "-lm with -alignmlf; expected it only when decoding"),
         (("-lattice-prefix", "x"), "-lattice-prefix with -alignmlf"),
-        (("-detailed-alignment", "--level", "word"), "-detailed-alignment and --level word; expected one of them"),
-        (("-graph", "elsewhere/graph.dg"), "elsewhere/state_map: not there; expected the tables that argonaut graph"),
+        (("-detailed-alignment", "--level", "word"), "-detailed-alignment and --level word; expected only one"),
+        (("-graph", "elsewhere/graph.dg"), "elsewhere/state_map: missing; expected the tables that argonaut graph"),
         (("--silence", "quiet"), "silence: no model 'quiet'"),
         (("-acweight", "0"), "alignment: acweight 0.0; expected a number above 0"),
         (("-beam", "-2"), "alignment: beam -2.0; expected a number above 0"),
         (("-dnn_window_size", "2"), "window of 2 frames"),
         (("-alignmlf", "none.mlf"), "none.mlf: No such file"),
         (("-alignmlf", "dict"), "dict:1: first line"),
-        (("-outmlf", ""), "neither -outmlf nor"),
+        (("-outmlf", ""), "no output file; expected -outmlf"),
     ],
 )
 def test_refused(user, arguments, message):

@@ -87,7 +87,7 @@ def test_flags_take_one_dash_or_two_and_hyphens_or_underscores(made, tmp_path):
 
 def test_a_cost_of_silence_that_no_model_pays_is_said(made, tmp_path, capsys):
     assert decode(made, tmp_path, "--silence=", "-sil-cost", "2") == 0
-    assert "no silence models: -sil-cost 2 acts nowhere; --silence names them" in capsys.readouterr().err
+    assert "no silence models: -sil-cost 2 has no effect; name the models with --silence" in capsys.readouterr().err
     assert decode(made, tmp_path, "-sil-cost", "2") == 0
     assert "no silence models" not in capsys.readouterr().err
 
@@ -119,7 +119,7 @@ def test_words_alone_are_enough_and_a_file_each_where_the_form_says_so(made, tmp
 
 def test_a_stream_s_option_for_files_is_refused_by_name(made, tmp_path, capsys):
     assert decode(made, tmp_path, "--json") == 2
-    assert capsys.readouterr().err == ("error: command line: --json without --stream; expected it for a stream alone\n")
+    assert capsys.readouterr().err == ("error: command line: --json without --stream; expected it only with --stream\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -163,7 +163,7 @@ def test_what_is_done_when_ctrl_c_comes_is_kept(made, tmp_path, capsys, interrup
     done = len(found)
     assert 2 <= done <= threads + 1  # the other thread may be at work on one
     files = f"{mlf}, {words}, {prefix}.index"
-    text = f"{done} of {len(names)} utterances are done, in {files}; the others are named in {mlf}.report"
+    text = f"{done} of {len(names)} utterances done, written to {files}; the others are listed in {mlf}.report"
     assert (printed.out, printed.err) == ("", f"interrupted: {text}\n")
     assert dict(found) == {name: whole[name] for name in names[:done]}
     index = (tmp_path / "lat/t.index").read_text()
@@ -183,7 +183,7 @@ def test_when_ctrl_c_comes_before_anything_is_done_an_older_mlf_stays(made, tmp_
         f"{first}={tmp_path}/none.htk\n" + "".join((made / "list.scp").read_text().splitlines(keepends=True)[1:])
     )
     assert decode(made, tmp_path, infiles=tmp_path / "list.scp", threads=1) == 130
-    message = f"interrupted: 0 of {len(SENTENCES)} utterances are done, nothing is written\n"
+    message = f"interrupted: 0 of {len(SENTENCES)} utterances done, nothing written\n"
     assert capsys.readouterr().err == message
     assert (tmp_path / "out.mlf").read_text() == "older"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["list.scp", "out.mlf"]
@@ -230,11 +230,11 @@ def test_bad_utterances_are_named_and_the_others_decoded(made, tmp_path, capsys)
     reasons = {line.split("\t")[0].rsplit("/", 1)[-1]: line.split("\t")[2] for line in report}
     assert "cut.htk" in reasons["cut"]
     assert "thin.htk: features: a matrix of 5x9; expected 12x*" in reasons["thin"]
-    assert "nan.htk: features: frame 0 holds a value that is infinite or no number" in reasons["nan"]
-    assert reasons["short"].startswith("no token reached a final state; try a wider -beam")
+    assert "nan.htk: features: frame 0 has a value that is infinite or NaN" in reasons["nan"]
+    assert reasons["short"].startswith("no token reached a final state; try a larger -beam")
     assert "missing.htk: No such file" in reasons["missing"]
-    assert "named as at" in reasons["u1"]
-    assert "and 1 more, named in" in printed.err
+    assert "same name as at" in reasons["u1"]
+    assert "and 1 more, listed in" in printed.err
 
 
 def test_when_all_is_lost_an_older_mlf_stays(made, tmp_path, capsys):

@@ -71,7 +71,7 @@ def test_faults_of_archives_are_named(user, archive):
     assert fault("--scores", "none.ark").startswith("none.ark: No such file")
     assert "--frame-shift 0.0; expected milliseconds above 0" in fault("--scores", "scores.ark", "--frame-shift", "0")
     assert fault("--scores", "scores.ark", "-am", "model/net") == (
-        "command line: -am with --scores; expected the scores alone"
+        "command line: -am with --scores; expected only one of them"
     )
     user.write("empty.scp", "")
     assert fault("--scores", "empty.scp") == "empty.scp: no files; expected at least one"
@@ -118,10 +118,10 @@ def test_an_onnx_model_stands_in_the_place_of_ours(user, onnx):
 
 def test_faults_of_onnx_models_are_named(user, onnx):
     assert user.decode("-am", "net.onnx", "--chunks", "5:2").fault == (
-        "command line: --chunks with -am net.onnx; expected them with a model of ours"
+        "command line: --chunks with -am net.onnx; expected it only with a native model"
     )
     assert user.decode("--priors", "priors").fault == (
-        "command line: --priors with -am model/net; expected them with an ONNX model, ours have their own"
+        "command line: --priors with -am model/net; expected it only with an ONNX model"
     )
     user.write("priors", "1 2 3")
     assert (

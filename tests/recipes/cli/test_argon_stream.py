@@ -119,7 +119,7 @@ def test_an_end_in_the_middle_is_told(user):
     write_wav("part.wav", samples[: 160 * 29], RATE)
     outcome = user.run("argon", *STREAM, "--stream", "part.wav", "--json")
     assert outcome.status == 2
-    assert outcome.fault.startswith("part 0.00-0.27 s: no token reached a final state; the words are those of the best")
+    assert outcome.fault.startswith("part 0.00-0.27 s: no token reached a final state; wrote the words of the best")
     assert told(outcome)[-2]["reason"] == "no token reached a final state"
 
 
@@ -128,7 +128,7 @@ def test_what_was_found_before_a_fault_is_not_lost(user, pipe):
     pipe(wav(samples, 2 * len(samples) + 100))
     outcome = user.run("argon", *STREAM, "--stream", "-", "--whole", "--words", "found.json")
     assert outcome.status == 1
-    assert "cut short, 100 bytes of samples are missing" in outcome.err[-1]
+    assert "truncated, 100 bytes of samples are missing" in outcome.err[-1]
     assert [word["word"] for word in json.loads(Path("found.json").read_text())["stdin"]["words"]] == [
         word for word, *_ in offline(user)["utt24"]
     ]
@@ -175,15 +175,15 @@ def test_rates_that_differ_name_configuration_and_audio(user):
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("-infiles", "test.scp"), "command line: -infiles with --stream; expected it for files alone"),
-        (("-lattice-prefix", "x"), "command line: -lattice-prefix with --stream; expected it for files alone"),
-        (("--features", ""), "command line: no --features; expected it for a stream"),
+        (("-infiles", "test.scp"), "command line: -infiles with --stream; expected it only without --stream"),
+        (("-lattice-prefix", "x"), "command line: -lattice-prefix with --stream; expected it only without --stream"),
+        (("--features", ""), "command line: --features is missing; expected it with --stream"),
         (("--pause", "0"), "end of utterances: a pause of 0 s"),
         (("--block", "0"), "blocks of 0 frames; expected at least 1"),
-        (("--running-mean", "x"), "--running-mean x; expected frames at the start and of memory, 100:600, or whole"),
+        (("--running-mean", "x"), "--running-mean x; expected START:MEMORY in frames, such as 100:600, or whole"),
         (("--running-mean", "60:20"), "running mean: 60 frames at the start, 20 later"),
-        (("--words", "words.doc"), "words.doc: no form of words"),
-        (("--rate", "8000"), "16000 samples a second; expected 8000"),
+        (("--words", "words.doc"), "words.doc: unknown format of words"),
+        (("--rate", "8000"), "16000 samples per second; expected 8000"),
         (("--stream", "absent.wav"), "absent.wav: No such file"),
     ],
 )

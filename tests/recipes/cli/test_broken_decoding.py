@@ -152,8 +152,8 @@ def test_a_network_whose_scores_are_no_numbers(user, tensor):
         assert outcome.status == 2
         assert outcome.changed <= {"hyp.mlf.report"}
         assert outcome.err[-1:] == [
-            f"error: test.scp: none of {NUM_TEST} utterances could be done; the first: feat/{FIRST_OF_TEST}.fb: "
-            "scores: NaN or +inf in frame 0; expected log-likelihoods; all are named in hyp.mlf.report"
+            f"error: test.scp: none of {NUM_TEST} utterances could be done; first error: feat/{FIRST_OF_TEST}.fb: "
+            "scores: NaN or +inf in frame 0; expected log-likelihoods; all are listed in hyp.mlf.report"
         ]
 
 

@@ -44,7 +44,7 @@ def cut_short(user: User, name: str) -> str:
     user.write(name, content[:-7])
     num_frames = int.from_bytes(content[:4], "big")
     sizes = f"{len(content) - 7} bytes; expected {len(content)} for {num_frames} frames of 40 bytes of kind FBANK_K"
-    return f"{name}: is cut short, {sizes}"
+    return f"{name}: truncated, {sizes}"
 
 
 def test_truncated_features_in_training_cost_their_utterance(user):
@@ -72,8 +72,8 @@ def test_where_all_features_are_truncated_nothing_is_done(user):
     assert outcome.status == 2
     assert outcome.changed == {"hyp.mlf.report"}
     assert outcome.err == [
-        f"error: test.scp: none of {NUM_TEST} utterances could be done; the first: "
-        f"{messages[f'{FIRST_OF_TEST}.fb']}; all are named in hyp.mlf.report"
+        f"error: test.scp: none of {NUM_TEST} utterances could be done; first error: "
+        f"{messages[f'{FIRST_OF_TEST}.fb']}; all are listed in hyp.mlf.report"
     ]
 
 
@@ -102,7 +102,7 @@ def test_a_file_unlike_the_others_of_its_list_stops_training(user):
 def test_features_of_another_dimension_than_the_model(user):
     put_frames(f"feat/{FIRST_OF_TEST}.fb", lambda frames: frames[:8])
     assert re.fullmatch(
-        rf"feat/{FIRST_OF_TEST}\.fb: features: a matrix of 8x\d+; expected 10x\*, at least one frame, since the "
+        rf"feat/{FIRST_OF_TEST}\.fb: features: a matrix of 8x\d+; expected 10x\*, at least one frame: the "
         "model's input of 30 values stacks 3 frames",
         loss(user, user.decode(), "hyp.mlf.report"),
     )
@@ -111,7 +111,7 @@ def test_features_of_another_dimension_than_the_model(user):
     )
     user.write("hcopy.config", "TARGETKIND = FBANK_D\nNUMCHANS = 10\nTARGETRATE = 100000\nWINDOWSIZE = 250000\n")
     assert user.decode("--features", "hcopy.config", infiles="audio.list").fault == (
-        "hcopy.config: FBANK_D makes 20 values a frame; expected 10, the model's input divided by -dnn_window_size"
+        "hcopy.config: FBANK_D has 20 values per frame; expected 10, the model's input divided by -dnn_window_size"
     )
 
 
@@ -126,24 +126,24 @@ def test_features_that_are_no_numbers(user, value):
     assert outcome.status == 2
     assert outcome.changed == set()
     assert [line for line in outcome.err if line.startswith("error: ")] == [
-        "error: feat/utt03.fb: frame 5 holds a value that is infinite or no number; expected finite features; leave "
+        "error: feat/utt03.fb: frame 5 has a value that is infinite or NaN; expected finite features; leave "
         "the utterance out or compute it again"
     ]
     put_frames(f"feat/{FIRST_OF_TEST}.fb", spoil)
     assert loss(user, user.decode(), "hyp.mlf.report") == (
-        f"feat/{FIRST_OF_TEST}.fb: features: frame 5 holds a value that is infinite or no number; expected finite ones"
+        f"feat/{FIRST_OF_TEST}.fb: features: frame 5 has a value that is infinite or NaN; expected finite values"
     )
     outcome = user.run("cntk", "configFile=net.cntk", "command=Write")
-    assert f"feat/{FIRST_OF_TEST}.fb: frame 5 holds a value" in loss(user, outcome, "model/net.Write.report")
+    assert f"feat/{FIRST_OF_TEST}.fb: frame 5 has a value" in loss(user, outcome, "model/net.Write.report")
     assert len(list(Path("out").iterdir())) == NUM_TEST - 1
 
 
 def test_audio_where_features_are_expected(user):
     message = (
-        "audio/utt{:02}.wav: WAV audio; expected an HTK file of features; argonaut hcopy makes one of it, and argon "
+        "audio/utt{:02}.wav: WAV audio; expected an HTK feature file; argonaut hcopy makes one from it, and argon "
     )
     fault = user.decode(infiles="audio.list").err[0]
-    assert fault.startswith(f"error: audio.list: none of {NUM_TEST} utterances could be done; the first: ")
+    assert fault.startswith(f"error: audio.list: none of {NUM_TEST} utterances could be done; first error: ")
     assert message.format(NUM_TRAIN) in fault
     user.write("train.scp", "".join(f"audio/utt{k:02}.wav\n" for k in range(NUM_TRAIN)))
     assert message.format(0) in user.train().fault
@@ -203,9 +203,9 @@ AUDIO = {
         lambda path: write_wav(path, np.zeros(100), RATE),
         "100 samples; expected at least 400, one window",
     ),
-    "cut short": (
+    "truncated": (
         lambda path: path.write_bytes(path.read_bytes()[:1000]),
-        "cut short, 956 bytes of samples; expected ",
+        "truncated, 956 bytes of samples; expected ",
     ),
     "text": (lambda path: path.write_text("no audio at all"), "neither WAV, FLAC, NIST SPHERE nor an HTK waveform"),
 }
@@ -235,7 +235,8 @@ def test_audio_that_is_empty_or_damaged_costs_its_utterance(user, damage):
 def test_references_that_go_round_in_a_circle(user):
     user.write("net.cntk", "A=$B$\nB=$A$\n" + CNTK.replace("modelPath=model/net", "modelPath=$A$/net"))
     assert user.run("cntk", "configFile=net.cntk").fault == (
-        "net.cntk:1: $A$ refers to itself: $A$ (net.cntk:1) -> $B$ (net.cntk:2) -> $A$; expected references that end"
+        "net.cntk:1: $A$ refers to itself: $A$ (net.cntk:1) -> $B$ (net.cntk:2) -> $A$; "
+        "expected references without a cycle"
     )
 
 
@@ -261,7 +262,7 @@ COMMANDS = {
 }
 EMPTY = [
     ("edit.mel", "edit", "edit.mel: no commands; expected at least one, such as LoadModel(...) and SaveModel(...)"),
-    ("net.cntk", "train", "net.cntk: neither command nor a block train; expected command=BLOCK, and the block, or"),
+    ("net.cntk", "train", "net.cntk: neither `command` nor a block `train`; expected command=BLOCK and that block, or"),
     ("train.scp", "train", "train.scp: no entries; expected a feature file on each line"),
     ("train.mlf", "train", "train.mlf:1: first line ''; expected #!MLF!#"),
     ("train.mlf", "graph", "train.mlf:1: first line ''; expected #!MLF!#"),
@@ -318,25 +319,27 @@ def test_places_where_nothing_can_be_written_are_found_before_the_work(user, mon
     def fault(place: str) -> str:
         return user.run(*(word.format(place) for word in WRITERS[command])).fault
 
-    below_a_file = r"dict/new\S*: cannot be written, dict is no directory; expected one there"
+    below_a_file = r"dict/new\S*: cannot be written: dict is not a directory; expected one"
     assert re.fullmatch(below_a_file, fault("dict/new"))
     if command not in ("graph", "log", "lattices"):  # which make names of their own from what is given
         assert fault("audio") == "audio: is a directory; expected a file to write"
     # The superuser may write anywhere; the program's own folder is where it keeps compiled kernels.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).is_relative_to(PROGRAM))
-    assert re.fullmatch(r"new\S*: cannot be written, \S+ is write-protected; expected another place", fault("new"))
+    assert re.fullmatch(
+        r"new\S*: cannot be written: directory \S+ is not writable; expected another path", fault("new")
+    )
 
 
 def test_an_output_that_cannot_be_written_costs_its_utterance(user):
     user.replace("out.scp", f"out/utt{NUM_TRAIN + 2}.ll", "dict/new.ll")
     outcome = user.run("cntk", "configFile=net.cntk", "command=Write")
     assert loss(user, outcome, "model/net.Write.report") == (
-        "dict/new.ll: cannot be written, dict is no directory; expected one there"
+        "dict/new.ll: cannot be written: dict is not a directory; expected one"
     )
     assert len(list(Path("out").iterdir())) == NUM_TEST - 1
     user.write("list", "audio/utt00.wav dict/new.fb\naudio/utt01.wav new.fb\n")
     outcome = user.run("hcopy", "-C", "hcopy.config", "-S", "list", "--report", "report")
-    assert loss(user, outcome, "report") == "dict/new.fb: cannot be written, dict is no directory; expected one there"
+    assert loss(user, outcome, "report") == "dict/new.fb: cannot be written: dict is not a directory; expected one"
     assert outcome.changed == {"new.fb", "report"}
 
 

@@ -219,11 +219,11 @@ def test_a_misspelled_setting_of_the_top_is_said(corpus, capsys):
     assert run(corpus, "Train=[SGD=[maxEpochs=1]]", "makeMood=false", *own) == 0
     shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert shown == [
-        "warning: command line argument 'makeMood=false': makeMood is read by nothing; did you mean makeMode",
-        "warning: command line argument 'stder': stder is read by nothing; did you mean stderr",
+        "warning: command line argument 'makeMood=false': makeMood is not used; did you mean makeMode",
+        "warning: command line argument 'stder': stder is not used; did you mean stderr",
     ]
     assert cntk.main([f"configFiles={corpus / 'net.cntk'}"]) == 2
-    assert "configFiles is read by nothing; did you mean configFile" in capsys.readouterr().err
+    assert "configFiles is not used; did you mean configFile" in capsys.readouterr().err
 
 
 def test_a_misspelled_setting_of_a_command_is_said(corpus, capsys):
@@ -232,9 +232,9 @@ def test_a_misspelled_setting_of_a_command_is_said(corpus, capsys):
     text = (corpus / "net.cntk").read_text()
     (corpus / "net.cntk").write_text(text.replace("outputNodeNames=", "outputNodeName="))
     assert run(corpus, "command=Write", "Write=[own=1]") == 0
-    shown = [line for line in capsys.readouterr().err.splitlines() if "is read by nothing" in line]
+    shown = [line for line in capsys.readouterr().err.splitlines() if "is not used" in line]
     assert len(shown) == 1
-    assert shown[0].endswith(": Write.outputNodeName is read by nothing; did you mean outputNodeNames")
+    assert shown[0].endswith(": Write.outputNodeName is not used; did you mean outputNodeNames")
 
 
 def test_a_setting_outside_of_the_block_that_sets_it_is_said_to_do_nothing(corpus, capsys):
@@ -242,17 +242,17 @@ def test_a_setting_outside_of_the_block_that_sets_it_is_said_to_do_nothing(corpu
     assert run(corpus, "Train=[SGD=[maxEpochs=1]]", "maxEpochs=3", "Own=5", f"modelPath={model}", "traceLevel=0") == 0
     shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert shown == [
-        "warning: command line argument 'maxEpochs=3': Train.SGD.maxEpochs is set in its block and stays as it is; "
-        "expected Train=[SGD=[maxEpochs=3]]"
+        "warning: command line argument 'maxEpochs=3': Train.SGD.maxEpochs is set in its block, which takes "
+        "precedence; expected Train=[SGD=[maxEpochs=3]]"
     ]
     assert model.exists()
     # Neither has a block beside the command's, nor one that is spelled otherwise, whatever is set in the file.
     assert run(corpus, "command=Test", "Tset=[x=1]", "reader=[x=1]", "tracelevl=0", f"modelPath={model}") == 0
     shown = [line.split("': ")[1] for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert shown == [
-        "Tset is read by nothing; did you mean Test",
-        "Test.reader is set in its block and stays as it is; expected Test=[reader=[x=1]]",
-        "tracelevl is read by nothing; did you mean traceLevel",
+        "Tset is not used; did you mean Test",
+        "Test.reader is set in its block, which takes precedence; expected Test=[reader=[x=1]]",
+        "tracelevl is not used; did you mean traceLevel",
     ]
     # One that the block asks for, or that stands in the block of a command that does not run, is not meant.
     assert run(corpus, "Train=[SGD=[maxEpochs=$MaxEpochs$]]", "maxEpochs=1", f"modelPath={model}") == 0
@@ -271,7 +271,7 @@ def test_an_interrupted_training_says_how_it_goes_on(corpus, capsys, monkeypatch
     ):
         assert run(corpus, setting) == 130
         last = capsys.readouterr().err.splitlines()[-1]
-        assert last == f"interrupted: Train: the epochs that ended are kept; {again} goes on after them"
+        assert last == f"interrupted: Train: finished epochs are kept; {again} continues after them"
 
 
 def test_a_lost_utterance_is_named_and_the_status_is_1(corpus, capsys):
@@ -315,11 +315,11 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not built yet; expec"),
         (["Train=[SGD=[truncated=true]]"], r"SGD\.truncated is true, Train\.reader\.truncated is not; expected"),
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
-        (["type=double"], r"type; expected precision=float or double"),
+        (["type=double"], r"`type` is the old name of a setting; expected precision=float or double"),
         (["precision=half"], r"precision is 'half'; expected float or double"),
         (["randomSeed=-1"], r"randomSeed is -1; expected 0 or more"),
         (["deviceId=all"], r"deviceId is all; expected auto, cpu, -1 or a GPU's number"),
-        (["deviceId=77"], r"deviceId is 77, but \d+ GPUs can be used; expected deviceId=-1"),
+        (["deviceId=77"], r"deviceId is 77, but \d+ GPUs are usable; expected deviceId=-1"),
         (["Train=[reader=[features=[scpFile=none.scp]]]"], r"none\.scp"),
         (["command=Test"], r"model/net: No such file"),
         (["command=Write", "Write=[writer=default]"], r"Write has no writer; expected one, or outputPath="),
@@ -337,10 +337,10 @@ def test_one_line_and_status_2_for_each_fault_and_no_model(corpus, capsys, argum
 def test_without_a_command_a_block_is_proposed(tmp_path, capsys):
     (tmp_path / "net.cntk").write_text("a=1\nFirst=[\naction=train\n]\nSecond=[\naction=test\n]\n")
     assert cntk.main([f"configFile={tmp_path / 'net.cntk'}"]) == 2
-    message = "net.cntk: neither command nor a block train; expected command=BLOCK, a block being First\n"
+    message = "net.cntk: neither `command` nor a block `train`; expected command=BLOCK, for instance command=First\n"
     assert capsys.readouterr().err.endswith(message)
     assert cntk.main(["net"]) == 2  # a name alone is one that is true
-    assert "expected command=BLOCK, and the block, or configFile=FILE that holds them" in capsys.readouterr().err
+    assert "expected command=BLOCK and that block, or configFile=FILE with both" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

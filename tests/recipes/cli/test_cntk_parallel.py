@@ -142,7 +142,7 @@ def test_an_interrupt_ends_the_jobs_without_a_traceback(ring):
     _, shown = training.communicate(timeout=300)  # the jobs hold the pipe too: it closes when all have ended
     assert "Traceback" not in shown
     assert training.returncode == 130
-    assert shown.splitlines()[-1].startswith("interrupted: Train: the epochs that ended are kept; the same command")
+    assert shown.splitlines()[-1].startswith("interrupted: Train: finished epochs are kept; the same command")
 
 
 @pytest.mark.parametrize(

@@ -217,4 +217,4 @@ def test_validate_reads_the_values_of_archives(demo, capsys):
     assert "no number" not in shown
     assert main(arguments) == 1
     assert "u2: " in (shown := capsys.readouterr().out)
-    assert "frame 4 holds a value that is infinite or no number" in shown
+    assert "frame 4 has a value that is infinite or NaN" in shown

@@ -142,7 +142,7 @@ def test_one_line_of_an_os_error_without_a_file():
     [
         (["--seed", "-1"], "command line: --seed -1; expected at least 0"),
         (["--workers", "0"], "command line: --workers 0; expected at least 1"),
-        (["--out", "file"], "file/stages/any.done: cannot be written, file is no directory; expected one there"),
+        (["--out", "file"], "file/stages/any.done: cannot be written: file is not a directory; expected one"),
         (["--data", "nowhere"], "nowhere: no TRAIN directory; expected TIMIT's TRAIN and TEST"),
         (["--from", "train"], "stage train: stage corpus is not done; run with --from corpus"),
     ],
@@ -168,7 +168,7 @@ def test_losses_are_named_up_to_a_few_and_all_with_v(capsys):
     show_losses(report, "all.report")
     assert capsys.readouterr().err.splitlines() == [
         *(f"failed: {name}.wav: empty" for name in "abcde"),
-        "and 3 more, named in all.report",
+        "and 3 more, listed in all.report",
     ]
     show_losses(report, "all.report", verbose=1)
     assert capsys.readouterr().err.splitlines()[5:] == [
@@ -181,7 +181,7 @@ def test_one_line_when_nothing_was_done(capsys):
     assert capsys.readouterr().err == "error: a.wav: empty\n"
     show_losses(lost(0, "a", "b"), "all.report", where="list")
     assert capsys.readouterr().err == (
-        "error: list: none of 2 files could be done; the first: a.wav: empty; all are named in all.report\n"
+        "error: list: none of 2 files could be done; first error: a.wav: empty; all are listed in all.report\n"
     )
 
 

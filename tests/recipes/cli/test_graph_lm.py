@@ -82,7 +82,7 @@ def test_phone_loop_needs_the_silence_by_name(task, capsys):
     ("remove", "message"),
     [
         ("--alignment", "expected either --transitions or --alignment"),
-        ("--state-list", "neither --states nor --state-list"),
+        ("--state-list", "no HMM states; expected --states"),
     ],
 )
 def test_graph_says_which_file_is_needed(task, capsys, remove, message):
@@ -128,7 +128,7 @@ def test_lm_without_a_text_says_so(task, capsys):
 def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys):
     (task / "few").write_text("X\n")
     assert estimate(task, "--vocabulary", str(task / "few")) == 2
-    message = f"{task / 'few'}: not there, but in the text: Y; expected every word of the text, or --unk WORD"
+    message = f"{task / 'few'}: words of the text are missing: Y; expected every word of the text, or --unk WORD"
     assert message in capsys.readouterr().err
     assert estimate(task, "--vocabulary", str(task / "few"), "--unk", "<unk>") == 0
     assert estimate(task, "--vocabulary", str(task / "dict")) == 2
@@ -155,7 +155,7 @@ def test_names_of_utterances_in_a_text_are_warned_of(task, capsys):
     names = [f"spk-utt{i}" for i in range(10)]
     (task / "text").write_text("".join(f"{name} X Y\n" for name in names))
     assert estimate(task) == 0
-    assert "text: every line begins with a word that is nowhere else, such as spk-utt0; if" in capsys.readouterr().err
+    assert "text: every line begins with a word that occurs only once, such as spk-utt0; if" in capsys.readouterr().err
     (task / "text").write_text("".join(f"{name} X Y {names[3]}\n" for name in names))
     assert estimate(task) == 0
     assert capsys.readouterr().err == ""

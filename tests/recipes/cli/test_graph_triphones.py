@@ -65,7 +65,7 @@ def test_both_stages_in_one_run(task, capsys):
 def test_stages_one_after_the_other_give_the_same(task, capsys):
     assert main(["graph", *DONOR, *BUILD, "--out", "graph"]) == 0
     assert main(["graph", *DONOR, "--hmms", "hmms", "--dict", "dict"]) == 0
-    assert capsys.readouterr().out.endswith("distilled: hmms\n")
+    assert capsys.readouterr().out.endswith("tables: hmms\n")
     assert main(["graph", "--hmms", "hmms", *BUILD, "--out", "again"]) == 0
     for name in ("graph.dg", "state_map", "transitions", "cntkmap", "lookahead"):
         assert (task / "again" / name).read_bytes() == (task / "graph" / name).read_bytes()
@@ -128,9 +128,12 @@ def without(arguments, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*DONOR, *without(BUILD, "--lm"), "--out", "g"], "no --lm; expected it (or --hmms without --lm)"),
-        ([*DONOR, *BUILD], "no --out; expected it"),
-        ([*DONOR, *without(BUILD, "--dict"), "--out", "g"], "no --dict; expected the dictionary of a triphone graph"),
+        ([*DONOR, *without(BUILD, "--lm"), "--out", "g"], "--lm is missing; expected it, or --hmms without --lm"),
+        ([*DONOR, *BUILD], "--out is missing; expected it"),
+        (
+            [*DONOR, *without(BUILD, "--dict"), "--out", "g"],
+            "no --dict; expected a dictionary, which a triphone graph needs",
+        ),
         ([*without(DONOR, "--trees"), *BUILD, "--out", "g"], "mmf + dict + lm: HMM set: no model for"),
         (["--trees", "trees", *BUILD, "--out", "g"], "--trees without --mmf or --states"),
         ([*DONOR, *BUILD, "--short-pause", "tick", "--out", "g"], "short pause: no model 'tick' in the HMM set"),

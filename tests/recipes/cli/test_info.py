@@ -251,7 +251,7 @@ def test_what_jobs_leave(tmp_path):
     row = {"iteration": 2, "epoch": 1, "jobs": [{}, {}], "taken": "average", "seconds": 1.5, "training": {"ce": 0.25}}
     kind, figures = figures_of(put(tmp_path / "h.jsonl", json.dumps(row) + "\n"))
     assert (kind, figures["jobs"], figures["training"]) == ("history of outer iterations", "2", "ce 0.25")
-    with pytest.raises(FormatError, match=r"h\.jsonl: no row of an outer iteration \('taken'\)"):
+    with pytest.raises(FormatError, match=r"h\.jsonl: not a row of an outer iteration \('taken'\)"):
         figures_of(put(tmp_path / "h.jsonl", json.dumps({key: row[key] for key in ("iteration", "epoch", "jobs")})))
     state = {"format": "argonaut-outer-iteration", "version": 1, "number": 7, "num_frames": 400}
     save_tensors(tmp_path / "model.7.ckp", {}, state)
@@ -264,26 +264,29 @@ def test_a_model_cut_short(tmp_path):
 
     save_file({"W": np.zeros((30, 4), np.float32)}, tmp_path / "m")
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-8])
-    with pytest.raises(info.FormatError, match=r"m: .*; expected a whole safetensors file"):
+    with pytest.raises(info.FormatError, match=r"m: .*; expected a complete safetensors file"):
         info.describe(str(tmp_path / "m"))
     (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:20])  # not even its description is there
-    with pytest.raises(info.FormatError, match=r"m: is cut short, 20 bytes; expected a safetensors file of more than"):
+    with pytest.raises(info.FormatError, match=r"m: truncated, 20 bytes; expected a safetensors file of more than"):
         info.describe(str(tmp_path / "m"))
 
 
 def test_features_cut_short(tmp_path):
     write_htk(tmp_path / "f", np.ones((3, 10), np.float32), parse_kind("FBANK"))
     (tmp_path / "f").write_bytes((tmp_path / "f").read_bytes()[:50])
-    with pytest.raises(info.FormatError, match=r"f: is cut short, 50 bytes; expected 132 for 10 frames of 12 bytes"):
+    with pytest.raises(info.FormatError, match=r"f: truncated, 50 bytes; expected 132 for 10 frames of 12 bytes"):
         info.describe(str(tmp_path / "f"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"f: empty file; expected a file that the toolkit reads"),
-        (b"Some text.\n\nMore of it here.\nlonely\n", r"f: 'Some text.' on the first line; expected a file that the"),
-        (b"\n\n", r"f: '' on the first line; expected a file that the toolkit reads"),
+        (b"", r"f: empty file; expected a file that Argonaut reads"),
+        (
+            b"Some text.\n\nMore of it here.\nlonely\n",
+            r"f: 'Some text.' on the first line; expected a file that Argonaut",
+        ),
+        (b"\n\n", r"f: '' on the first line; expected a file that Argonaut reads"),
         (bytes(40), r"f: binary file of no known format; expected HTK features, audio, a model or a graph \("),
     ],
 )
@@ -306,7 +309,7 @@ def test_a_bad_file_does_not_take_the_others_with_it(tmp_path, capsys):
         "  marks      <s>",
     ]
     assert err.splitlines() == [
-        f"error: {bad}: empty file; expected a file that the toolkit reads",
+        f"error: {bad}: empty file; expected a file that Argonaut reads",
         f"error: {missing}: No such file or directory",
     ]
     assert main(["info", str(good)]) == 0

@@ -103,7 +103,7 @@ def test_what_lattice_writes(tmp_path, lattices):
     assert (figures["type"], figures["states"][-7:]) == ("vector, arcs standard", "start 0")
     assert figures_as("index of lattices", tmp_path / "fst.index")["files"] == f"{tmp_path}/fst1.fst, ..."
     (tmp_path / "cut").write_bytes((tmp_path / "fst1.fst").read_bytes()[:30])
-    with pytest.raises(FormatError, match=r"cut: no whole header \(.*; expected a whole file of OpenFst"):
+    with pytest.raises(FormatError, match=r"cut: incomplete header \(.*; expected a complete OpenFst file"):
         figures_of(tmp_path / "cut")
 
 
@@ -180,7 +180,7 @@ def test_networks_for_others_and_their_inputs(tmp_path, monkeypatch):
     assert "pip install '.[onnx]'" in figures_as("ONNX model", tmp_path / "net.onnx")["note"]
     monkeypatch.undo()
     (tmp_path / "cut").write_bytes((tmp_path / "net.onnx").read_bytes()[:99])
-    with pytest.raises(FormatError, match=r"cut: .*; expected a whole ONNX model"):
+    with pytest.raises(FormatError, match=r"cut: .*; expected a complete ONNX model"):
         figures_of(tmp_path / "cut")
 
 

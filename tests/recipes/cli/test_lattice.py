@@ -40,7 +40,7 @@ def test_words_without_times(place, capsys, by):
     path.write_text(re.sub(r" t=\S+", "", path.read_text()))
     code, shown = run(place, capsys, "words", "--by", by, "-o", place / "w.ctm")
     assert code == 1
-    assert "test2.lat: nodes without times (t=); expected times, or --mlf alone" in shown.err
+    assert "test2.lat: nodes without times (t=); expected times, or only --mlf" in shown.err
     assert "u2" not in read_ctm(place / "w.ctm")
     code, _ = run(place, capsys, "words", "--by", by, "--mlf", place / "w.mlf")
     assert code == 0
@@ -123,16 +123,16 @@ def test_lattices_of_htk_by_the_names_of_their_files(place, capsys):
         assert [name for name in NAMES if name in read_mlf(place / "w.mlf")] == names
     code = main(["lattice", "determinise", "--lattices", str(place / "htk"), "--prefix", str(place / "htk" / "u")])
     assert code == 2
-    assert "is that of --lattices; expected another one" in capsys.readouterr().err
+    assert "would overwrite --lattices; expected another prefix" in capsys.readouterr().err
     code = main(["lattice", "words", "--lattices", str(place), "-o", str(place / "w.ctm")])
     assert code == 2
-    assert "test.index, which says whose its lattices are" in capsys.readouterr().err
+    assert "test.index, which lists the utterances of its lattices" in capsys.readouterr().err
 
 
 def test_lattices_are_not_written_over(place, capsys):
     code, shown = run(place, capsys, "determinise", "--prefix", place / "test")
     assert code == 2
-    assert "is that of --lattices; expected another one" in shown.err
+    assert "would overwrite --lattices; expected another prefix" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_outputs_do_not_take_the_place_of_inputs(place, capsys, monkeypatch, act
     code, shown = run(place, capsys, action, *arguments)
     assert code == 2
     assert shown.err.count("\n") == 1
-    assert "is read, too, and would be written over" in shown.err
+    assert "is an input and would be overwritten" in shown.err
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
@@ -273,8 +273,8 @@ def test_a_broken_lattice_does_not_take_the_others_along(place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["words"], "neither -o nor --mlf; expected somewhere to write"),
-        (["words", "-o", "w.doc"], "w.doc: no form of words; expected a name in .ctm"),
+        (["words"], "no output file; expected -o or --mlf"),
+        (["words", "-o", "w.doc"], "w.doc: unknown format of words; expected a name that ends in .ctm"),
         (["words", "-o", "w.ctm", "--scale", "0"], "--scale 0; expected a number above 0"),
         (["oracle", "--reference", "ref.mlf", "--level", "-1"], "--level -1; expected 0 or more"),
     ],

@@ -73,11 +73,11 @@ def test_scores_of_another_language_model(place, capsys):
     ("arguments", "code", "message"),
     [
         (["--lm", "none.arpa", "--prefix", "new"], 2, "none.arpa: No such file"),
-        (["--lm", "other.arpa", "--prefix", "test"], 2, "is that of --lattices; expected another one"),
+        (["--lm", "other.arpa", "--prefix", "test"], 2, "would overwrite --lattices; expected another prefix"),
         (
             ["--lm", "other.arpa", "--prefix", "new", "--lm-scale", "nan"],
             2,
-            "--lm-scale nan; expected a number from 0 on",
+            "--lm-scale nan; expected a number of at least 0",
         ),
         (["--lm", "few.arpa", "--prefix", "new"], 2, "words are not in the language model: "),
         (["--lm", "bad.arpa", "--prefix", "new"], 2, "bad.arpa"),

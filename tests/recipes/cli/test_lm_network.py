@@ -145,7 +145,10 @@ def test_a_lattice_that_is_lost_is_named(place, capsys):
         (["perplexity", "--text", "text", "--model", "model"], "--model or --words is missing; expected the network"),
         (["perplexity", "--text", "text", "--model", "model", "--words", "arpa"], "arpa:2: .*; expected `number count"),
         (["perplexity", "--text", "text", "--model", "model", "--words", "words", "--weight", "2"], "expected 0 to 1"),
-        (["rescore", "--nbest", "text", "--model", "model", "--words", "words"], "neither -o nor --mlf; expected some"),
+        (
+            ["rescore", "--nbest", "text", "--model", "model", "--words", "words"],
+            "no output file; expected -o or --mlf",
+        ),
         (
             ["rescore", "--nbest", "text", "--model", "model", "--words", "words", "-o", "x"],
             "text:1: 'a b c'; expected",

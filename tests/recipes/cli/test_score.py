@@ -36,16 +36,16 @@ def test_utterances_that_the_hypothesis_lacks_can_be_left_out(mlf, capsys):
     reference, hypothesis = mlf("ref", a="X Y", b="Z"), mlf("hyp", a="X X")
     assert main(["score", "--present", reference, hypothesis]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "left out: 1 utterances that hyp lacks"
+    assert out[0] == "left out: 1 utterances that are not in hyp"
     assert out[-1] == "WER 50.0% (1 utterances, 2 words)"
     assert main(["score", "--present", reference, mlf("other", c="X")]) == 2
-    assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected some\n"
+    assert capsys.readouterr().err == "error: other: none of the 2 utterances of ref; expected at least one\n"
 
 
 def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
     assert main(["score", mlf("ref", a="X", b="X"), mlf("hyp", c="X")]) == 2
     assert capsys.readouterr().err == (
-        "error: hyp: none of 3 utterances could be done; the first: a: no hypothesis; its words count as deletions\n"
+        "error: hyp: none of 3 utterances could be done; first error: a: no hypothesis; its words count as deletions\n"
     )
 
 
@@ -56,7 +56,7 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
         (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
         (["--fold", "none.map"], "none.map: No such file or directory"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
-        (["--picture", "ref/x.png"], "ref/x.png: cannot be written, ref is no directory; expected one there"),
+        (["--picture", "ref/x.png"], "ref/x.png: cannot be written: ref is not a directory; expected one"),
         (["--confusions", "."], ".: is a directory; expected a file to write"),
         (["--report", "."], ".: is a directory; expected a file to write"),
     ],
@@ -91,12 +91,12 @@ def test_named_lines_are_not_guessed_and_are_there_once(mlf, tmp_path, capsys):
     (tmp_path / "other").write_text(FORMS["text"])
     assert main(["score", mlf("words", a="X Y"), "other"]) == 2
     assert capsys.readouterr().err == (
-        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; score --text takes lines "
-        "`utterance words`\n"
+        "error: other:1: first line 'a X Y'; expected #!MLF!#, or all lines as in trn or CTM; for lines "
+        "`utterance words` use --text\n"
     )
     (tmp_path / "other").write_text("a X Y\na X\n")
     assert main(["score", "words", "other", "--text"]) == 2
-    assert capsys.readouterr().err.startswith("error: other:2: utterance 'a' is there a second time; expected each")
+    assert capsys.readouterr().err.startswith("error: other:2: utterance 'a' is repeated; expected each")
     (tmp_path / "other").write_text("\n")
     assert main(["score", "words", "other", "--text"]) == 2
     assert capsys.readouterr().err.startswith("error: other: no transcripts; expected lines `utterance word")

@@ -62,7 +62,7 @@ def test_tied_anew_from_its_own_alignment_gives_the_same(tying):
     before = {path.name: path.read_bytes() for path in Path("one").iterdir()}
     outcome = tying.run("tie", *TIE[4:], *again, "--out", "one")
     assert outcome.status == 2
-    assert "one/trees: is read, too, and would be written over" in outcome.err[-1]
+    assert "one/trees: is an input and would be overwritten" in outcome.err[-1]
     assert {path.name: path.read_bytes() for path in Path("one").iterdir()} == before
     assert (tying.root / "two/states.mlf").read_text() == (tying.root / "one/states.mlf").read_text()
 
@@ -126,7 +126,7 @@ def test_an_utterance_that_does_not_fit_is_named_and_the_others_go_on(tying):
         (("--questions", "dict"), "dict:1: command '<s>'; expected QS, TB"),
         (("--questions", "empty.hed"), "empty.hed: no questions; expected QS lines"),
         (("--features", "empty.scp"), "empty.scp: no entries; expected a feature file on each line"),
-        (("--state-list", "timit.list"), "timit.list: phone 'ax-h'; expected names without - and +, which part"),
+        (("--state-list", "timit.list"), "timit.list: phone 'ax-h'; expected names without - and +, which separate"),
     ],
 )
 def test_faults_of_the_command_line(tying, arguments, message):

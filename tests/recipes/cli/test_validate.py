@@ -48,9 +48,9 @@ def test_faults_of_all_commands_are_listed_by_command_with_file_and_line(user):
         "Write",
         "  out.scp, entry 2: out/utt25.ll is also out.scp, entry 1; expected a file for each output",
         "Nothing",
-        "  net.cntk: Nothing is not set, here or in a block around it; expected Nothing=...",
+        "  net.cntk: Nothing is not set, in this or an enclosing block; expected Nothing=...",
         "all commands",
-        "  net.cntk:2: precison is read by nothing; did you mean precision",
+        "  net.cntk:2: precison is not used; did you mean precision",
         "7 faults in 2 files; checked 2 commands, 30 utterances",
     ]
 
@@ -59,8 +59,8 @@ def test_misspelled_settings_of_the_top_are_faults_once(user):
     outcome = validate(user, "makeMood=false", "tracelevl=1")
     assert outcome.out == [
         "all commands",
-        "  command line argument 'tracelevl=1': tracelevl is read by nothing; did you mean traceLevel",
-        "  command line argument 'makeMood=false': makeMood is read by nothing; did you mean makeMode",
+        "  command line argument 'tracelevl=1': tracelevl is not used; did you mean traceLevel",
+        "  command line argument 'makeMood=false': makeMood is not used; did you mean makeMode",
         "2 faults; checked 1 command, 24 utterances",
     ]
 
@@ -137,7 +137,7 @@ def test_values_are_read_unless_it_shall_be_quick(user):
     raw[12:16] = np.array(np.nan, ">f4").tobytes()
     path.write_bytes(raw)
     outcome = validate(user)
-    assert outcome.out[1].startswith("  feat/utt00.fb: frame 0 holds a value that is infinite or no number")
+    assert outcome.out[1].startswith("  feat/utt00.fb: frame 0 has a value that is infinite or NaN")
     assert outcome.status == 1
     assert validate(user, "--quick").status == 0
 

@@ -256,7 +256,7 @@ def test_revise_parameter(shop):
         ("x=LoadModel(gone.dnn)", "LoadModel: gone.dnn: No such file or directory; expected a readable file"),
         ("ReviseParameter(L1.BFF.B, a.dnn)", "ReviseParameter: a.dnn"),
         ("SetDefaultModel(n)", "SetDefaultModel: model 'n': neither loaded"),
-        ("SaveModel(m, b.dnn/x)", "SaveModel: b.dnn/x: cannot be written, b.dnn is no directory; expected one there$"),
+        ("SaveModel(m, b.dnn/x)", "SaveModel: b.dnn/x: cannot be written: b.dnn is not a directory; expected one$"),
     ],
 )
 def test_faults_name_line_and_command(shop, script, message):

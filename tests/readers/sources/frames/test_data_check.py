@@ -51,7 +51,7 @@ def test_values_that_are_no_numbers_are_found_when_values_are_read(tiny, value):
     write_htk(corpus.directory / "features/u1.htk", frames, USER)
     assert check(corpus)[0] == []
     faults, figures = check(corpus, read=set())
-    assert faults[0].startswith("features/u1.htk: frame 2 holds a value that is infinite or no number; expected finite")
+    assert faults[0].startswith("features/u1.htk: frame 2 has a value that is infinite or NaN; expected finite")
     assert (len(faults), figures.num_usable) == (1, 1)
 
 
@@ -79,7 +79,7 @@ def test_an_utterance_that_comes_twice_is_named_with_both_lines(tiny):
     first, _, path = text.splitlines()[0].partition("=")
     assert first.startswith("set/u0.")
     corpus.write("features.scp", text + f"set/u0.other={path}\n")
-    assert check(corpus)[0] == [message + "; what follows the last dot is no part of a name"]
+    assert check(corpus)[0] == [message + "; an extension is not part of the name"]
 
 
 def test_two_lists_in_different_order_are_told_line_by_line(tiny):

@@ -53,7 +53,7 @@ def shorten_features(corpus):
     ("damage", "reason"),
     [
         (remove_file, r"u1.htk: No such file or directory$"),
-        (truncate_file, r"u1.htk: is cut short"),
+        (truncate_file, r"u1.htk: truncated"),
         (extend_range, r"features.scp:2: frames \[0,4\] of .*u1.htk, which has 4; expected a last frame of at most 3"),
         (make_one_frame, r"features.scp:2: 1 frame; expected at least 2"),
         (remove_labels, r"features.scp:2: no labels in .*labels.mlf; expected an entry 'set/u1'"),
@@ -105,7 +105,7 @@ def test_rolling_window_skips_a_file_that_fails_while_it_is_copied(tiny):
     corpus.frames["features"][1][1, 2] = np.nan
     write_htk(corpus.directory / "features" / "u1.htk", corpus.frames["features"][1], USER)
     reader = HTKMLFReader(corpus.config(METHODS[1]))
-    assert [(key, "frame 2 holds a value that is infinite or no number" in why) for key, why in reader.skipped] == [
+    assert [(key, "frame 2 has a value that is infinite or NaN" in why) for key, why in reader.skipped] == [
         ("set/u1", True)
     ]
     assert frames_seen(reader) == {0, 2}
@@ -121,7 +121,7 @@ def test_file_that_goes_bad_during_training_is_named(tiny, ahead):
     corpus.frames["features"][1][1, 2] = np.inf
     write_htk(corpus.directory / "features" / "u1.htk", corpus.frames["features"][1], USER)
     reader = HTKMLFReader(corpus.config(f"maxFramesInMemory=4\nreadAhead={ahead}"))
-    with pytest.raises(FormatError, match=r"u1.htk: frame 2 holds a value"):
+    with pytest.raises(FormatError, match=r"u1.htk: frame 2 has a value"):
         list(reader.minibatches(0, 4))
     reader = HTKMLFReader(corpus.config())
     os.truncate(corpus.directory / "features" / "u2.htk", 20)

@@ -203,7 +203,7 @@ def test_faults_of_the_writer(tmp_path):
         writer.write(Utterance("u", {}, 0), {"out": np.zeros((2, 3))})
         with pytest.raises(FormatError, match="key 'u' comes twice"):
             writer.write(Utterance("u", {}, 1), {"out": np.zeros((2, 3))})
-        with pytest.raises(FormatError, match="key 'a b'; expected one without blanks"):
+        with pytest.raises(FormatError, match="key 'a b'; expected a key without blanks"):
             writer.write(Utterance("a b", {}, 1), {"out": np.zeros((2, 3))})
     assert [entry.key for entry in scan_ark(tmp_path / "out.ark")] == ["u"]
     for text, message in (

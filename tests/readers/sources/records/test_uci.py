@@ -118,5 +118,5 @@ def test_labels_that_are_no_text(tmp_path):
 def test_damaged_gzip_is_one_line(tmp_path):
     path = tmp_path / "d.gz"
     path.write_bytes(gzip.compress(b"1 2\n" * 1000)[:40])
-    with pytest.raises(FormatError, match=r"d.gz: damaged gzip data .*expected a whole gzip file"):
+    with pytest.raises(FormatError, match=r"d.gz: damaged gzip data .*expected a complete gzip file"):
         list(read_uci(path, UCILayout([0], [])))

@@ -1,0 +1,86 @@
+"""Alignments in Kaldi archives: vectors of integers, one class per frame, binary or text.
+
+Source: Kaldi's documentation, "Kaldi I/O mechanisms".
+"""
+
+import io
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from readers.common.text import is_count, read_bytes
+from readers.errors import FormatError
+from readers.kaldi.ark import BINARY, MAX_KEY_BYTES, decode_key, read_key
+
+_VECTOR_ITEM = np.dtype([("size", "i1"), ("value", "<i4")])
+
+
+def read_alignments(path: str | os.PathLike) -> Iterator[tuple[str, np.ndarray | list[str]]]:
+    """Yield the alignments of an archive of integer vectors.
+
+    Parameters
+    ----------
+    path : path
+        Archive, binary or text, plain or gzip.
+
+    Yields
+    ------
+    (key, classes) : (str, (T,) int32 or list of str)
+        For a text archive (a line `key 1 1 2 ...` per utterance), classes are the tokens; see parse_tokens.
+
+    Raises
+    ------
+    FormatError
+        For an archive of other objects, and a truncated one.
+
+    References
+    ----------
+    Kaldi documentation, "Kaldi I/O mechanisms"; ali-to-pdf.
+    """
+    raw = read_bytes(path)
+    if BINARY not in raw[: MAX_KEY_BYTES + 3]:
+        for number, line in enumerate(raw.split(b"\n"), 1):
+            fields = line.split()
+            if fields:
+                yield decode_key(fields[0], path), [decode_key(field, f"{path}:{number}") for field in fields[1:]]
+        return
+    file = io.BytesIO(raw)
+    while (key := read_key(file, path)) is not None:
+        yield key, _read_vector(file, f"{path}:{file.tell()}", len(raw))
+
+
+def read_alignment(path: str | os.PathLike, offset: int = 0) -> np.ndarray:
+    """Return the classes (T,) int32 at an offset of a binary archive."""
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        return _read_vector(file, f"{path}:{offset}", os.fstat(file.fileno()).st_size)
+
+
+def _read_vector(file: BinaryIO, where: str, size: int) -> np.ndarray:
+    start = file.read(7)
+    if len(start) < 7 or start[:3] != BINARY + b"\4":
+        raise FormatError(f"{where}: found {start[:5]!r}; expected a vector of integers, as ali-to-pdf writes")
+    (count,) = struct.unpack("<i", start[3:])
+    if count < 0 or file.tell() + count * _VECTOR_ITEM.itemsize > size:
+        raise FormatError(f"{where}: {count} integers in a file of {size} bytes; expected as many as it can hold")
+    items = np.frombuffer(file.read(count * _VECTOR_ITEM.itemsize), _VECTOR_ITEM)
+    if count and (items["size"] != 4).any():
+        raise FormatError(f"{where}: integers of {items['size'].max()} bytes; expected 4")
+    return items["value"].astype(np.int32)
+
+
+def parse_tokens(tokens: list[str], ids: dict[str, int] | None, where: str) -> np.ndarray:
+    """Return the classes (T,) int32 of text tokens: class numbers, or labels that `ids` maps.  Raises FormatError."""
+    if ids is None:
+        bad = next((token for token in tokens if not is_count(token) or int(token) >= 1 << 31), None)
+        expected = "a class number; labelMappingFile maps names"
+    else:
+        bad = next((token for token in tokens if token not in ids), None)
+        expected = "a label of labelMappingFile"
+    if bad is not None:
+        raise FormatError(f"{where}: label {bad[:40]!r}; expected {expected}")
+    return np.array([int(token) if ids is None else ids[token] for token in tokens], np.int32)
