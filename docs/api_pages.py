@@ -56,7 +56,8 @@ def _page(face: ModuleType, homes: dict[tuple[str, str], str]) -> Iterator[str]:
         if name not in elsewhere:
             yield _directive(f"{face.__name__}.{name}", getattr(face, name))
     if face.__name__ in PACKAGES:
-        yield from _contents(one.__name__ for one in faces() if one.__name__.startswith(f"{face.__name__}."))
+        inside = [one.__name__ for one in faces() if one.__name__.startswith(f"{face.__name__}.")]
+        yield from _contents(f"{name.partition('.')[2]} <{name}>" for name in inside)
 
 
 def _directive(name: str, value: object) -> str:

@@ -98,8 +98,14 @@ def hide_factories(app, kind, name, value, options, signature, returned):
     return signature and signature.replace("<factory>", "..."), returned
 
 
+def skip_tuple_fields(app, kind, name, value, skip, options):
+    """Leave out the attributes of named tuples: the class describes them."""
+    return True if type(value).__name__ == "_tuplegetter" else None
+
+
 def setup(app):
     app.connect("autodoc-process-signature", hide_factories)
+    app.connect("autodoc-skip-member", skip_tuple_fields)
     for alias in ConfigurationLexer.aliases:
         app.add_lexer(alias, ConfigurationLexer)
     for alias in PlainLexer.aliases:
