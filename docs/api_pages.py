@@ -1,20 +1,22 @@
 """Writes the API pages: one page for each package with public names, from its `__all__` and its docstrings."""
 
+import contextlib
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import get_args
 
 PACKAGES = ("readers", "features", "acoustic", "decoder")
 
 
 def write_api_pages(directory: Path) -> None:
     """Write index.rst and a page per package; a page that is already up to date is left alone."""
-    homes = _homes(faces())
-    pages = {face.__name__: "\n".join(_page(face, homes)) for face in faces()}
+    homes = _homes()
+    types = _types_by_package()
+    pages = {name: "\n".join(_page(name, homes, types[name])) for name in faces()}
     pages["index"] = "\n".join(_index())
     directory.mkdir(parents=True, exist_ok=True)
     for path in directory.glob("*.rst"):
@@ -27,14 +29,17 @@ def write_api_pages(directory: Path) -> None:
 
 
 @cache
-def faces() -> list[ModuleType]:
-    """The packages that have public names, every package before its subpackages."""
-    found = []
-    for name in PACKAGES:
-        package = importlib.import_module(name)
-        inside = pkgutil.walk_packages(package.__path__, f"{name}.")
-        names = [name, *sorted(one.name for one in inside if one.ispkg)]
-        found += [face for face in map(importlib.import_module, names) if getattr(face, "__all__", [])]
+def faces() -> dict[str, dict[str, object]]:
+    """Package -> its public names and their values, every package before its subpackages."""
+    found = {}
+    for room in PACKAGES:
+        inside = pkgutil.walk_packages(importlib.import_module(room).__path__, f"{room}.")
+        for name in [room, *sorted(one.name for one in inside if one.ispkg)]:
+            package = importlib.import_module(name)
+            values = {public: getattr(package, public) for public in getattr(package, "__all__", [])}
+            vars(package).update(values)  # autodoc reads a module's __dict__ and does not call its __getattr__
+            if values:
+                found[name] = values
     return found
 
 
@@ -44,19 +49,22 @@ def _index() -> Iterator[str]:
     yield from _contents(PACKAGES)
 
 
-def _page(face: ModuleType, homes: dict[tuple[str, str], str]) -> Iterator[str]:
-    yield from _title(face.__name__)
-    yield f".. automodule:: {face.__name__}\n   :no-members:\n"
-    elsewhere = [name for name in face.__all__ if homes[face.__name__, name] != face.__name__]
+def _page(package: str, homes: dict[tuple[str, str], str], types: list[type]) -> Iterator[str]:
+    yield from _title(package)
+    yield f".. automodule:: {package}\n   :no-members:\n"
+    elsewhere = [name for name in faces()[package] if homes[package, name] != package]
     if elsewhere:
         yield "Also available from this package:\n"
-        yield from (f"- :py:obj:`{homes[face.__name__, name]}.{name}`" for name in elsewhere)
+        yield from (f"- :py:obj:`{homes[package, name]}.{name}`" for name in elsewhere)
         yield ""
-    for name in face.__all__:
+    for name, value in faces()[package].items():
         if name not in elsewhere:
-            yield _directive(f"{face.__name__}.{name}", getattr(face, name))
-    if face.__name__ in PACKAGES:
-        inside = [one.__name__ for one in faces() if one.__name__.startswith(f"{face.__name__}.")]
+            yield _directive(f"{package}.{name}", value)
+    if types:
+        yield ".. rubric:: Types of arguments, attributes and results\n"
+        yield from (f".. autoclass:: {one.__module__}.{one.__qualname__}\n" for one in types)
+    if package in PACKAGES:
+        inside = [name for name in faces() if name.startswith(f"{package}.")]
         yield from _contents(f"{name.partition('.')[2]} <{name}>" for name in inside)
 
 
@@ -68,17 +76,49 @@ def _directive(name: str, value: object) -> str:
     return f".. autodata:: {name}\n   :no-value:\n"
 
 
-def _homes(found: list[ModuleType]) -> dict[tuple[str, str], str]:
+def _homes() -> dict[tuple[str, str], str]:
     """(package, public name) -> the package whose page describes it: the nearest to the defining module."""
     homes = {}
-    for face in found:
-        for name in face.__all__:
-            value = getattr(face, name)
-            setattr(face, name, value)  # autodoc reads the package's __dict__, not its __getattr__
-            module = getattr(value, "__module__", face.__name__)
-            holders = [other.__name__ for other in found if getattr(other, name, None) is value]
-            homes[face.__name__, name] = max(holders, key=lambda holder: (module.startswith(holder), len(holder)))
+    for package, values in faces().items():
+        for name, value in values.items():
+            module = getattr(value, "__module__", package)
+            holders = [other for other, names in faces().items() if names.get(name) is value]
+            homes[package, name] = max(holders, key=lambda holder: (module.startswith(holder), len(holder)))
     return homes
+
+
+def _types_by_package() -> dict[str, list[type]]:
+    """Package -> classes that are not public themselves, but stand in annotations of what is."""
+    public = [value for values in faces().values() for value in values.values()]
+    names = {id(value) for value in public}
+    found, new = set(), public
+    while new:
+        new = {one for value in new for one in _annotated(value) if id(one) not in names} - found
+        found |= new
+    types = {package: [] for package in faces()}
+    for one in sorted(found, key=lambda one: one.__qualname__):
+        types[max((name for name in faces() if one.__module__.startswith(f"{name}.")), key=len)].append(one)
+    return types
+
+
+def _annotated(value: object) -> Iterator[type]:
+    """The classes of this project in the annotations of a function, or of a class, its methods and properties."""
+    parts = [value]
+    if inspect.isclass(value):
+        members = [member for name, member in vars(value).items() if name == "__init__" or not name.startswith("_")]
+        parts += [getattr(member, "fget", None) or getattr(member, "__func__", member) for member in members]
+    for part in parts:
+        if callable(part):
+            with contextlib.suppress(NameError):  # a type that is imported for type checkers alone
+                for hint in inspect.get_annotations(part, eval_str=True).values():
+                    yield from _classes(hint)
+
+
+def _classes(hint: object) -> Iterator[type]:
+    if inspect.isclass(hint) and hint.__module__.split(".")[0] in PACKAGES:
+        yield hint
+    for inner in (*get_args(hint), *(hint if isinstance(hint, list) else ())):
+        yield from _classes(inner)
 
 
 def _contents(names: Iterable[str]) -> Iterator[str]:

@@ -22,6 +22,12 @@ author = "The Argonaut authors"
 copyright = author
 release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:class", r"(?!(readers|features|acoustic|decoder)\.).*"),  # types of Python and numpy
+    ("py:class", r".*\.(T|Item|Answer|Dual)"),  # type variables and aliases
+]
+
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "docs/**.rst", "docs/**.ipynb", "recipes/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = [
