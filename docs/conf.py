@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+from docutils.utils import urischemes
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Keyword, Name, Operator, Punctuation, String, Text
 
@@ -25,7 +26,7 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:class", r"(?!(readers|features|acoustic|decoder)\.).*"),  # types of Python and numpy
-    ("py:class", r".*\.(T|Item|Answer|Dual)"),  # type variables and aliases
+    ("py:class", r".*\.(T|Item|Answer|Dual)"),  # type variables; Dual is imported for type checkers alone
 ]
 
 root_doc = "docs/index"
@@ -48,6 +49,7 @@ nb_execution_mode = "off"  # notebooks are shown with their stored outputs; the 
 myst_heading_anchors = 3
 highlight_language = "text"
 default_role = "code"
+urischemes.schemes.pop("file")  # "file:line" in a docstring is not an address
 smartquotes = False
 toc_object_entries_show_parents = "hide"
 

@@ -38,7 +38,7 @@ class Vector:
 class Component:
     """A Gaussian with diagonal covariance.
 
-    gconst: ln((2 pi)^d |variance|), None if the file omits it.
+    gconst: `ln((2 pi)^d |variance|)`, None if the file omits it.
     """
 
     mean: Vector
