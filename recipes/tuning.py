@@ -4,7 +4,7 @@ From a start each option in turn takes the best value of its grid while the othe
 are small, so every step away from the start has to save a word.  Last comes the narrowest beam that loses nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decoder.scoring.error_counts import Score, score
+from readers.common.report import Progress
 
 if TYPE_CHECKING:  # whoever only names a grid needs no compiled search
     from decoder.search.decoder import Decoder
 
 ROUNDS = 2
-Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)

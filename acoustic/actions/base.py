@@ -5,23 +5,19 @@ command of a configuration show before the first one starts.
 Source: CNTK book, section 3.5.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TextIO
 
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.syntax import Source
 from readers.config.values import did_you_mean
 from readers.minibatches.base import Reader, open_reader, reader_class
 
 READER_BLOCKS = ("reader", "cvReader")
-
-Log = Callable[[str], None]
-Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)

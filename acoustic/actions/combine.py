@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, losses
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -15,7 +15,7 @@ from acoustic.training.procedures.combination import average, combine, criterion
 from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.training.options import OptionFault
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError
 from readers.sources.frames.streams import describe

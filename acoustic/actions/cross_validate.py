@@ -4,13 +4,13 @@ import math
 import time
 from pathlib import Path
 
-from acoustic.actions.base import Log, Machine, Progress, losses
+from acoustic.actions.base import Machine, losses
 from acoustic.actions.evaluate import Evaluate
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ConfigError, ModelError

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
 from acoustic.actions.evaluate import PERPLEXITY_OF, result_line
 from acoustic.actions.write import refuse_inputs
@@ -12,7 +12,7 @@ from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
 from acoustic.scoring.beam_search import BeamSearch, Hypothesis
 from acoustic.training.evaluation import check_inputs, evaluate
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ConfigError, ModelError

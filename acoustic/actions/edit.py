@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
 from acoustic.descriptions.ndl.files import read_macros
 from acoustic.network.network import Network
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_text
 from readers.config.config import Config
 from readers.config.syntax import Source

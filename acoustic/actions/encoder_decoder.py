@@ -3,11 +3,11 @@
 Source: CNTK book 2.7, 3.5.11; the names of the tool of 2015.
 """
 
-from acoustic.actions.base import Log, Progress
 from acoustic.actions.evaluate import PERPLEXITY_OF, perplexity
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.encoder_decoder import DECODER_BLOCK, ENCODER_BLOCK, pair_options
 from acoustic.network.network import Network
+from readers.common.report import Log, Progress
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.minibatches.base import reader_class

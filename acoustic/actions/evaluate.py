@@ -2,12 +2,12 @@
 
 import math
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, losses
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.reporting.log import figures_text
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.minibatches.base import Reader

@@ -1,10 +1,10 @@
 """Action export: a trained network as an ONNX model."""
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.export.onnx_export import export_onnx, require_onnx
 from acoustic.network.network import Network
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ModelError
 

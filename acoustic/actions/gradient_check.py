@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.actions.base import Action, Machine, check_reader
 from acoustic.actions.train import BUILDERS, described_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
@@ -10,7 +10,7 @@ from acoustic.network.network import Network
 from acoustic.training.evaluation import check_inputs
 from acoustic.training.procedures.gradient_test import check_elements, report_lines
 from acoustic.training.procedures.precompute import frames_alone, precompute
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ModelError

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from acoustic.actions.base import Action, Log, Machine, Progress
-from readers.common.report import RunReport
+from acoustic.actions.base import Action, Machine
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.syntax import Source
 from readers.errors import ConfigError

@@ -3,9 +3,9 @@
 import contextlib
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, losses
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ConfigError

@@ -4,17 +4,16 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.actions.base import Action, Machine, check_reader
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
 from acoustic.training.procedures.precompute import frames_alone
+from acoustic.training.trainer import SWEEP_COLUMNS
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError
-
-SWEEP_COLUMNS = 4096
 
 
 class MixUp(Action):

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.export.dot import dot_text
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from readers.common.files import atomic_write, require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from acoustic.network.low_rank import decompose
 from acoustic.network.model_file import load_model, save_model
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_text
 from readers.config.config import Config
 from readers.config.syntax import Source

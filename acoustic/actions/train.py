@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, losses
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
@@ -26,7 +26,7 @@ from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import TrainingResult, changed_description, train
 from acoustic.training.state.checkpoint import TrainingFiles
 from readers.common.files import require_writable
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import OptionFault
 from readers.config.render import render

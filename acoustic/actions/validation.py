@@ -6,7 +6,7 @@ loaded as the actions do it; here their faults are gathered, and what one finds 
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,15 +17,16 @@ from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.training.evaluation import check_inputs
 from readers.common.files import require_writable
+from readers.common.report import Progress
 from readers.config.check import CheckedConfig
 from readers.errors import ArgonautError
+from readers.htk.units import TICKS_PER_SECOND
 from readers.minibatches.base import open_writer, reader_class
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.data_check import ReaderFigures, Seen, check_reader
 from readers.sources.sentences.pair_reader import ENCODER
 
-Progress = Callable[..., None]
 MAX_WEIGHTS = 8  # that are shown
 
 
@@ -47,7 +48,7 @@ class CommandFigures:
                 f"{_sizes(self.network)}"
             )
         for name, figures in self.readers.items():
-            hours = figures.num_frames * figures.period * 1e-7 / 3600
+            hours = figures.num_frames * figures.period / TICKS_PER_SECOND / 3600
             streams = ", ".join(f"{stream} ({rows})" for stream, rows in figures.streams.items())
             frames = f", {figures.num_frames} frames" if figures.unit == "utterances" and figures.num_frames else ""
             time = f" ({hours:.2f} hours)" if figures.period else ""

@@ -2,9 +2,9 @@
 
 import os
 
-from acoustic.actions.base import Action, Log, Machine, Progress
+from acoustic.actions.base import Action, Machine
 from readers.common.files import require_writable, write_lines
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.config.option_check import at_least

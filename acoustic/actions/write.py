@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from acoustic.actions.base import Action, Log, Machine, Progress, check_reader
+from acoustic.actions.base import Action, Machine, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
 from acoustic.scoring.chunked_forward import forward_in_chunks, forward_in_pieces
 from acoustic.training.evaluation import check_inputs
-from readers.common.report import RunReport
+from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError, ModelError
 from readers.minibatches.base import Reader, Writer, open_writer, writer_class

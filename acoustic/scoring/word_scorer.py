@@ -4,7 +4,7 @@ The network was trained with LMSequenceReader: its input is the previous word an
 ClassBasedCrossEntropyWithSoftmax or CrossEntropyWithSoftmax. Every sentence starts without history.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
 from acoustic.nodes.base import Node
+from readers.common.report import Progress
 from readers.errors import ModelError
 from readers.language.vocabulary import VocabularyWord
 from readers.minibatches.sequence_layout import SequenceLayout
@@ -22,8 +23,6 @@ CLASS_CRITERION, WORD_CRITERION = "ClassBasedCrossEntropyWithSoftmax", "CrossEnt
 SENTENCE_MARK = "</s>"  # begin and end mark, as in the book (7.2.1)
 PARALLEL = 32  # sentences side by side in a minibatch
 MOST_COLUMNS = 4096  # of a minibatch
-
-Progress = Callable[..., None]
 
 
 class WordScorer:

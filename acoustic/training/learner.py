@@ -1,7 +1,7 @@
 """One pass of updates: forward, backward and parameter update for each minibatch (CNTK book, 5.3.4)."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,9 @@ from acoustic.runtime.engine_options import EngineOptions
 from acoustic.training.evaluation import Totals, scalar
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
+from acoustic.training.procedures.precompute import Matrices
 from readers.errors import ModelError
 
-Matrices = Mapping[str, Any]
 Each = Callable[[dict[str, float], int], None]
 
 

@@ -18,10 +18,11 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
 from acoustic.training.procedures.adaptation import Reference
-from acoustic.training.reporting.display import Callbacks, Log, silent
+from acoustic.training.reporting.display import Callbacks, silent
 from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
 from acoustic.training.trainer import Trainer
+from readers.common.report import Log
 from readers.errors import ModelError
 
 

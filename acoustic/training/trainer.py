@@ -17,7 +17,7 @@ from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.procedures.adaptation import Reference
 from acoustic.training.procedures.gradient_test import GradientCheck
 from acoustic.training.procedures.precompute import frames_alone, precompute
-from acoustic.training.reporting.display import Callbacks, Display, Log, silent
+from acoustic.training.reporting.display import Callbacks, Display, silent
 from acoustic.training.reporting.log import (
     append_history,
     finished_line,
@@ -29,6 +29,7 @@ from acoustic.training.reporting.log import (
 from acoustic.training.reporting.plots import draw_history
 from acoustic.training.state.checkpoint import Checkpoint, TrainingFiles
 from acoustic.training.state.snapshot import Snapshot
+from readers.common.report import Log
 from readers.errors import ModelError
 
 SWEEP_COLUMNS = 4096  # frames at a time where nothing is learned in between

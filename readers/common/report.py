@@ -1,9 +1,13 @@
 """The report of a run: which items were done, skipped or failed, and why."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from readers.common.files import atomic_write
+
+Log = Callable[[str], None]  # receives lines of a log
+Progress = Callable[..., None]  # progress(done, total, **figures), for a progress display
 
 
 @dataclass

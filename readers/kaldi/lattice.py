@@ -16,8 +16,8 @@ from readers.common.files import atomic_write
 from readers.common.text import is_count, read_lines
 from readers.errors import FormatError, GraphError
 from readers.htk.slf import NULL_WORD, Lattice
+from readers.language.att import EPSILON
 
-EPSILON = "<eps>"
 MOST_WORDS = 2**31 - 1  # labels of OpenFst have 32 bits
 
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
@@ -24,7 +25,6 @@ from readers.minibatches.sequence_layout import SequenceLayout
 
 __all__ = ["Minibatch", "Progress", "Reader", "Utterance", "Writer", "open_reader", "open_writer", "reader_class"]
 
-Progress = Callable[..., None]
 
 # Name: module and class; a module is imported when its reader is asked for.  The first is the default.
 READERS = {

@@ -6,11 +6,12 @@ different: forms of one stem above all, whose choice a better language model kno
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.common.report import Progress
 from readers.htk.mlf import Label, write_mlf
 from readers.results.nbest import Hypothesis, write_nbest
 from recipes.language_model.results import read_sentences
@@ -22,8 +23,6 @@ MOST_EDITS = 3
 EDIT_COST = 2.0  # -ln likelihood of a letter heard wrong
 NOISE = 1.5  # standard deviation of a word's score
 KEY = 2  # letters at the beginning, or the end, that words taken for each other share
-
-Progress = Callable[..., None]
 
 
 def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: int, progress: Progress) -> None:

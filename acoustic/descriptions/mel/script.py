@@ -5,7 +5,7 @@ Source: CNTK book, section 4.2.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from acoustic.descriptions.mel.names import Model, Models
@@ -20,11 +20,11 @@ from acoustic.network import editing
 from acoustic.network.model_file import load_model, model_bytes
 from acoustic.network.network import Network
 from readers.common.files import atomic_write, require_writable
+from readers.common.report import Log
 from readers.config.config import Config
 from readers.config.syntax import Source, Span
 from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
 
-Log = Callable[[str], None]
 # What stands between lines of network description does not ask for their nodes when it only makes a model.
 _MAKES_NO_USE = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
 

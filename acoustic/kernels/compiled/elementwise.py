@@ -15,11 +15,9 @@ from acoustic.kernels.compiled import table_calls  # noqa: F401  (registers the 
 from acoustic.kernels.compiled.group import CompiledGroupKernels
 from acoustic.kernels.compiled.image import CompiledImageKernels
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
-from acoustic.kernels.compiled.word import CompiledWordKernels, frames
+from acoustic.kernels.compiled.word import SPLIT_FROM, CompiledWordKernels, frames
 from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import Team
-
-SPLIT_FROM = 1 << 15  # weights: below this, waking another thread costs more than it saves
 
 
 def flat(matrix: Any) -> Any:

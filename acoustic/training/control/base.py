@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from readers.common.report import Log
+
 # trial(learning rate per frame): the criterion per frame of a short training from here; not finite when it diverged.
 Trial = Callable[[float], float]
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from acoustic.training.control.base import Log
+from readers.common.report import Log
 
 GROWTH = math.sqrt(2.0)  # from one trial's size to the next
 MULTIPLE = 64  # frames

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from acoustic.training.control.base import Control, Decision, Log, Trial, finite_or_none, or_infinite
+from acoustic.training.control.base import Control, Decision, Trial, finite_or_none, or_infinite
+from readers.common.report import Log
 from readers.errors import ModelError
 
 STEP = 0.618  # from one trial's learning rate to the next

@@ -6,10 +6,11 @@ __pycache__ of those that call it has to go.
 """
 
 import numpy as np
-from numba import float32, njit
+from numba import float32
 
-from acoustic.kernels.compiled.elementwise_loops import LOOSE
+from acoustic.kernels.compiled.elementwise_loops import loop
 from acoustic.runtime import gemm_calls
+from acoustic.runtime.memory import LINE_BYTES
 from acoustic.runtime.pointers import doubles, frames
 
 # Fields of the table.  OUT and IN are one after the other, so that OUT + side names one of both.
@@ -22,9 +23,6 @@ OUT, IN = 0, 1
 RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
 AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
 NUM_SUMS = 8
-ALIGNMENT = 64
-
-loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 
 
 @loop
@@ -71,4 +69,4 @@ def total(table, which, workers):
 @loop
 def aligned(size):
     """Bytes, a multiple of those that libraries want matrices to begin at, to give the same bits in every run."""
-    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    return (size + LINE_BYTES - 1) // LINE_BYTES * LINE_BYTES

@@ -16,10 +16,10 @@ from acoustic.runtime.thread_team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
 from readers.common.processes import as_they_end, end_with_parent, interrupts_held_back
+from readers.common.report import Log
 from readers.errors import ArgonautError, ConfigError, ModelError
 
 CONNECTION_SECONDS = 30
-Log = Callable[[str], None]
 Done = Callable[[JobResult], None]
 
 

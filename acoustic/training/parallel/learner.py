@@ -21,11 +21,12 @@ from acoustic.runtime.engine_options import engine_text
 from acoustic.training.evaluation import Totals
 from acoustic.training.learner import Each, Learner
 from acoustic.training.options import EpochOptions, TrainingOptions
-from acoustic.training.parallel.executors import Jobs, Log
+from acoustic.training.parallel.executors import Jobs
 from acoustic.training.parallel.files import Iteration, IterationFiles
 from acoustic.training.parallel.job import Job, JobResult, keeps_state, load_output
 from acoustic.training.parallel.options import ParallelOptions
 from acoustic.training.reporting.log import append_history
+from readers.common.report import Log
 from readers.errors import ModelError
 from readers.minibatches.base import Reader
 

@@ -5,16 +5,14 @@ labels y is the same as the cross-entropy with the labels (1 - r) y + r p.
 Source: Yu, Yao, Su, Li and Seide, "KL-divergence regularized deep neural network adaptation", ICASSP 2013.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
+from acoustic.training.procedures.precompute import Matrices
 from readers.errors import ModelError, ShapeError
 from readers.minibatches.sequence_layout import SequenceLayout
-
-Matrices = Mapping[str, Any]
 
 
 class Reference:

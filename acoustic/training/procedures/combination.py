@@ -16,13 +16,12 @@ from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.training.evaluation import scalar
 from acoustic.training.procedures.lbfgs import minimise
+from readers.common.report import Log
 from readers.errors import ModelError
 
 REGULARISATION = 1e-10  # of the squared weights: p-norm networks do not mind how long they are
 SMOOTHING = 0.01  # of the preconditioner by the mean of its diagonal
 FISHER_MINIBATCH, FISHER_FRAMES = 64, 20_000  # the gradients that it is made from
-
-Log = Callable[[str], None]
 
 
 @dataclass

@@ -13,11 +13,10 @@ from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.network.network import Network
 from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
+from readers.common.report import Log
 from readers.config.config import Config
 from readers.config.option_check import OptionFault
 from readers.errors import ConfigError
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

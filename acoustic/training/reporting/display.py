@@ -8,11 +8,9 @@ from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals
 from acoustic.training.options import TrainingOptions
 from acoustic.training.reporting.log import minibatch_line
+from readers.common.report import Log, Progress
 
 PROGRESS_INTERVAL = 0.1  # seconds
-
-Log = Callable[[str], None]
-Progress = Callable[..., None]
 
 
 def silent(*_arguments, **_figures) -> None:

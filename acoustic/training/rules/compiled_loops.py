@@ -87,24 +87,23 @@ def adagrad_scale(weight, gradient, squares, limit, l2):
 
 
 @inline
-def rms_step(g, step, sign, settings):
-    """Return the new step and the sign of g."""
+def rms_step(g, squares, step, sign, settings):
+    """Return the new average of squares, step and sign, and the factor of g."""
+    r = settings.gamma * squares + (ONE - settings.gamma) * g * g
     new = (ONE if g > ZERO else ZERO) - (ONE if g < ZERO else ZERO)
     grown, fallen = step * settings.increase, step * settings.decrease
     grown = settings.largest if grown > settings.largest else grown
     fallen = settings.smallest if fallen < settings.smallest else fallen
-    return (grown if new * sign > ZERO else fallen), new
+    step = grown if new * sign > ZERO else fallen
+    return r, step, new, step / np.sqrt(r + RMS_FLOOR)
 
 
 @loop
 def rmsprop(weight, gradient, squares, steps, sign, rate, penalty, settings):
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
-        r = settings.gamma * squares[i] + (ONE - settings.gamma) * g * g
-        squares[i] = r
-        step, new = rms_step(g, steps[i], sign[i], settings)
-        steps[i], sign[i] = step, new
-        weight[i] = shrunk(weight[i] - rate * g * (step / np.sqrt(r + RMS_FLOOR)), penalty.shrink)
+        squares[i], steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
+        weight[i] = shrunk(weight[i] - rate * g * factor, penalty.shrink)
 
 
 @loop
@@ -113,11 +112,8 @@ def rmsprop_block(weight, gradient, squares, steps, sign, penalty, settings):
     total, counted = ZERO, ZERO
     for i in range(weight.shape[0]):
         g = prepared(gradient[i], weight[i], penalty.limit, penalty.l2)
-        r = settings.gamma * squares[i] + (ONE - settings.gamma) * g * g
+        r, steps[i], sign[i], factor = rms_step(g, squares[i], steps[i], sign[i], settings)
         squares[i] = r
-        step, new = rms_step(g, steps[i], sign[i], settings)
-        steps[i], sign[i] = step, new
-        factor = step / np.sqrt(r + RMS_FLOOR)
         gradient[i] = g * factor
         counts = ONE if r > ZERO else ZERO
         total += factor * counts

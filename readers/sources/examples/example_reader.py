@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, FormatError
-from readers.minibatches.base import Minibatch, Progress, Reader, Utterance
+from readers.minibatches.base import Minibatch, Reader, Utterance
 from readers.minibatches.indicators import one_hot
 from readers.sources.examples.example_archive import CLASS, Description, ExampleArchive, ExampleStream
 from readers.sources.examples.example_writer import archive_path

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.errors import FormatError
-from readers.minibatches.base import Progress
 from readers.minibatches.context import pad_edges
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.streams import FeatureStream, describe

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.errors import FormatError
 from readers.htk.scp import ScpEntry
-from readers.minibatches.base import Progress
 from readers.sources.frames.streams import FeatureStream, LabelStream, describe
 
 MIN_FRAMES = 2

@@ -5,13 +5,14 @@ one utterance at a time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
 from readers.common.faults import Findings
 from readers.common.names import apart_by_extension
+from readers.common.report import Progress
 from readers.config.check import CheckedConfig
 from readers.config.syntax import Source
 from readers.errors import ArgonautError, FormatError, ShapeError
@@ -23,7 +24,6 @@ from readers.sources.frames.htk_mlf_options import READER_NAMES, ReaderOptions, 
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
 
-Progress = Callable[..., None]
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
 

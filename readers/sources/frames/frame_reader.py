@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
-from readers.minibatches.base import Minibatch, Progress, Reader, Utterance, check_epoch
+from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import splice, windows
 from readers.minibatches.randomisation import Plan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out

@@ -8,10 +8,10 @@ Source: CNTK book 3.1 (the role; the file's layout is ours, see record_cache).
 from collections.abc import Mapping
 from typing import ClassVar
 
+from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
-from readers.minibatches.base import Progress
 from readers.sources.frames.streams import naming
 from readers.sources.records.record_cache import CachedStream, RecordCache, open_cache
 from readers.sources.records.records import ORDER_NAMES, RecordOrder, RecordReader, RecordStream

@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
-from readers.minibatches.base import Progress
 from readers.sources.frames.streams import describe
 from readers.sources.records.record_cache import CachedStream, RecordCache, Source, is_cache, open_cache, write_cache
 from readers.sources.records.records import RecordOrder, RecordReader, RecordStream

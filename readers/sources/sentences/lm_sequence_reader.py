@@ -18,12 +18,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.htk.frame_labels import read_state_list
 from readers.language.vocabulary import VocabularyWord, read_vocabulary
-from readers.minibatches.base import Progress
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,

@@ -16,11 +16,11 @@ import os
 
 import numpy as np
 
+from readers.common.report import Progress
 from readers.common.text import read_lines
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.language.labelled_text import read_columns
-from readers.minibatches.base import Progress
 from readers.sources.frames.streams import naming
 from readers.sources.sentences.sentences import (
     CACHE_NAMES,
@@ -37,13 +37,11 @@ READER_NAMES = (
     *("readerType", "file", "wordContext", "unk", "wordmap", "equalLength", "dataMultiPass"),
     *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
 )
-BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them
 LABEL_NAMES = (
     *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
     *CACHE_NAMES,
     "beginingSequence",  # as section 7.4.1 of the book writes it
 )
-FEATURE_NAMES = ("dim", *CACHE_NAMES)
 NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
 
 
