@@ -6,4 +6,4 @@ numba compiles them into the kernels: after a change here, touch step_kernels.py
 COPY, NEGATE, COLUMN, TIMES, TIMES_COLUMN, SIGMOID, TANH, RELU = range(8)  # elementwise operations
 SKIP, ADD, WRITE = range(3)  # what to do with the gradient of an operand
 PRODUCTS, OPERATIONS = range(2)  # kinds of segments
-AS_IT_IS, PANELS = range(2)  # how the parameter of a product lies in memory
+PANELS = 0  # how the parameter of a product lies in memory; otherwise PLAIN or TRANSPOSED of memory.py

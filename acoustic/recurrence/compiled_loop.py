@@ -18,7 +18,7 @@ from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
 from acoustic.recurrence.loop_tables import Delay
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
-from acoustic.recurrence.work_split import Due, WorkSplit, laid_out
+from acoustic.recurrence.work_split import WorkSplit, laid_out
 from acoustic.runtime.blas import general_function
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import sharing_team
@@ -126,20 +126,16 @@ class CompiledLoop:
             arrays, moving = self._split(inputs)
 
             def work(number: int) -> None:
-                for factor, matrix in due[number]:
-                    if factor.transposed:
-                        factor.take(matrix)
                 self._begin(inputs, number, count)
                 for factor, matrix in due[number]:
-                    if not factor.transposed:
-                        factor.take(matrix)
+                    factor.take(matrix)
                 if not split.by_rows:
                     team.meet(number, count)
                 if number < len(split.parts):
                     part = split.parts[number]
                     part.forward(self.values, self._constants, self._defaults, usable, before, team.flags)
 
-            key = (run.training, laid_out(due)) if self._is_repeated(due) else None
+            key = (run.training, laid_out(due)) if self._is_repeated else None
             moving |= {"usable": usable, "before": before}
             with self._laying_out():
                 replay_together(team, count, work, split.ahead, key, [self.values, *arrays], moving)
@@ -158,11 +154,10 @@ class CompiledLoop:
             for delay in self.delays
         ]
 
-    def _is_repeated(self, due: Sequence[Due]) -> bool:
-        """Whether a pass with this to lay out does what can be written down."""
-        return (
-            self.options.replay and not self.plan.framed and all(factor.in_panels for mine in due for factor, _ in mine)
-        )
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether the calls of a pass can be recorded."""
+        return self.options.replay and not self.plan.framed
 
     @contextmanager
     def _laying_out(self) -> Iterator[None]:
@@ -211,7 +206,7 @@ class CompiledLoop:
             arrays, moving = self._split(inputs)
             arrays += [self.values, self.gradients, *into.targets]
             moving["usable"] = usable
-            known = into.key is not None and self._is_repeated(due)
+            known = into.key is not None and self._is_repeated
             key = (into.key, received, laid_out(due)) if known else None
             below: list[Job] = []
             made: dict[int, list[Job]] = {}

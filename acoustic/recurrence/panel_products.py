@@ -18,7 +18,6 @@ from acoustic.runtime.pointers import frames
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
 LANES = 16 if "+avx512f" in _features else 8 if "+avx" in _features else 4  # numbers in a register
 HIGH, LOW = 3, 2  # registers of a panel
-SQUARE = 32  # rows and columns that `transpose` copies at a time
 COLUMNS = 4  # of the second operand, at a time: with three registers and their operands all of sixteen
 BLOCK = 16  # columns of a matrix that are laid out one after the other: a line of the cache
 NUMBER_BYTES = 4
@@ -33,15 +32,17 @@ _NUMBERS = ir.VectorType(_SHORT, LANES)
 
 
 @intrinsic(prefer_literal=True)
-def multiply_tile(typing_context, registers, columns, rows, panel, k, b, ldb, c, ldc, keep):
-    """c = panel b + keep c, for literal registers of rows and columns; at addresses, distances of columns in bytes.
+def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep):
+    """c = panel b + keep c, for literal registers of rows and columns.
 
-    rows: how many of c there are.
+    rows: how many of c there are; panel: its address; b, c: address, and bytes from one column to the next.
     """
-    signature = types.void(registers, columns, *[types.int64] * 7, types.boolean)
+    place = types.UniTuple(types.int64, 2)
+    signature = types.void(registers, columns, types.int64, types.int64, types.int64, place, place, types.boolean)
 
     def codegen(context, builder, signature, arguments):
-        _, _, rows, panel, k, b, ldb, c, ldc, keep = arguments
+        _, _, rows, panel, k, *matrices, keep = arguments
+        (b, ldb), (c, ldc) = ([builder.extract_value(one, part) for part in range(2)] for one in matrices)
         high, wide = (kind.literal_value for kind in signature.args[:2])
         tile = _Tile(builder, high, wide)
         whole = builder.icmp_signed(">=", rows, _number(LANES * high))
@@ -146,14 +147,15 @@ def _multiplier(high):
     def multiply_panel(rows, panel, k, b, ldb, n, keep, c, ldc):
         done = int64(0)
         while n - done >= COLUMNS:
-            multiply_tile(high, COLUMNS, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+            multiply_tile(high, COLUMNS, rows, panel, k, (b + done * ldb, ldb), (c + done * ldc, ldc), keep)
             done += COLUMNS
+        second, out = (b + done * ldb, ldb), (c + done * ldc, ldc)
         if n - done == 3:
-            multiply_tile(high, 3, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+            multiply_tile(high, 3, rows, panel, k, second, out, keep)
         elif n - done == 2:
-            multiply_tile(high, 2, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+            multiply_tile(high, 2, rows, panel, k, second, out, keep)
         elif n - done == 1:
-            multiply_tile(high, 1, rows, panel, k, b + done * ldb, ldb, c + done * ldc, ldc, keep)
+            multiply_tile(high, 1, rows, panel, k, second, out, keep)
 
     return multiply_panel
 
@@ -239,14 +241,3 @@ def turn_block(source, out, columns, rows):
         target = out[column]
         for i in range(rows, target.shape[0]):
             target[i] = ZERO
-
-
-@compiled
-def transpose(matrix, out):
-    """out = the transpose of a matrix, one square of both at a time, which stays in the cache."""
-    rows, cols = matrix.shape
-    for row in range(0, rows, SQUARE):
-        for column in range(0, cols, SQUARE):
-            for i in range(row, min(row + SQUARE, rows)):
-                for j in range(column, min(column + SQUARE, cols)):
-                    out[j, i] = matrix[i, j]

@@ -6,10 +6,10 @@ slots, or the rows of each node: then every thread has tables of its own, and as
 before them.  Of a pass:
 
     segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
-    products (2 n, 8)  where the matrix lies, how (AS_IT_IS or PANELS), its columns' distance, rows and columns, the
-                       first row of the operand and of the result, and whether to add to what is there; the second
-                       half is for every second step, in the opposite order: what was read last is then still in the
-                       cache
+    products (2 n, 8)  where the matrix lies, how (PANELS, or as sgemm is told), its columns' distance, rows and
+                       columns, the first row of the operand and of the result, and whether to add to what is there; the
+                       second half is for every second step, in the opposite order: what was read last is then still in
+                       the cache
     operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
                        backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
     delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
@@ -41,7 +41,9 @@ from acoustic.recurrence.codes import (
     TIMES_COLUMN,
 )  # fmt: skip
 from acoustic.recurrence.panel_products import multiply_panels
-from acoustic.runtime.gemm_calls import PLAIN, call, call_wide
+from acoustic.runtime.call_registry import matrix, numbers, table, table_calls, usable_steps, vector
+from acoustic.runtime.gemm_calls import sgemm
+from acoustic.runtime.memory import PLAIN
 from acoustic.runtime.pointers import prefetch
 from acoustic.runtime.thread_sync import meet
 
@@ -216,16 +218,20 @@ def multiply(functions, product, matrix, first, last):
     address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
-    b, c = np.uint64(start + NUMBER_BYTES * row), np.uint64(start + NUMBER_BYTES * out)
-    a, n, add = np.uint64(address), last - first, float32(keep)
+    b, c, n = start + NUMBER_BYTES * row, start + NUMBER_BYTES * out, last - first
     if m == 0:
         return
     if lies == PANELS:
-        multiply_panels(m, n, k, address, np.int64(b), width, keep != 0, np.int64(c), width)
-    elif functions[1]:
-        call_wide(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
-    else:
-        call(np.uint64(functions[0]), PLAIN, PLAIN, m, n, k, ONE, a, distance, b, width, add, c, width)
+        multiply_panels(m, n, k, address, b, width, keep != 0, c, width)
+        return
+    sgemm(
+        (functions[0], functions[1]),
+        (m, n, k),
+        (lies, address, distance),
+        (PLAIN, b, width),
+        (PLAIN, c, width),
+        (ONE, float32(keep)),
+    )
 
 
 @compiled
@@ -303,3 +309,17 @@ def loop_backward(functions, gradients, values, constants, sums, tables, usable,
             for position in range(segments[k, 1], segments[k, 2]):
                 multiply(functions, turn[position], gradients, left, right)
         add_delayed(gradients, delays, usable, step, slots, first, last)
+
+
+table_calls(
+    loop_forward=lambda p: loop_forward(
+        numbers(p, 0), matrix(p, 2), vector(p, 5),
+        LoopTables(table(p, 7), table(p, 10), table(p, 13), table(p, 16)),
+        vector(p, 19), usable_steps(p, 21), vector(p, 25), numbers(p, 27), numbers(p, 29),
+    ),
+    loop_backward=lambda p: loop_backward(
+        numbers(p, 0), matrix(p, 2), matrix(p, 5), vector(p, 8), vector(p, 10),
+        LoopTables(table(p, 12), table(p, 15), table(p, 18), table(p, 21)),
+        usable_steps(p, 24), table(p, 28), numbers(p, 31), numbers(p, 33),
+    ),
+)  # fmt: skip

@@ -2,15 +2,15 @@
 
 A matrix lies in panels in that order, transposed if need be: see panel_products.py.  On one core of an EPYC with AVX2
 1024x256 by 256x8 takes 44 us so, and 100 to 125 us by OpenBLAS on the matrix as it is.  Copying costs less than a
-product of the whole minibatch.  For few steps a matrix stays as it is, except transposes: BLAS libraries read matrices
-in Fortran order fastest.
+product of the whole minibatch.  For few steps a matrix stays as it is.
 """
 
 from typing import Any
 
 import numpy as np
 
-from acoustic.runtime.memory import aligned_empty
+from acoustic.recurrence.codes import PANELS
+from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
 from acoustic.runtime.recorder import current
 
 LAID_OUT_FROM = 8  # steps: for fewer, copying parameters into panels costs more than it saves
@@ -20,11 +20,13 @@ class Factor:
     """Rows of a parameter, or of its transpose, as the first operand of products.
 
     rows: which ones; in_panels: whether they are copied into panels.  After `take(matrix)`, matrix float32 in Fortran
-    order: address; distance: of columns in elements; shape: of the operand.
+    order: address; how it lies there: PANELS, PLAIN or TRANSPOSED; distance: of its columns in elements; shape: of the
+    operand.
     """
 
     def __init__(self, transposed: bool, rows: slice, in_panels: bool) -> None:
         self.transposed, self.rows, self.in_panels = transposed, rows, in_panels
+        self.how = PANELS if in_panels else TRANSPOSED if transposed else PLAIN
         self.shape = (0, 0)
         self.address = self.distance = 0
         self._memory: Any = None
@@ -39,35 +41,19 @@ class Factor:
         """Take up the rows of the matrix, or of its transpose."""
         matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
-        renewed, self.shape = shape != self.shape, shape
-        if self.in_panels:
-            self._copy_into_panels(matrix, renewed)
-        elif self.transposed:
-            from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
-
-            if renewed:
-                self._memory = np.empty(shape, np.float32, order="F")
-            panel_products.transpose(matrix.T, self._memory.T)
-            self.address, self.distance = self._memory.ctypes.data, shape[0]
-        else:
+        distance = matrix.strides[1] // matrix.itemsize
+        if not self.in_panels:
             self._memory = matrix  # kept alive
-            self.address, self.distance = matrix.ctypes.data, _column_distance(matrix)
-
-    def _copy_into_panels(self, matrix: np.ndarray, renewed: bool) -> None:
+            self.shape, self.address, self.distance = shape, matrix.ctypes.data, distance
+            return
         from acoustic.recurrence import panel_products  # numba: only a job that computes loads it
 
-        if renewed:
-            self._memory = aligned_empty(
-                panel_products.NUMBER_BYTES * panel_products.panels_size(*self.shape), np.uint8
-            )
-            self.address, self.distance = self._memory.ctypes.data, self.shape[0]
-        before = int(self.transposed), *self.shape
+        if shape != self.shape:
+            size = panel_products.NUMBER_BYTES * panel_products.panels_size(*shape)
+            self._memory = aligned_empty(size, np.uint8)
+            self.shape, self.address, self.distance = shape, self._memory.ctypes.data, shape[0]
+        before = int(self.transposed), *shape
         if (recording := current()) is not None:
-            recording.lay_out("panels", before, matrix, (_column_distance(matrix), self.address), self._memory)
+            recording.lay_out("panels", before, matrix, (distance, self.address), self._memory)
         else:
-            panel_products.lay_panels(*before, matrix.ctypes.data, _column_distance(matrix), self.address)
-
-
-def _column_distance(matrix: np.ndarray) -> int:
-    """From the start of a column to that of the next one, in elements."""
-    return matrix.strides[1] // matrix.itemsize
+            panel_products.lay_panels(*before, matrix.ctypes.data, distance, self.address)

@@ -6,14 +6,13 @@ and each then reads values that another has just written.  So rows are shared on
 the threads need.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from acoustic.nodes.base import Shape
-from acoustic.recurrence.codes import AS_IT_IS, PANELS
 from acoustic.recurrence.loop_plan import Plan
 from acoustic.recurrence.loop_tables import Delay, Table, Tables
 from acoustic.recurrence.weight_layout import Factor
@@ -52,13 +51,10 @@ class Part:
         """All steps; arrays: constants, defaults, usable, before and flags of step_kernels.py."""
         constants, defaults, usable, before, flags = arrays
         table, products = self._ahead, self._products(self._ahead, self.factors[0])
-        from acoustic.recurrence.step_kernels import (  # numba: only a job that computes loads it
-            LoopTables,
-            loop_forward,
-        )
+        from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
 
         tables = LoopTables(table.segments, products, table.operations, self._delays)
-        _call(loop_forward, values.T, constants, tables, defaults, usable, before, flags, self.place)
+        call(loop_forward, _functions(), values.T, constants, tables, defaults, usable, before, flags, self.place)
 
     def backward(self, received: frozenset[int], gradients: Any, values: Any, *arrays: np.ndarray) -> None:
         """All steps; received: the nodes that have a gradient from outside; arrays: constants, usable and flags."""
@@ -71,13 +67,14 @@ class Part:
         table, zeroed = self._back[received]
         products = self._products(table, self.factors[1])
         tables = LoopTables(table.segments, products, table.operations, self._delays)
-        _call(loop_backward, gradients.T, values.T, constants, self.sums, tables, usable, zeroed, flags, self.place)
+        matrices = gradients.T, values.T, constants, self.sums
+        call(loop_backward, _functions(), *matrices, tables, usable, zeroed, flags, self.place)
 
     def _products(self, table: Table, factors: Sequence[Factor]) -> np.ndarray:
         """The table of products, with where the parameters lie now."""
         for row, position in zip(table.products, table.order):
             factor = factors[position]
-            row[:3] = factor.address, PANELS if factor.in_panels else AS_IT_IS, factor.distance
+            row[:3] = factor.address, factor.how, factor.distance
         return table.products
 
 
@@ -124,11 +121,12 @@ class WorkSplit:
     def due(self, inputs: Sequence[Any], versions: Sequence[int | None], training: bool) -> list[Due]:
         """Of each thread the parameters to lay out, which have changed since they were.
 
-        inputs, versions: see CompiledLoop.forward; training: for the way back, too.
+        inputs, versions: see CompiledLoop.forward; training: for the way back, too, which comes first: the
+        steps forward then find their parameters in the cache.
         """
         found: list[Due] = []
         for factors in self._factors:
-            pairs = [pair for way in factors[: 1 + training] for pair in zip(way, self._inside)]
+            pairs = [pair for way in factors[training::-1] for pair in zip(way, self._inside)]
             found.append(
                 [
                     (factor, inputs[product.parameter])
@@ -150,13 +148,6 @@ def laid_out(due: Sequence[Due]) -> tuple[tuple[Factor, ...], ...]:
 def _factors(tables: Tables, in_panels: bool) -> Factors:
     forward, backward = ([Factor(back, rows, in_panels) for rows in tables.rows_made(back)] for back in (False, True))
     return forward, backward
-
-
-def _call(kernel: Callable[..., None], *arrays: Any) -> None:
-    """Call a kernel of step_kernels.py; while a recording is open, record the call."""
-    from acoustic.recurrence import table_calls  # noqa: F401  (registers the kernels, and compiles them)
-
-    call(kernel, _functions(), *arrays)
 
 
 @cache

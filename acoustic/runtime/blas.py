@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from acoustic.runtime.memory import COLUMN_MAJOR, PLAIN, storage
+
 # OpenBLAS as in numpy's wheels, as in distributions (64-bit and 32-bit integers).
 THREAD_CALLS = (
     "scipy_openblas_{}_num_threads64_",
@@ -34,7 +36,7 @@ PRODUCT_CALLS = (
 )
 # Eigenvectors of a symmetric matrix, float64, Fortran calling convention.
 EIGEN_CALLS = ("scipy_dsyevd_64_", "scipy_dsyevd_", "dsyevd_64_", "dsyevd_")
-COLUMN_MAJOR, PLAIN, TRANSPOSED, SEQUENTIAL = 102, 111, 112, 1
+SEQUENTIAL = 1  # MKL computes on the calling thread
 
 
 @cache
@@ -234,12 +236,8 @@ def _address(matrix: np.ndarray) -> int:
 
 
 def _storage(matrix: np.ndarray, dtype: np.dtype) -> tuple[int, int] | None:
-    """(PLAIN or TRANSPOSED, distance of columns or rows in elements) of a matrix; None for other types and strides."""
-    (rows, cols), (down, across), size = matrix.shape, matrix.strides, matrix.itemsize
-    if matrix.dtype != dtype or rows == 0 or cols == 0:
+    """The result of `storage`; None for another type, no elements, and strides that BLAS does not take."""
+    if matrix.dtype != dtype or 0 in matrix.shape:
         return None
-    if (down == size or rows == 1) and (cols == 1 or (across >= size * rows and across % size == 0)):
-        return PLAIN, rows if cols == 1 else across // size
-    if (across == size or cols == 1) and (rows == 1 or (down >= size * cols and down % size == 0)):
-        return TRANSPOSED, cols if rows == 1 else down // size
-    return None
+    found = storage(matrix.shape, matrix.strides, matrix.itemsize)
+    return found if found[0] else None

@@ -7,11 +7,11 @@ of cblas_sgemm.  Rooms above register their kernels here with `table_call`.
 import threading
 
 import numpy as np
-from numba import boolean, carray, cfunc, float32, int32, int64, njit, types
+from numba import boolean, carray, cfunc, float32, int64, njit, types
 
 from acoustic.runtime import thread_sync
 from acoustic.runtime.call_table import play_at
-from acoustic.runtime.gemm_calls import call, call_wide
+from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.pointers import pointer
 
 SIGNATURE = types.void(types.CPointer(types.int64))
@@ -25,6 +25,13 @@ def table_call(function):
     """Register a function of a pointer to its arguments, under its name, for tables of calls."""
     FUNCTIONS[function.__name__] = function
     return function
+
+
+def table_calls(**functions):
+    """Register functions under names.  They belong into the file of the kernels that they call: what numba keeps of
+    them in __pycache__ is renewed when that file changes, not when another does.
+    """
+    FUNCTIONS.update(functions)
 
 
 def address_of(name):
@@ -56,7 +63,7 @@ def table(p, k):
 
 
 @njit(inline="always")
-def usable(p, k):
+def usable_steps(p, k):
     return carray(pointer(p[k]), (p[k + 1], p[k + 2], p[k + 3]), boolean)
 
 
@@ -67,20 +74,9 @@ def real(bits):
 
 @table_call
 def product(p):
-    """scale a b + keep c; p: function, first, second, m, n, k, a, lda, b, ldb, c, ldc, scale, keep."""
-    call(
-        p[0], int32(p[1]), int32(p[2]), int32(p[3]), int32(p[4]), int32(p[5]),
-        real(p[12]), p[6], int32(p[7]), p[8], int32(p[9]), real(p[13]), p[10], int32(p[11]),
-    )  # fmt: skip
-
-
-@table_call
-def wide_product(p):
-    """The same for a function whose dimensions have 64 bits."""
-    call_wide(
-        p[0], int32(p[1]), int32(p[2]), p[3], p[4], p[5],
-        real(p[12]), p[6], p[7], p[8], p[9], real(p[13]), p[10], p[11],
-    )  # fmt: skip
+    """c = scale a b + keep c; p: the arguments of `sgemm`, one after the other."""
+    a, b, c = (p[5], p[6], p[7]), (p[8], p[9], p[10]), (p[11], p[12], p[13])
+    sgemm((p[0], p[1]), (p[2], p[3], p[4]), a, b, c, (real(p[14]), real(p[15])))
 
 
 @table_call

@@ -8,50 +8,51 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112
-CHOICE, REAL, PLACE = types.int32, types.float32, types.uint64
+from acoustic.runtime import memory
+from acoustic.runtime.memory import COLUMN_MAJOR, PLAIN
+
+storage = njit(cache=True, nogil=True, inline="always")(memory.storage)
 
 
-def caller(number, width):
-    """Makes a function that calls cblas_sgemm, column-major, at an address; number: the type of dimensions."""
+@intrinsic
+def sgemm(typing_context, function, size, a, b, c, factors):
+    """c = scale a b + keep c by cblas_sgemm, column-major.
 
-    @intrinsic
-    def call(typing_context, address, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
-        signature = types.void(
-            PLACE, CHOICE, CHOICE, number, number, number, REAL, PLACE, number, PLACE, number, REAL, PLACE, number
+    Every argument is a tuple.  function: address, and whether dimensions have 64 bits; size: m, n, k; a, b, c: PLAIN or
+    TRANSPOSED, address, and elements from one column (or row) to the next; factors: scale and keep.
+    """
+    pair, triple = types.UniTuple(types.int64, 2), types.UniTuple(types.int64, 3)
+    signature = types.void(pair, triple, triple, triple, triple, types.UniTuple(types.float32, 2))
+
+    def codegen(context, builder, signature, arguments):
+        long, choice, real = ir.IntType(64), ir.IntType(32), ir.FloatType()
+        (address, wide), (m, n, k), a, b, c, (scale, keep) = (
+            [builder.extract_value(one, index) for index in range(len(kind))]
+            for one, kind in zip(arguments, signature.args)
         )
 
-        def codegen(context, builder, signature, arguments):
-            choice, place, real, size = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.IntType(width)
-            kinds = [choice, choice, choice, size, size, size, real, place, size, place, size, real, place, size]
-            function = builder.inttoptr(arguments[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-            builder.call(function, [ir.Constant(choice, COLUMN_MAJOR), *arguments[1:]])
-            return context.get_dummy_value()
+        def call(size):
+            kinds = [choice] * 3 + [size] * 3 + [real, long, size, long, size, real, long, size]
+            kind = ir.FunctionType(ir.VoidType(), kinds)
+            given = [ir.Constant(choice, COLUMN_MAJOR), a[0], b[0], m, n, k, scale, *a[1:], *b[1:], keep, *c[1:]]
+            narrow = [one if one.type == to else builder.trunc(one, to) for one, to in zip(given, kinds)]
+            builder.call(builder.inttoptr(address, kind.as_pointer()), narrow)
 
-        return signature, codegen
+        with builder.if_else(builder.icmp_signed("!=", wide, ir.Constant(long, 0))) as (then, otherwise):
+            with then:
+                call(long)
+            with otherwise:
+                call(choice)
+        return context.get_dummy_value()
 
-    return call
-
-
-call, call_wide = caller(types.int32, 32), caller(types.int64, 64)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def storage(rows, cols, down, across):
-    """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a float32 matrix, or zeros; strides in
-    bytes.
-    """
-    if (down == 4 or rows == 1) and (cols == 1 or (across >= 4 * rows and across % 4 == 0)):
-        return PLAIN, rows if cols == 1 else across // 4
-    if (across == 4 or cols == 1) and (rows == 1 or (down >= 4 * cols and down % 4 == 0)):
-        return TRANSPOSED, cols if rows == 1 else down // 4
-    return 0, 0
+    return signature, codegen
 
 
 ANY = types.Array(types.float32, 2, "A")
+REAL = types.float32
 
 
-@njit(types.boolean(PLACE, types.boolean, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
+@njit(types.boolean(types.uint64, types.boolean, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
 def multiply(address, wide, a, b, out, scale, keep):
     """out = scale a b + keep out by cblas_sgemm at an address; wide: its dimensions have 64 bits.
 
@@ -59,16 +60,17 @@ def multiply(address, wide, a, b, out, scale, keep):
     """
     if a.size == 0 or b.size == 0 or out.size == 0:
         return False
-    first, lda = storage(a.shape[0], a.shape[1], a.strides[0], a.strides[1])
-    second, ldb = storage(b.shape[0], b.shape[1], b.strides[0], b.strides[1])
-    third, ldc = storage(out.shape[0], out.shape[1], out.strides[0], out.strides[1])
+    first, lda = storage(a.shape, a.strides, 4)
+    second, ldb = storage(b.shape, b.strides, 4)
+    third, ldc = storage(out.shape, out.strides, 4)
     if first == 0 or second == 0 or third != PLAIN:
         return False
-    m, n, k = out.shape[0], out.shape[1], a.shape[1]
-    if wide:
-        call_wide(
-            address, first, second, m, n, k, scale, a.ctypes.data, lda, b.ctypes.data, ldb, keep, out.ctypes.data, ldc
-        )
-    else:
-        call(address, first, second, m, n, k, scale, a.ctypes.data, lda, b.ctypes.data, ldb, keep, out.ctypes.data, ldc)
+    sgemm(
+        (address, wide),
+        (out.shape[0], out.shape[1], a.shape[1]),
+        (first, a.ctypes.data, lda),
+        (second, b.ctypes.data, ldb),
+        (third, out.ctypes.data, ldc),
+        (scale, keep),
+    )
     return True

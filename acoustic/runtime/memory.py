@@ -1,4 +1,4 @@
-"""Memory for matrices, aligned to cache lines."""
+"""Memory for matrices, aligned to cache lines, and how matrices lie in memory as BLAS sees it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 LINE_BYTES = 64  # of a cache line
+COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112  # codes of CBLAS
 
 
 def aligned_empty(size: int, dtype: Any) -> np.ndarray:
@@ -26,3 +27,13 @@ def _aligned(make: Callable[..., np.ndarray], size: int, dtype: Any) -> np.ndarr
     memory = make(num_bytes + LINE_BYTES, np.uint8)
     start = -memory.ctypes.data % LINE_BYTES
     return memory[start : start + num_bytes].view(dtype)
+
+
+def storage(shape: tuple[int, int], strides: tuple[int, int], size: int) -> tuple[int, int]:
+    """(PLAIN or TRANSPOSED, elements from one column or row to the next) of a matrix, or zeros; strides in bytes."""
+    (rows, cols), (down, across) = shape, strides
+    if (down == size or rows == 1) and (cols == 1 or (across >= size * rows and across % size == 0)):
+        return PLAIN, rows if cols == 1 else across // size
+    if (across == size or cols == 1) and (rows == 1 or (down >= size * cols and down % size == 0)):
+        return TRANSPOSED, cols if rows == 1 else down // size
+    return 0, 0

@@ -79,7 +79,7 @@ class Recording:
             self.is_complete = False
             return False
         for k, matrix in enumerate((a, b, out)):
-            self._place(matrix, 6 + 2 * k)
+            self._place(matrix, 6 + 3 * k)
         self._make(*found)
         return True
 
@@ -135,10 +135,9 @@ def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> Call | 
     found = blas.general_product(a, b, out)
     if found is None:
         return None
-    address, wide, (first, lda), (second, ldb), (_, ldc) = found
-    words = [address, first, second, *out.shape, a.shape[1]]
-    words += [address_of(a), lda, address_of(b), ldb, address_of(out), ldc, bits_of(scale), bits_of(keep)]
-    return "wide_product" if wide else "product", words
+    function, places = found[:2], zip((a, b, out), found[2:])
+    matrices = [word for matrix, (how, distance) in places for word in (how, address_of(matrix), distance)]
+    return "product", [*function, *out.shape, a.shape[1], *matrices, bits_of(scale), bits_of(keep)]
 
 
 def is_registered(name: str) -> bool:

@@ -13,6 +13,7 @@ from acoustic.kernels.backend import matmul_into
 from acoustic.kernels.image_geometry import Image, Windows
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.convolution import Convolution
+from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.pooling import MaxPooling
 
 
@@ -28,12 +29,12 @@ class ConvolutionPooling(Node):
     type_name = "ConvolutionPooling"
     operand_names = ("w", "image", "b")
     backward_reads = ((1, VALUE, WORK), (0, VALUE, WORK), (VALUE,))
-    kind: str  # of the activation
 
-    def __init__(self, name: str, operands: Sequence[Node], kind: str, layers: tuple[Convolution, MaxPooling]) -> None:
-        super().__init__(name, operands)
-        self.kind = kind
-        self._convolution, self._pooling = layers
+    def __init__(
+        self, operands: Sequence[Node], convolution: Convolution, activation: Node, pooling: MaxPooling
+    ) -> None:
+        super().__init__(pooling.name, operands)
+        self._convolution, self._activation, self._pooling = convolution, activation, pooling
 
     def splits_frames(self, w: Shape, image: Shape, b: Shape) -> bool:
         return True
@@ -50,21 +51,17 @@ class ConvolutionPooling(Node):
             run.kernels.pack(self._windows.strips, image[:, images], strips)
             for start, part in columns:
                 matmul_into(run.xp, w, strips[start : start + self._windows.size], products[:, part])
-            run.kernels.max_pool_strips(self._pooling.windows, products, out[:, images], work[:, images])
-            run.kernels.bias_activation(self.kind, _channels(out[:, images], b), b)
+            pooled = out[:, images]
+            run.kernels.max_pool_strips(self._pooling.windows, products, pooled, work[:, images])
+            run.kernels.add_column(_channels(pooled, b), b, _channels(pooled, b))
+            self._activation.forward(run, pooled, out=pooled)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any, work: Any = None) -> None:
         w, image, _ = inputs
-        channels = self._pooling.windows.image.channels
-
-        def before_bias(bias_grad: Any) -> None:
-            folded = (matrix.reshape((channels, -1), order="F") for matrix in (grad, value))
-            run.kernels.bias_activation_gradient(self.kind, *folded, bias_grad)
-
+        before = GradientTargets(run.backend, [grad], [True])  # written over the gradient after the activation
+        self._activation.backward(run, grad, [None], value, before)
         if into.needs(2):
-            into.add(2, before_bias)
-        else:
-            before_bias(None)
+            into.add(2, lambda out: run.kernels.sum_columns(_channels(grad, out), out))
         if into.needs(0):
             into.add(0, lambda out: self._weight_gradient(run, grad, work, image, out))
         if into.needs(1):

@@ -152,24 +152,3 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         words *= xp.uint32(0x735A2D97)
         words ^= words >> xp.uint32(15)
         return words
-
-    def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
-        """x = activation of (x + bias, a column); kind is sigmoid, tanh or relu."""
-        self.xp.add(x, bias, out=x)
-        getattr(self, kind)(x, x)
-
-    def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
-        """grad = the gradient before the activation; bias_grad (rows, 1), unless None, = the sum of its columns."""
-        getattr(self, f"{kind}_gradient")(grad, value, grad)
-        if bias_grad is not None:
-            self.sum_columns(grad, bias_grad)
-
-    def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
-        """v <- m v + (1 - m) l g; w <- w - v; in place, in one pass where compiled.
-
-        weight w, gradient g (a sum over frames), smoothed v: (rows, cols); learning_rate l per frame; momentum m of
-        this minibatch.
-        """
-        smoothed *= momentum
-        smoothed += ((1 - momentum) * learning_rate) * gradient
-        weight -= smoothed

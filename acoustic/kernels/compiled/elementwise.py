@@ -1,49 +1,21 @@
 """Compiled elementwise kernels for float32 on the CPU: the hot operations of training in one pass over memory each.
 
-Measured on one core of a Xeon (AVX-512, 2.6 GHz): on 512x256, bias + sigmoid 52 us, its gradient with the bias gradient
-18 us; on 183x256, softmax + cross-entropy + error 79 us; momentum update 0.35 ns a weight.
+Measured on one core of a Xeon (AVX-512, 2.6 GHz): softmax + cross-entropy + error of 183x256 in 79 us.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.compiled import elementwise_loops as loops
-from acoustic.kernels.compiled import table_calls  # noqa: F401  (registers the kernels)
 from acoustic.kernels.compiled.group import CompiledGroupKernels
 from acoustic.kernels.compiled.image import CompiledImageKernels
+from acoustic.kernels.compiled.operands import flat, frames
 from acoustic.kernels.compiled.sequence import CompiledSequenceKernels
-from acoustic.kernels.compiled.word import SPLIT_FROM, CompiledWordKernels, frames
+from acoustic.kernels.compiled.word import CompiledWordKernels
 from acoustic.runtime.recorder import call, current
 from acoustic.runtime.thread_team import Team
-
-
-def flat(matrix: Any) -> Any:
-    """The elements column by column, a view."""
-    return frames(matrix).reshape(-1)
-
-
-def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
-    """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
-
-    Returns what each call of the loop gave, in the order of the elements.
-    """
-    arrays = [flat(matrix) for matrix in matrices]
-    size = arrays[0].size
-    if (recording := current()) is not None and recording.call(loop.__name__, arrays, settings):
-        return [None]
-    if team is None or team.size == 1 or size < SPLIT_FROM:
-        return [loop(*arrays, *settings)]
-    results: list[Any] = [None] * team.size
-
-    def part(worker: int) -> None:
-        piece = team.share(worker, size)
-        results[worker] = loop(*[array[piece] for array in arrays], *settings)
-
-    team.run(part)
-    return results
 
 
 def columns(*matrices: Any) -> list[Any]:
@@ -113,15 +85,6 @@ class CompiledKernels(
     def relu_gradient(self, grad: Any, value: Any, out: Any) -> None:
         call(loops.relu_gradient, flat(copied(grad, out)), flat(value))
 
-    def bias_activation(self, kind: str, x: Any, bias: Any) -> None:
-        call(getattr(loops, f"bias_{kind}"), frames(x), flat(bias))
-
-    def bias_activation_gradient(self, kind: str, grad: Any, value: Any, bias_grad: Any) -> None:
-        if bias_grad is None:
-            getattr(self, f"{kind}_gradient")(grad, value, grad)
-        else:
-            call(getattr(loops, f"bias_{kind}_gradient"), frames(grad), frames(value), flat(bias_grad))
-
     def sum_columns(self, x: Any, out: Any) -> None:
         call(loops.sum_frames, frames(x), flat(out))
 
@@ -160,16 +123,3 @@ class CompiledKernels(
         low, high = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
         limit, scale = np.uint32(int(rate * 2**32)), np.float32(1 / (1 - rate))
         loops.dropout(flat(copied(x, out)), first, low, high, limit, scale)
-
-    def momentum_step(self, weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
-        rate, decay = np.float32((1 - momentum) * learning_rate), np.float32(momentum)
-        share_elements(self.team, loops.momentum, [weight, gradient, smoothed], rate, decay)
-
-
-def momentum_step(weight: Any, gradient: Any, smoothed: Any, learning_rate: float, momentum: float) -> None:
-    """v <- m v + (1 - m) l g; w <- w - v; in one pass, in place.
-
-    weight w, gradient g (a sum over frames), smoothed v: (rows, cols) float32 in Fortran order; learning_rate l per
-    frame; momentum m of this minibatch.  Networks offer it as `network.backend.kernels.momentum_step`.
-    """
-    CompiledKernels().momentum_step(weight, gradient, smoothed, learning_rate, momentum)

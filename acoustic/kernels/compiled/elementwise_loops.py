@@ -11,12 +11,11 @@ Sums may be reordered and products fused with sums, but NaN and infinity keep th
 import numpy as np
 from numba import float32, int32, njit, uint32
 
-from acoustic.runtime.call_registry import LOOSE
+from acoustic.runtime.call_registry import LOOSE, matrix, table_calls, vector
 
 loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")
 
-SIGMOID, TANH, RELU = 0, 1, 2
 ZERO, ONE, TWO = float32(0), float32(1), float32(2)
 
 
@@ -115,60 +114,6 @@ def sigmoid_gradient(grad, value):
 def tanh_gradient(grad, value):
     for i in range(grad.shape[0]):
         grad[i] *= ONE - value[i] * value[i]
-
-
-@loop
-def bias_sigmoid(frames, bias):
-    """frames = sigmoid(frames + bias)."""
-    for t in range(frames.shape[0]):
-        for i in range(frames.shape[1]):
-            frames[t, i] = ONE / (ONE + exp32(-(frames[t, i] + bias[i])))
-
-
-@loop
-def bias_tanh(frames, bias):
-    for t in range(frames.shape[0]):
-        for i in range(frames.shape[1]):
-            frames[t, i] = TWO / (ONE + exp32(-TWO * (frames[t, i] + bias[i]))) - ONE
-
-
-@loop
-def bias_relu(frames, bias):
-    for t in range(frames.shape[0]):
-        for i in range(frames.shape[1]):
-            total = frames[t, i] + bias[i]
-            frames[t, i] = float32(0) if total < float32(0) else total
-
-
-@loop
-def bias_sigmoid_gradient(grad, value, bias_grad):
-    """grad *= derivative at value; bias_grad = the sum over frames."""
-    bias_grad[:] = float32(0)
-    for t in range(grad.shape[0]):
-        for i in range(grad.shape[1]):
-            d = grad[t, i] * value[t, i] * (ONE - value[t, i])
-            grad[t, i] = d
-            bias_grad[i] += d
-
-
-@loop
-def bias_tanh_gradient(grad, value, bias_grad):
-    bias_grad[:] = float32(0)
-    for t in range(grad.shape[0]):
-        for i in range(grad.shape[1]):
-            d = grad[t, i] * (ONE - value[t, i] * value[t, i])
-            grad[t, i] = d
-            bias_grad[i] += d
-
-
-@loop
-def bias_relu_gradient(grad, value, bias_grad):
-    bias_grad[:] = float32(0)
-    for t in range(grad.shape[0]):
-        for i in range(grad.shape[1]):
-            d = grad[t, i] if value[t, i] > float32(0) else float32(0)
-            grad[t, i] = d
-            bias_grad[i] += d
 
 
 @loop
@@ -352,25 +297,24 @@ def dropout(x, first, low, high, limit, scale):
         x[i] = float32(0) if word < limit else x[i] * scale
 
 
-@loop
-def momentum(weight, gradient, smoothed, rate, decay):
-    """smoothed = decay * smoothed + rate * gradient; weight -= smoothed."""
-    for i in range(weight.shape[0]):
-        step = decay * smoothed[i] + rate * gradient[i]
-        smoothed[i] = step
-        weight[i] -= step
-
-
-@loop
-def regularised_momentum(weight, gradient, smoothed, rate, decay, limit, l2, shrink, ahead):
-    """The same with the gradient clipped to +-limit, l2 * weight added, Nesterov's step if ahead, and shrinking."""
-    for i in range(weight.shape[0]):
-        g = gradient[i]
-        g = limit if g > limit else g
-        g = -limit if g < -limit else g
-        pull = rate * (g + l2 * weight[i])
-        step = decay * smoothed[i] + pull
-        smoothed[i] = step
-        w = weight[i] - (decay * step + pull if ahead else step)
-        excess = abs(w) - shrink
-        weight[i] = float32(0) if excess < float32(0) else np.copysign(excess, w)
+table_calls(
+    copy=lambda p: copy(vector(p, 0), vector(p, 2)),
+    add=lambda p: add(vector(p, 0), vector(p, 2)),
+    scale=lambda p: scale(vector(p, 0), vector(p, 2)),
+    add_column=lambda p: add_column(matrix(p, 0), vector(p, 3)),
+    normalise=lambda p: normalise(matrix(p, 0), vector(p, 3), vector(p, 5)),
+    sigmoid=lambda p: sigmoid(vector(p, 0)),
+    tanh=lambda p: tanh(vector(p, 0)),
+    relu=lambda p: relu(vector(p, 0)),
+    sigmoid_gradient=lambda p: sigmoid_gradient(vector(p, 0), vector(p, 2)),
+    tanh_gradient=lambda p: tanh_gradient(vector(p, 0), vector(p, 2)),
+    relu_gradient=lambda p: relu_gradient(vector(p, 0), vector(p, 2)),
+    sum_frames=lambda p: sum_frames(matrix(p, 0), vector(p, 3)),
+    softmax=lambda p: softmax(matrix(p, 0)),
+    log_softmax=lambda p: log_softmax(matrix(p, 0)),
+    cross_entropy_softmax=lambda p: cross_entropy_softmax(matrix(p, 0), matrix(p, 3), vector(p, 6)),
+    cross_entropy_softmax_error=lambda p: cross_entropy_softmax_error(
+        matrix(p, 0), matrix(p, 3), matrix(p, 6), vector(p, 9)
+    ),
+    count_errors=lambda p: count_errors(matrix(p, 0), matrix(p, 3), vector(p, 6)),
+)

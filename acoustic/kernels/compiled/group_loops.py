@@ -8,6 +8,7 @@ import numpy as np
 from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, ZERO, exp32, loop
+from acoustic.runtime.call_registry import matrix, table_calls, vector
 
 
 @loop
@@ -86,3 +87,11 @@ def log_sum_groups_gradient(grad, value, wide, first):
         for g in range(value.shape[1]):
             for i in range(first[g], first[g + 1]):
                 wide[t, i] = grad[t, g] * exp32(wide[t, i] - value[t, g])
+
+
+table_calls(
+    group_norms=lambda p: group_norms(matrix(p, 0), matrix(p, 3)),
+    group_norms_gradient=lambda p: group_norms_gradient(matrix(p, 0), matrix(p, 3), matrix(p, 6), matrix(p, 9)),
+    root_mean_square_one=lambda p: root_mean_square_one(matrix(p, 0), vector(p, 3)),
+    root_mean_square_one_gradient=lambda p: root_mean_square_one_gradient(matrix(p, 0), matrix(p, 3), vector(p, 6)),
+)

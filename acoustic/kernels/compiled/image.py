@@ -4,7 +4,7 @@ from typing import Any
 
 from acoustic.kernels.arrays.image import ArrayImageKernels
 from acoustic.kernels.compiled import image_loops
-from acoustic.kernels.compiled.word import frames
+from acoustic.kernels.compiled.operands import frames
 from acoustic.kernels.image_geometry import Windows
 
 

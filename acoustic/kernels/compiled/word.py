@@ -11,29 +11,8 @@ import numpy as np
 
 from acoustic.kernels.arrays.word import ArrayWordKernels, ClassLabels
 from acoustic.kernels.compiled import word_loops
+from acoustic.kernels.compiled.operands import frames, share_columns
 from acoustic.runtime.thread_team import Team
-
-SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
-
-
-def frames(matrix: Any) -> Any:
-    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
-    if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
-        raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
-    return matrix.T
-
-
-def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
-    """What work(part) gives for parts of `count` columns, shared out among the team if there are many elements."""
-    if team is None or team.size == 1 or elements < SPLIT_FROM:
-        return [work(slice(0, count))]
-    results: list[Any] = [None] * team.size
-
-    def part(worker: int) -> None:
-        results[worker] = work(team.share(worker, count))
-
-    team.run(part)
-    return results
 
 
 class CompiledWordKernels(ArrayWordKernels):

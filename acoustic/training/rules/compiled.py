@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.compiled import elementwise_loops
-from acoustic.kernels.compiled.elementwise import CompiledKernels, flat, frames, share_elements
-from acoustic.kernels.compiled.word import share_columns
+from acoustic.kernels.compiled.operands import flat, frames, share_columns, share_elements
 from acoustic.runtime.thread_team import Team
-from acoustic.training.rules import compiled_loops, table_calls  # noqa: F401  (registers the kernels)
+from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
 from acoustic.training.rules.base import Step
 
@@ -23,25 +21,14 @@ class CompiledRules(ArrayRules):
     def __init__(self, team: Team | None = None) -> None:
         super().__init__(np)
         self.team = team
-        self._plain = CompiledKernels(team)
 
     def momentum(self, weight: Any, gradient: Any, velocity: Any, step: Step, nesterov: bool = False) -> None:
+        matrices, rates = [weight, gradient, velocity], _singles((1 - step.momentum) * step.rate, step.momentum)
         if nesterov or step.l2 or step.shrink or step.limit < np.inf:
-            rate, decay = np.float32((1 - step.momentum) * step.rate), np.float32(step.momentum)
-            limit, l2, shrink = _singles(step.limit, step.l2, step.shrink)
-            share_elements(
-                self.team,
-                elementwise_loops.regularised_momentum,
-                [weight, gradient, velocity],
-                rate,
-                decay,
-                limit,
-                l2,
-                shrink,
-                nesterov,
-            )
+            penalty = _singles(step.limit, step.l2, step.shrink)
+            share_elements(self.team, compiled_loops.regularised_momentum, matrices, *rates, *penalty, nesterov)
         else:
-            self._plain.momentum_step(weight, gradient, velocity, step.rate, step.momentum)
+            share_elements(self.team, compiled_loops.momentum, matrices, *rates)
 
     def momentum_columns(
         self, weight: Any, gradient: Any, velocity: Any, columns: Any, step: Step, nesterov: bool = False

@@ -11,6 +11,7 @@ import numpy as np
 from numba import float32, float64, uint32
 
 from acoustic.kernels.compiled.elementwise_loops import inline, loop, mix
+from acoustic.runtime.call_registry import real, table_calls, vector
 from acoustic.training.rules import arrays
 
 ZERO, ONE = float32(0), float32(1)
@@ -44,6 +45,24 @@ def shrunk(weight, shrink):
 def shrink_all(weight, shrink):
     for i in range(weight.shape[0]):
         weight[i] = shrunk(weight[i], shrink)
+
+
+@loop
+def momentum(weight, gradient, velocity, rate, decay):
+    for i in range(weight.shape[0]):
+        step = decay * velocity[i] + rate * gradient[i]
+        velocity[i] = step
+        weight[i] -= step
+
+
+@loop
+def regularised_momentum(weight, gradient, velocity, rate, decay, limit, l2, shrink, ahead):
+    """Momentum with a clipped gradient, L2 and L1; ahead: Nesterov's step."""
+    for i in range(weight.shape[0]):
+        pull = rate * prepared(gradient[i], weight[i], limit, l2)
+        step = decay * velocity[i] + pull
+        velocity[i] = step
+        weight[i] = shrunk(weight[i] - (decay * step + pull if ahead else step), shrink)
 
 
 @loop
@@ -228,3 +247,15 @@ def scaled_step_columns(weight, gradient, columns, rate):
         w, gradients = weight[columns[k]], gradient[k]
         for i in range(w.shape[0]):
             w[i] -= rate * gradients[i]
+
+
+table_calls(
+    momentum=lambda p: momentum(vector(p, 0), vector(p, 2), vector(p, 4), real(p[6]), real(p[7])),
+    regularised_momentum=lambda p: regularised_momentum(
+        vector(p, 0), vector(p, 2), vector(p, 4),
+        real(p[6]), real(p[7]), real(p[8]), real(p[9]), real(p[10]), real(p[11]) > 0,
+    ),
+    adagrad=lambda p: adagrad(
+        vector(p, 0), vector(p, 2), vector(p, 4), real(p[6]), real(p[7]), real(p[8]), real(p[9])
+    ),
+)  # fmt: skip

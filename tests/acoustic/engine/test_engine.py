@@ -8,7 +8,6 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients
-from acoustic.engine.planning.fusion import BiasActivation
 from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError, ShapeError
 from tests.acoustic.engine.engine_networks import VARIANTS, branching, by_hand, data, layered, recurring
@@ -134,15 +133,6 @@ def test_gradient_is_not_computed_for_inputs_and_frozen_parameters(monkeypatch):
     with pytest.raises(ModelError, match="node 'W0': has no gradient here"):
         engine.gradient("W0")
     np.testing.assert_allclose(engine.gradient("B0"), by_hand(network, data(9))[2]["B0"])
-
-
-def test_fusion_replaces_bias_and_activation_alone():
-    network = layered()
-    fused = Engine(network, ["CE"]).graph
-    assert [node.name for node in fused.order if isinstance(node, BiasActivation)] == ["H1", "H2"]
-    assert "P0" not in {node.name for node in fused.order}
-    asked = Engine(network, ["CE", "P0"]).graph
-    assert [node.name for node in asked.order if isinstance(node, BiasActivation)] == ["H2"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -127,11 +127,16 @@ def test_on_gradient_gets_every_parameter_once_when_it_may_be_changed(threads):
         np.testing.assert_allclose(got[name], gradient, rtol=1e-10, atol=1e-12)
 
 
+def step(weight, gradient, smoothed):
+    smoothed *= 0.9
+    smoothed += 0.001 * gradient
+    weight -= smoothed
+
+
 class Momentum(GradientSink):
     """An update that may be done in parts; notes which columns of what it was given, in which thread."""
 
     def __init__(self, network):
-        self.kernels = network.backend.kernels
         self.smoothed = {node.name: np.zeros_like(node.value, order="F") for node in network.parameters()}
         self.seen = []
 
@@ -140,7 +145,7 @@ class Momentum(GradientSink):
 
     def update(self, node, gradient, columns):
         self.seen.append((node.name, columns.start, columns.stop, threading.get_ident()))
-        self.kernels.momentum_step(node.value[:, columns], gradient, self.smoothed[node.name][:, columns], 0.01, 0.9)
+        step(node.value[:, columns], gradient, self.smoothed[node.name][:, columns])
 
 
 class MomentumInParts(Momentum):
@@ -158,8 +163,8 @@ def test_updates_in_parts_are_those_of_the_whole(make, threads):
     for kind in (Momentum, MomentumInParts):
         network = make()
         engine, update = Engine(network, network.criteria or ["J"], threads=threads), kind(network)
-        for step in range(3):
-            matrices = data(100, step)
+        for number in range(3):
+            matrices = data(100, number)
             engine.forward(matrices if make is layered else {"x": matrices["features"][:5]}, training=True)
             engine.backward(on_gradient=update)
         weights.append([node.value for node in network.parameters()])
@@ -180,12 +185,12 @@ def test_two_trainings_are_equal_bit_for_bit(threads):
         engine = Engine(network, ["CE", "Err"])
         smoothed = {node.name: np.zeros_like(node.value) for node in network.parameters()}
 
-        def update(node, gradient, smoothed=smoothed, kernels=network.backend.kernels):
-            kernels.momentum_step(node.value, gradient, smoothed[node.name], 0.01, 0.9)
+        def update(node, gradient, smoothed=smoothed):
+            step(node.value, gradient, smoothed[node.name])
 
-        for step in range(20):
-            matrices = data(100 + step % 3, seed=step, rows=40, dtype=np.float32)
-            engine.forward(matrices, training=True, dropout_rate=0.2, seed=(1, step))
+        for number in range(20):
+            matrices = data(100 + number % 3, seed=number, rows=40, dtype=np.float32)
+            engine.forward(matrices, training=True, dropout_rate=0.2, seed=(1, number))
             engine.backward(on_gradient=update)
         weights.append([node.value for node in network.parameters()])
     for first, other in zip(*weights):

@@ -133,10 +133,10 @@ def test_each_switch_turns_its_optimisation_off(two_threads):
         }
 
     def what_acts_on_frames(options):
-        engine, _ = trained("sigmoid", options)
+        (engine, _), (images, _) = trained("sigmoid", options), trained("cnn", options)
         replays = [one for worker in engine._program.workers for *_, one in worker.forward_pass.parts]
         return {
-            "noFusion": any(node.type_name == "BiasActivation" for node in engine.graph.order),
+            "noFusion": any(node.type_name == "ConvolutionPooling" for node in images.graph.order),
             "noBufferSharing": engine.sharing,
             "noReplay": any(replay and replay._recording for replay in replays),
         }

@@ -5,8 +5,8 @@ import pytest
 
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.compiled import elementwise_loops
-from acoustic.kernels.compiled.elementwise import CompiledKernels, frames, momentum_step
-from acoustic.runtime.thread_team import Team
+from acoustic.kernels.compiled.elementwise import CompiledKernels
+from acoustic.kernels.compiled.operands import frames
 
 PLAIN, COMPILED = ArrayKernels(np), CompiledKernels()
 SHAPES = [(1, 1), (5, 1), (1, 7), (16, 3), (37, 11), (183, 4)]
@@ -53,26 +53,6 @@ def test_gradients_of_one_matrix(name, shape, in_place):
     out = grad if in_place else empty(shape)
     getattr(COMPILED, name)(grad, value, out)
     np.testing.assert_allclose(out, expected, rtol=2e-6, atol=1e-7)
-
-
-@shapes
-@pytest.mark.parametrize("kind", ["sigmoid", "tanh", "relu"])
-def test_bias_and_activation(kind, shape):
-    x, bias, grad = draw(shape), draw((shape[0], 1), 1), draw(shape, 2)
-    value, bias64 = double(x, bias)
-    PLAIN.bias_activation(kind, value, bias64)
-    COMPILED.bias_activation(kind, x, bias)
-    np.testing.assert_allclose(x, value, rtol=2e-6, atol=3e-7)
-    grad64, bias_grad64 = *double(grad), np.empty((shape[0], 1), order="F")
-    PLAIN.bias_activation_gradient(kind, grad64, value, bias_grad64)
-    without = grad.copy(order="F")
-    COMPILED.bias_activation_gradient(kind, without, x, None)
-    bias_grad = empty((shape[0], 1))
-    COMPILED.bias_activation_gradient(kind, grad, x, bias_grad)
-    # A value near 1 in single precision leaves 1 - value^2 with an error of some 1e-7, times a gradient of some 10.
-    np.testing.assert_allclose(grad, grad64, rtol=1e-5, atol=5e-6)
-    np.testing.assert_allclose(bias_grad, bias_grad64, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(without, grad, rtol=1e-6)
 
 
 @shapes
@@ -132,33 +112,6 @@ def test_dropout_of_a_part_is_part_of_the_dropout():
     np.testing.assert_array_equal(part, whole[:, 3:7])
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (200, 300)])  # the second is shared out
-@pytest.mark.parametrize("size", [1, 3])
-def test_momentum_step_by_hand(shape, size):
-    """v <- m v + (1 - m) l g; w <- w - v, twice."""
-    weight, smoothed = draw(shape, 1), draw(shape, 2)
-    w, v = double(weight, smoothed)
-    kernels = CompiledKernels(Team(size))
-    for seed in (3, 4):
-        gradient = draw(shape, seed)
-        kernels.momentum_step(weight, gradient, smoothed, 0.25, 0.9)
-        v = 0.9 * v + 0.1 * 0.25 * gradient
-        w = w - v
-    np.testing.assert_allclose(smoothed, v, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(weight, w, rtol=1e-5, atol=1e-6)
-
-
-def test_momentum_step_of_the_module_and_without_momentum():
-    weight, gradient, smoothed = draw((3, 2), 1), draw((3, 2), 2), np.zeros((3, 2), np.float32, order="F")
-    expected = weight - np.float32(0.5) * gradient
-    momentum_step(weight, gradient, smoothed, 0.5, 0.0)
-    np.testing.assert_allclose(weight, expected, rtol=1e-6)
-    w, v = double(weight, smoothed)
-    PLAIN.momentum_step(w, *double(gradient), v, 0.5, 0.9)
-    momentum_step(weight, gradient, smoothed, 0.5, 0.9)
-    np.testing.assert_allclose(weight, w, rtol=1e-6)
-
-
 def test_exponential_over_its_whole_range():
     """Relative error below 3e-7 where exp is a normal number; beyond, the largest and smallest it gives."""
     x = np.linspace(-87, 87, 100_001).astype(np.float32)
@@ -170,14 +123,10 @@ def test_exponential_over_its_whole_range():
 def test_saturation_and_what_is_no_number(name):
     x = np.array([[-np.inf, -1e30, -100, 100, 1e30, np.inf, np.nan]], np.float32).T.copy(order="F")
     limits = {"sigmoid": [0, 0, 0, 1, 1, 1], "tanh": [-1, -1, -1, 1, 1, 1], "relu": [0, 0, 0, 100, 1e30, np.inf]}
-    for act in (lambda m: getattr(COMPILED, name)(m, m), lambda m: COMPILED.bias_activation(name, m, m * 0)):
-        value = x.copy(order="F")
-        with np.errstate(invalid="ignore"):
-            act(value)
-        np.testing.assert_allclose(value[2:4, 0], limits[name][2:4], rtol=1e-6, atol=1e-37)
-        assert np.isnan(value[6, 0])
     value = x.copy(order="F")
-    getattr(COMPILED, name)(value, value)
+    with np.errstate(invalid="ignore"):
+        getattr(COMPILED, name)(value, value)
+    assert np.isnan(value[6, 0])
     np.testing.assert_allclose(value[:6, 0], limits[name], rtol=1e-6, atol=1e-37)
 
 
@@ -207,15 +156,12 @@ def test_matrices_in_c_order_are_refused():
     [
         ("sigmoid", lambda: [draw((33, 1))[:, 0]]),
         ("tanh", lambda: [draw((33, 1))[:, 0]]),
-        ("bias_sigmoid", lambda: [draw((19, 4)).T, draw((19, 1))[:, 0]]),
-        ("bias_tanh_gradient", lambda: [draw((19, 4)).T, draw((19, 4), 1).T, draw((19, 1))[:, 0]]),
         ("softmax", lambda: [draw((19, 4)).T]),
         (
             "cross_entropy_softmax_error",
             lambda: [one_hot((19, 4)).T, *(draw((19, 4)).T for _ in range(2)), np.ones(1, np.float32)],
         ),
         ("count_errors", lambda: [one_hot((19, 4)).T, draw((19, 4)).T, np.ones(1, np.float32)]),
-        ("momentum", lambda: [draw((9, 1), k)[:, 0] for k in range(3)] + [np.float32(0.1), np.float32(0.9)]),
     ],
 )
 def test_compiled_equals_interpreted(name, arguments):

@@ -259,7 +259,7 @@ def test_compiled_class_kernels(gap):
 
 def test_threads_share_the_words(monkeypatch):
     """Two threads learn what one does; every shared loop is made to think that it has enough to do."""
-    monkeypatch.setattr("acoustic.kernels.compiled.word.SPLIT_FROM", 1)
+    monkeypatch.setattr("acoustic.kernels.compiled.operands.SPLIT_FROM", 1)
     results = []
     for threads in (1, 2):
         network = class_network("float", recurrent=True, threads=threads)
@@ -307,7 +307,7 @@ def test_compiled_criteria_over_numbers(rows):
 class Whole(Updater):
     """An updater that never takes columns alone."""
 
-    touched = None
+    takes_touched = False
 
 
 def trained(updater_type, rule, momentum, steps=4, **options):

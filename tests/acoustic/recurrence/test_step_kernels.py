@@ -5,10 +5,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from acoustic.recurrence import codes, panel_products, step_kernels
+from acoustic.recurrence import codes, step_kernels
 from acoustic.recurrence.step_kernels import LoopTables
 from acoustic.recurrence.weight_layout import Factor
-from acoustic.runtime import blas
+from acoustic.runtime import blas, memory
 
 ROWS = 3
 CODES = range(8)
@@ -107,14 +107,6 @@ def test_not_a_number_shows():
 
 
 @pytest.mark.parametrize("choose", [plain, compiled])
-def test_transposing(choose):
-    given = np.random.default_rng(0).standard_normal((70, 33)).astype(np.float32)
-    out = np.empty((33, 70), np.float32)
-    choose(panel_products.transpose)(given, out)
-    np.testing.assert_array_equal(out, given.T)
-
-
-@pytest.mark.parametrize("choose", [plain, compiled])
 @pytest.mark.parametrize("delay", [1, 2, -1])
 def test_delays(choose, delay):
     rng = np.random.default_rng(5)
@@ -150,17 +142,18 @@ def test_gradients_of_delays(choose):
     np.testing.assert_array_equal(gradients.reshape(STEPS, SLOTS, -1), expected)
 
 
-def by_ctypes(address, first, second, m, n, k, scale, a, lda, b, ldb, keep, c, ldc):
+def by_ctypes(function, size, a, b, c, factors):
     """sgemm at an address, as compiled code calls it."""
     sgemm = blas.mkl_sgemm() or blas._numpys_gemm(np.dtype(np.float32))
-    sgemm(blas.COLUMN_MAJOR, first, second, m, n, k, scale, int(a), lda, int(b), ldb, keep, int(c), ldc)
+    (first, *a), (second, *b), (_, *c), (scale, keep) = a, b, c, factors
+    sgemm(memory.COLUMN_MAJOR, first, second, *size, scale, *map(int, a), *map(int, b), keep, *map(int, c))
 
 
 def lstm_like(rng):
     """Tables of h(t) = tanh(x(t) + R h(t-1) + b), x, where it is made, in the rows below the delay's."""
     parameter = np.asfortranarray(matrix(rng, ROWS, ROWS))
     address, wide = blas.general_function()
-    product = [parameter.ctypes.data, 0, ROWS, ROWS, ROWS, 0, ROWS, 1]
+    product = [parameter.ctypes.data, memory.PLAIN, ROWS, ROWS, ROWS, 0, ROWS, 1]
     forward = np.array([[0, 0, 1], [1, 0, 2]]), np.array([product, product])
     out = ROWS
     rows = [[codes.COLUMN, out, 0, 0, ROWS, 1, 0], [codes.TANH, out, out, 0, ROWS, 0, 0]]
@@ -173,8 +166,7 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
     rng = np.random.default_rng(7)
     if choose is plain:
         monkeypatch.setattr(step_kernels, "multiply", plain(step_kernels.multiply))
-        for name in ("call", "call_wide"):
-            monkeypatch.setattr(step_kernels, name, by_ctypes)
+        monkeypatch.setattr(step_kernels, "sgemm", by_ctypes)
     parameter, functions, (segments, products), operations, delays = lstm_like(rng)
     values, constants = matrix(rng, STEPS * SLOTS, 2 * ROWS), matrix(rng, ROWS)
     x = values[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
@@ -194,8 +186,7 @@ def test_all_steps_forward_and_backward(choose, monkeypatch):
 
     gradients, sums = matrix(rng, *values.shape), matrix(rng, 2, ROWS)
     given = gradients[:, ROWS:].reshape(STEPS, SLOTS, ROWS).copy()
-    turned = np.asfortranarray(parameter.T)
-    products = np.array([[turned.ctypes.data, 0, ROWS, ROWS, ROWS, ROWS, 0, 0]] * 2)
+    products = np.array([[parameter.ctypes.data, memory.TRANSPOSED, ROWS, ROWS, ROWS, ROWS, 0, 0]] * 2)
     operations = operations[::-1].copy()
     operations[:, 5] = codes.ADD
     for part, (first, last) in zip(sums, ((0, 2), (2, SLOTS))):
@@ -230,7 +221,7 @@ def test_factors_multiply(transposed, in_panels, keep):
             factor.take(parameter)
         a = (parameter.T if transposed else parameter)[mine]
         k = a.shape[1]
-        product = np.array([factor.address, int(in_panels), factor.distance, *a.shape, 0, k, keep])
+        product = np.array([factor.address, factor.how, factor.distance, *a.shape, 0, k, keep])
         end = k + len(a)
         expected = values[1:5, :k] @ a.T + keep * values[1:5, k:end]
         functions = np.array([address, wide])

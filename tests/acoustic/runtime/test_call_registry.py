@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from numba import config as numba_config
 
-import acoustic.kernels.compiled.table_calls
-import acoustic.recurrence.table_calls
+import acoustic.recurrence.step_kernels
 import acoustic.training.natural_gradient.estimate_kernels
-import acoustic.training.natural_gradient.layer_kernels
-import acoustic.training.rules.table_calls  # noqa: F401  (these five register the kernels)
+import acoustic.training.natural_gradient.layer_kernels  # noqa: F401  (these register kernels, as those below do)
 from acoustic.kernels.compiled import elementwise_loops, group_loops
 from acoustic.runtime import blas
 from acoustic.runtime.call_registry import FUNCTIONS
@@ -32,10 +30,9 @@ def loops():
         return rng.standard_normal(shape, dtype=np.float32)
 
     labels = np.eye(5, dtype=np.float32)[rng.integers(0, 5, 6)]
-    by_name = {name: (array(6, 5), array(5)) for name in ("add_column", "bias_sigmoid", "bias_tanh", "bias_relu")}
+    by_name = {"add_column": (array(6, 5), array(5))}
     by_name |= {name: (array(30),) for name in ("sigmoid", "tanh", "relu")}
     by_name |= {f"{name}_gradient": (array(30), array(30)) for name in ("sigmoid", "tanh", "relu")}
-    by_name |= {f"bias_{name}_gradient": (array(6, 5), array(6, 5), array(5)) for name in ("sigmoid", "tanh", "relu")}
     by_name |= {name: (array(6, 5),) for name in ("softmax", "log_softmax")}
     by_name |= {"scale": (array(30), array(1)), "normalise": (array(6, 5), array(5), array(5))}
     by_name |= {name: (array(30), array(30), np.abs(array(30))) for name in NUMBERS}
@@ -50,7 +47,7 @@ def loops():
 
 
 def test_every_loop_is_here():
-    others = {"product", "wide_product", "panels", "copy_block", "meet", "play_table"}
+    others = {"product", "panels", "copy_block", "meet", "play_table"}
     others |= {"loop_forward", "loop_backward", "reduce_layer", "change_layer", "estimate_layer"}
     assert set(loops()) == set(FUNCTIONS) - others
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-import acoustic.kernels.compiled.table_calls
+import acoustic.kernels.compiled.elementwise_loops
 import acoustic.runtime.products  # noqa: F401  (both register the kernels that the tables call)
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
 from acoustic.runtime import replay

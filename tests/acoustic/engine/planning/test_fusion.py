@@ -101,25 +101,3 @@ def test_a_value_that_is_wanted_is_not_fused_away(wanted):
     engine.forward(matrices)
     assert "ConvolutionPooling" not in {node.type_name for node in engine.graph.order}
     assert engine.value(wanted).shape[0] == network.shapes[wanted].rows
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("precision", ["double", "float"])
-def test_a_bias_per_channel_and_an_activation_in_one_step(kind, precision):
-    """Average pooling is not fused, what is below it is."""
-    network, matrices = stack(*CASES[1], kind, precision)
-    network.add("AveragePooling", "a", "f", windowWidth=1, windowHeight=2, stepW=1, stepH=2)
-    network.add("Input", "others", rows=network.shapes["a"].rows)
-    network.add("SquareError", "K", "a", "others")
-    rng = np.random.default_rng(1)
-    fed = {"features": matrices["features"], "others": rng.standard_normal((network.shapes["a"].rows, 130))}
-    gradients = []
-    for fusion in (False, True):
-        engine = Engine(network, ["K"], options=EngineOptions(fusion=fusion))
-        assert ("BiasActivation" in {node.type_name for node in engine.graph.order}) == fusion
-        engine.forward(fed, training=True)
-        engine.backward()
-        gradients.append([engine.gradient(name).copy() for name in ("w", "b", "x")])
-    for first, second in zip(*gradients):
-        tolerance = 1e-10 if precision == "double" else 1e-3
-        np.testing.assert_allclose(first, second, rtol=tolerance, atol=tolerance * abs(first).max())

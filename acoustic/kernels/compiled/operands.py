@@ -1,0 +1,48 @@
+"""Matrices as compiled loops take them, and loops shared out among the threads of a team."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from acoustic.runtime.recorder import current
+from acoustic.runtime.thread_team import Team
+
+SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more than it saves
+
+
+def frames(matrix: Any) -> Any:
+    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
+    if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
+        raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
+    return matrix.T
+
+
+def flat(matrix: Any) -> Any:
+    """The elements column by column, a view."""
+    return frames(matrix).reshape(-1)
+
+
+def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
+    """The results of work(part) for parts of `count` columns, shared out among the team if there are many elements."""
+    if team is None or team.size == 1 or elements < SPLIT_FROM:
+        return [work(slice(0, count))]
+    results: list[Any] = [None] * team.size
+
+    def part(worker: int) -> None:
+        results[worker] = work(team.share(worker, count))
+
+    team.run(part)
+    return results
+
+
+def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
+    """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
+
+    Returns what each call of the loop gave, in the order of the elements.
+    """
+    arrays = [flat(matrix) for matrix in matrices]
+    size = arrays[0].size
+    if (recording := current()) is not None and recording.call(loop.__name__, arrays, settings):
+        return [None]
+    return share_columns(team, size, size, lambda part: loop(*[array[part] for array in arrays], *settings))
