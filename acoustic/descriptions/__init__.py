@@ -1,5 +1,5 @@
-"""From text to a network: the network description language (ndl/), the model editing language (mel/) and predefined
+"""From text to networks: the network description language (ndl/), the model editing language (mel/) and predefined
 networks (builders/).
 
-Open ndl/__init__.py first.
+Open `ndl/__init__.py` first.
 """

@@ -188,17 +188,17 @@ def copy_nodes(
         return
     # Read everything from the source before changing the target: they may be one network.
     originals = [(_twin(source[old], new), source.shapes[old]) for old, new in names]
-    parts = [[part for part, listed in source.special().items() if old in listed] for old, _ in names]
+    roles = [[role for role, listed in source.special().items() if old in listed] for old, _ in names]
     links = [[operand and operand.name for operand in twin.operands] for twin, _ in originals]
     kept = [list(target.nodes[new].operands) if new in target.nodes else None for _, new in names]
-    for (twin, shape), operands, played in zip(originals, kept, parts):
+    for (twin, shape), operands, played in zip(originals, kept, roles):
         node = target.nodes.setdefault(twin.name, twin)
         node.settings, node.origin = twin.settings, twin.origin
         if twin.is_stored:
             node.value = _own_value(source, twin, target)
         target.shapes[node.name] = shape
-        for part in played if operands is None else ():
-            set_part(target, node.name, part, True)
+        for role in played if operands is None else ():
+            set_role(target, node.name, role, True)
     # Only a single node can be copied to several names, so each link has one target.
     copied = {name: name for name in shared} | dict(names)
     for (_, new), operands, below in zip(names, kept, links):
@@ -228,7 +228,7 @@ def _check_copy(source: Network, node: Node, target: Network, new: str, values_o
         )
 
 
-def set_part(network: Network, name: str, list_name: str, member: bool) -> None:
+def set_role(network: Network, name: str, list_name: str, member: bool) -> None:
     """Add a node to one of SPECIAL_LISTS or remove it. Raises ModelError if a feature or label is not an input."""
     assert list_name in SPECIAL_LISTS, list_name
     node, listed = network[name], getattr(network, list_name)

@@ -1,6 +1,6 @@
-"""Predefined networks: SimpleNetworkBuilder's kinds (CNTK book, section 3.2.1), and pairs of encoder and decoder.
+"""Predefined networks: the kinds of SimpleNetworkBuilder (CNTK book, section 3.2.1) and encoder-decoder networks.
 
-Open simple.py first.
+Open `simple.py` first.
 """
 
 from readers.common.lazy import face

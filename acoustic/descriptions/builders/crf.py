@@ -1,12 +1,12 @@
-"""SimpleNetworkBuilder, rnnType CRF: an LSTM network whose criterion is that of the labels of whole sentences.
+"""SimpleNetworkBuilder, rnnType CRF: an LSTM network with a conditional random field over the labels of a sentence::
 
     SimpleNetworkBuilder=[
       rnnType=CRF; trainingCriterion=CRF; evalCriterion=ErrorPrediction
       lookupTableOrder=3; layerSizes=2832:50:300:127
     ]
 
-Layers are those of rnnType LSTM; scores of labels and of pairs of them make a conditional random field, and `outputs`
-is its best path.  Source: CNTK book 2.4.3; the tool has names for it, but not the network (2016).
+The layers are those of rnnType LSTM. Scores of labels and of label pairs form the field, and `outputs` is its best
+path. Source: CNTK book 2.4.3; CNTK in 2016 has the names, but not the network.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ CRF_KEYS = LSTM_KEYS
 
 @dataclass(frozen=True)
 class CrfOptions(LstmOptions):
-    """The same as for LSTM; evaluation is by CRF or ErrorPrediction, of the best path."""
+    """Options of a CRF network: those of LSTM, with CRF or the ErrorPrediction of the best path as evaluation."""
 
     criteria: ClassVar[Mapping[str, str]] = {"crf": "CRF"}
     evaluations: ClassVar[Mapping[str, str]] = {"crf": "CRF"} | ERRORS
@@ -71,7 +71,7 @@ class CrfOptions(LstmOptions):
 
 
 def crf_options(builder: Config) -> CrfOptions:
-    """The options of a block with rnnType=CRF.  Raises ConfigError."""
+    """Read the options of a block with rnnType=CRF. Raises ConfigError."""
     criterion = builder.text("trainingCriterion", "CRF")
     names = {"training_criterion": criterion, "eval_criterion": builder.text("evalCriterion", criterion)}
     return read_options(builder, CrfOptions, **recurrent_settings(builder), **gate_settings(builder), **names)

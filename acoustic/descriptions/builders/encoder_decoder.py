@@ -1,12 +1,13 @@
-"""An encoder and a decoder from their builders' blocks, as one network (CNTK book 2.7, 3.5.11).
+"""An encoder and a decoder from two builder blocks, combined in one network (CNTK book 2.7 and 3.5.11)::
 
     EncoderNetworkBuilder=[ networkDescription=encoder.ndl ]
     DecoderNetworkBuilder=[ networkDescription=decoder.ndl ]
 
-A block is that of an NDLNetworkBuilder where it has networkDescription, run or load, else of a SimpleNetworkBuilder.
-The encoder's nodes are called encoder.NAME in the whole, and so the decoder's description may name them,
-`PairNetwork(encoder.LSTM1.h)`.  A decoder without PairNetwork nodes gets them: each of its PastValue nodes begins with
-what the encoder's of the same name would give after the last frame, or as encoderNodes and decoderNodes pair them.
+A block is that of an NDLNetworkBuilder if it has networkDescription, run or load, else of a SimpleNetworkBuilder.
+The encoder's nodes are called encoder.NAME in the network, and the decoder's description may use these names,
+``PairNetwork(encoder.LSTM1.h)``. A decoder without PairNetwork nodes gets them: the initial state of each of its
+PastValue nodes is the last value of the encoder's node of the same name, or of the one that encoderNodes and
+decoderNodes pair with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +27,21 @@ from readers.sources.sentences.pair_reader import ENCODER
 
 ENCODER_BLOCK, DECODER_BLOCK = "EncoderNetworkBuilder", "DecoderNetworkBuilder"
 NDL_KEYS = ("networkDescription", "run", "load")
-DECODER_SEED = 1  # added for a decoder that knows nothing of the encoder, or both would begin with the same values
+DECODER_SEED = 1  # added to the seed, so that a decoder built alone does not get the initial values of the encoder
 
 
 @dataclass(frozen=True)
 class PairOptions:
-    """What the blocks ask for: builders of both sides, and names of nodes (encoder's, decoder's) to pair.
+    """The options of both blocks.
 
-    decoder(precision, device, seed, encoder) adds the decoder to the encoder.
+    Attributes
+    ----------
+    encoder, decoder : callable
+        Build each side; ``decoder(precision, device, seed, encoder)`` adds the decoder to the encoder's network.
+    pairs : sequence of (str, str)
+        Names of an encoder node and of the decoder's delay that it initialises.
+    where : str
+        The place of the pairs, for messages.
     """
 
     encoder: Callable[[str, str, int], Network]
@@ -42,18 +50,18 @@ class PairOptions:
     where: str = ""
 
     def build(self, precision: str = "float", device: str = "cpu", seed: int = 0) -> Network:
-        """The network of both, with its initial values.  Raises ArgonautError."""
+        """Build the network of both, with its initial values. Raises ArgonautError."""
         network = self.decoder(precision, device, seed, _as_encoder(self.encoder(precision, device, seed)))
         pair_delays(network, self.pairs, self.where)
-        keep_what_pairs(network)
+        remove_unused_encoder_nodes(network)
         network.validate()
         return network
 
 
 def pair_options(config: Config) -> PairOptions:
-    """The options of a command block with EncoderNetworkBuilder and DecoderNetworkBuilder.
+    """Read the options of a command block with EncoderNetworkBuilder and DecoderNetworkBuilder.
 
-    encoderNodes and decoderNodes, there or in its SGD block: names of as many delays of each.  Raises ConfigError.
+    encoderNodes and decoderNodes, in the block or in its SGD block, name equal numbers of nodes. Raises ConfigError.
     """
     encoder, base = _encoder(config.block(ENCODER_BLOCK))
     decoder = _decoder(config.block(DECODER_BLOCK), base)
@@ -62,7 +70,7 @@ def pair_options(config: Config) -> PairOptions:
     if len(names[0]) != len(names[1]):
         raise ConfigError(
             f"{scope.where('decoderNodes')}: {len(names[0])} encoderNodes and {len(names[1])} decoderNodes; expected "
-            "as many of both"
+            "equal numbers"
         )
     return PairOptions(encoder, decoder, list(zip(*names)), scope.where("encoderNodes") if names[0] else "")
 
@@ -72,7 +80,7 @@ def _is_ndl(block: Config) -> bool:
 
 
 def _encoder(block: Config) -> tuple[Callable[..., Network], Callable[[], Network]]:
-    """(what builds the encoder, what builds one to try a decoder out on)."""
+    """Return the function that builds the encoder, and one that builds it for checking a decoder."""
     if _is_ndl(block):
         options: Any = ndl_options(block)
         build: Callable[..., Network] = lambda *machine: build_ndl_network(options, *machine)  # noqa: E731
@@ -87,20 +95,20 @@ def _decoder(block: Config, base: Callable[[], Network]) -> Callable[[str, str, 
         options = ndl_options(block, base)
         return lambda precision, device, seed, encoder: build_ndl_network(options, precision, device, seed, encoder)
     simple = simple_network_options(block)
-    return lambda precision, device, seed, encoder: _together(
+    return lambda precision, device, seed, encoder: _merge(
         encoder, build_simple_network(simple, precision, device, seed + DECODER_SEED)
     )
 
 
 def _as_encoder(network: Network) -> Network:
-    """The network with its nodes' names as an encoder's, and nothing that it would be trained or used by alone."""
+    """Rename the nodes as an encoder's, and clear the lists of criteria, evaluations, outputs and labels."""
     rename(network, {name: ENCODER + name for name in network.nodes})
     network.criteria, network.evaluations, network.outputs, network.labels = [], [], [], []
     return network
 
 
-def _together(encoder: Network, decoder: Network) -> Network:
-    """The nodes of both, in the encoder's network."""
+def _merge(encoder: Network, decoder: Network) -> Network:
+    """Add the decoder's nodes to the encoder's network."""
     encoder.nodes.update(decoder.nodes)
     encoder.shapes.update(decoder.shapes)
     for name, names in decoder.special().items():
@@ -109,15 +117,15 @@ def _together(encoder: Network, decoder: Network) -> Network:
 
 
 def pair_delays(network: Network, pairs: Sequence[tuple[str, str]] = (), where: str = "") -> None:
-    """Let delays of the decoder begin with the encoder's last states, where there is no PairNetwork yet.
+    """Initialise delays of the decoder with the last states of the encoder, unless there are PairNetwork nodes.
 
-    pairs: names (encoder's without its prefix, decoder's); none: all delays of one step that both have by name.
-    where: file and line that asked for them.  Raises ModelError when there is nothing to pair.
+    `pairs` are names of the encoder's node, without prefix, and of the decoder's delay; by default all delays of one
+    step that both have. `where` is the place of the pairs. Raises ModelError if there is nothing to pair.
     """
     if any(node.is_socket for node in network.nodes.values()):
         if pairs:
             raise ModelError(
-                f"{where}: encoderNodes and decoderNodes beside PairNetwork nodes; expected one or the other"
+                f"{where}: encoderNodes and decoderNodes as well as PairNetwork nodes; expected one or the other"
             )
         return
     delays = [node for node in network.nodes.values() if node.delay == 1]
@@ -126,15 +134,15 @@ def pair_delays(network: Network, pairs: Sequence[tuple[str, str]] = (), where: 
     pairs = sorted(pairs, key=lambda pair: list(network.nodes).index(pair[1]) if pair[1] in network.nodes else 0)
     if not pairs:
         raise ModelError(
-            "decoder: has no PairNetwork, and no PastValue named as one of the encoder; expected "
+            "decoder: has no PairNetwork, and no PastValue with the name of one of the encoder; expected "
             "PairNetwork(encoder.X) in its description, or encoderNodes and decoderNodes"
         )
     for source, target in pairs:
-        _begin_with(network, _last_state(network, source, where), _decoder_delay(network, target, where))
+        _initialise_delay(network, _last_state(network, source, where), _decoder_delay(network, target, where))
 
 
 def _last_state(network: Network, name: str, where: str) -> Node:
-    """The encoder's node of a name; of a delay, what it delays."""
+    """Return the encoder's node of a name; for a delay, its operand."""
     node = network.nodes.get(ENCODER + name)
     if node is None:
         mine = [one.removeprefix(ENCODER) for one in network.nodes if one.startswith(ENCODER)]
@@ -147,17 +155,18 @@ def _decoder_delay(network: Network, name: str, where: str) -> Node:
     if node is None or node.delay != 1 or name.startswith(ENCODER):
         known = [one.name for one in network.nodes.values() if one.delay == 1 and not one.name.startswith(ENCODER)]
         raise ModelError(
-            f"{where}: decoderNodes: {name!r} is no PastValue of the decoder with timeStep=1; {name_hint(name, known)}"
+            f"{where}: decoderNodes: {name!r} is not a PastValue of the decoder with timeStep=1; "
+            f"{name_hint(name, known)}"
         )
     return node
 
 
-def _begin_with(network: Network, source: Node, delay: Node) -> None:
-    """Put between a delay and its users the sum of it and the source's last frames at the beginnings."""
+def _initialise_delay(network: Network, source: Node, delay: Node) -> None:
+    """Add the source's last value to a delay at the first step of each sequence, for all users of the delay."""
     if network.shapes[source.name].rows != network.shapes[delay.name].rows:
         raise ModelError(
-            f"{delay.where}: has {network.shapes[delay.name].rows} rows and {source.name!r}, whose last frame it "
-            f"begins with, {network.shapes[source.name].rows}; expected as many"
+            f"{delay.where}: has {network.shapes[delay.name].rows} rows, and its initial state {source.name!r} "
+            f"{network.shapes[source.name].rows}; expected equal numbers"
         )
     below = users(network, delay)
     delay.settings["defaultHiddenActivity"] = 0.0
@@ -167,8 +176,8 @@ def _begin_with(network: Network, source: Node, delay: Node) -> None:
         set_input(network, user.name, k, begun.name)
 
 
-def keep_what_pairs(network: Network) -> None:
-    """Leave out the encoder's nodes that lead to no PairNetwork: its output layer, its labels."""
+def remove_unused_encoder_nodes(network: Network) -> None:
+    """Remove the nodes of the encoder that no PairNetwork depends on, such as its output layer and labels."""
     sockets = [node for node in network.nodes.values() if node.is_socket]
     kept = {node.name for node in forward_order([node.operands[0] for node in sockets])}
     remove(network, [name for name in network.nodes if name.startswith(ENCODER) and name not in kept])

@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder's fully connected networks (rnnType SIMPLENET), p-norm layers among them.
+"""SimpleNetworkBuilder's fully connected networks (rnnType SIMPLENET), including p-norm layers.
 
 Sources: CNTK book, section 3.2.1; p-norm layers: X. Zhang, J. Trmal, D. Povey, S. Khudanpur, ICASSP 2014; their
 initial values, the scale of the classes and the transform of the input: D. Povey, X. Zhang, S. Khudanpur, "Parallel
@@ -31,16 +31,32 @@ FEED_FORWARD_KEYS = (
 
 @dataclass(frozen=True)
 class SimpleNetworkOptions(BuilderOptions):
-    """A fully connected network (SIMPLENET).
+    """Options of a fully connected network (rnnType SIMPLENET), in addition to those of BuilderOptions.
 
-    words: with more than one, the first hidden layer is a table that is looked up for each of them, so that the second
-    is words times as wide at its input.  With one, the weights of the first layer are that table already.
-    A hidden layer of type PNorm and size n has n * group_size linear units, of which every group_size make one by their
-    p-norm, p = power; then each frame is scaled to a root mean square of one.
-    zero_output: the weights of the output layer start at zero, so that training begins with equal posteriors.
-    class_scale: the output layer is scaled by (count of the class)^class_scale, average 1; 0: it is not.
-    transform_features: the input less its mean is decorrelated by LDATransform instead of normalised row by row;
-    within_class: its option, the variance that is left of directions in which classes do not differ.
+    With `words` above 1, the first hidden layer is a table of word vectors, looked up for each word of the input. With
+    1, the weights of the first layer already are that table.
+
+    Parameters
+    ----------
+    group_size : int
+        A PNorm layer of size n has n * group_size linear units; the p-norm of each group of them is one output. Each
+        frame is then scaled to a root mean square of 1.
+    power : float
+        p of PNorm layers, at least 1.
+    zero_output : bool
+        Initialise the weights of the output layer with 0, so that training begins with equal posteriors.
+    class_scale : float
+        Scale the output layer by (count of the class)^class_scale, with average 1; 0 for no scale. From -1 to 1.
+    transform_features : bool
+        Subtract the mean from the input and decorrelate it by LDATransform, instead of normalising each row.
+    within_class : float
+        The withinClass option of LDATransform, from 0 to 1: the remaining variance of directions that do not separate
+        classes.
+
+    Raises
+    ------
+    OptionFault
+        For a value out of range, or options that exclude each other.
     """
 
     layer_kinds: ClassVar[Mapping[str, str]] = LAYER_TYPES | {"pnorm": "PNorm"}
@@ -61,12 +77,10 @@ class SimpleNetworkOptions(BuilderOptions):
         if not 1 <= self.power < float("inf"):
             raise OptionFault("pNormPower", f"{self.power:g}; expected a power >= 1")
         if not -1 <= self.class_scale <= 1:
-            raise OptionFault(
-                "classScalePower", f"{self.class_scale:g}; expected a power from -1 to 1, -0.25 as a rule"
-            )
+            raise OptionFault("classScalePower", f"{self.class_scale:g}; expected a power from -1 to 1, usually -0.25")
         if self.transform_features and (self.normalise_features or self.words):
             other = "applyMeanVarNorm" if self.normalise_features else "lookupTableOrder"
-            raise OptionFault("applyLDATransform", f"given beside {other}; expected one of them")
+            raise OptionFault("applyLDATransform", f"given with {other}; expected one of them")
         if not 0 <= self.within_class <= 1:
             raise OptionFault("ldaWithinClass", f"{self.within_class:g}; expected a variance from 0 to 1")
 
@@ -75,7 +89,7 @@ class SimpleNetworkOptions(BuilderOptions):
 
 
 def feed_forward_options(builder: Config) -> SimpleNetworkOptions:
-    """From a SimpleNetworkBuilder block.  Raises ConfigError."""
+    """Read the options of a SimpleNetworkBuilder block with rnnType=SIMPLENET. Raises ConfigError."""
     return read_options(
         builder,
         SimpleNetworkOptions,
@@ -103,7 +117,7 @@ def _build(options: SimpleNetworkOptions, network: Network) -> Network:
         top = _hidden_layer(network, options, layer, top, f"W{layer}*{below}")
         if options.with_dropout:
             top = network.add("Dropout", f"DropH{layer + 1}", top)
-    # The tool calls the last product Wn*H(n-1) although it is Hn that feeds it.
+    # CNTK calls the last product Wn*H(n-1) although its input is Hn.
     initial = {"init": "zero"} if options.zero_output else options.initial()
     product, name = f"W{hidden}*H{hidden - 1}", "HLastUnscaled" if options.class_scale else "HLast"
     last = _affine(network, hidden, options.layer_sizes[-1], top, product, name, initial)

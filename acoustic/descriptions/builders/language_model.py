@@ -1,13 +1,13 @@
-"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM and LBLM: language models.
+"""SimpleNetworkBuilder, rnnType CLASSLM, CLASSLSTM and LBLM: language models::
 
     SimpleNetworkBuilder=[
       rnnType=CLASSLSTM; lookupTableOrder=1; layerSizes=10000:100:200:10000; vocabSize=10000; nbrClass=50
       trainingCriterion=classCrossEntropyWithSoftmax
     ]
 
-Class-based models take their labels from LMSequenceReader with mode=class, the others one-hot ones; `features` are
-one-hot words, which that reader and LUSequenceReader give as numbers, so that the vocabulary costs nothing.
-Source: CNTK book, sections 3.2.1, 7.2 and 7.3; parameters, criteria and outputs are named as by the tool.
+Class-based models take their labels from LMSequenceReader with mode=class, the others take one-hot labels. `features`
+are one-hot words, which that reader and LUSequenceReader give as numbers, so that the cost does not depend on the size
+of the vocabulary. Source: CNTK book, sections 3.2.1, 7.2 and 7.3; parameters, criteria and outputs have CNTK's names.
 """
 
 from collections.abc import Mapping
@@ -46,9 +46,9 @@ LOG_BILINEAR_KEYS = (*RECURRENT_KEYS, "maOrder")
 
 @dataclass(frozen=True)
 class ClassOptions(RecurrentOptions):
-    """What class-based models are told beside it; this kind has simple recurrent layers (CLASSLM).
+    """Options of class-based models, with simple recurrent layers (CLASSLM).
 
-    num_classes: of the words; vocabulary: how many words there are, the size of the output layer.
+    `num_classes` is the number of word classes, `vocabulary` the number of words, the size of the output layer.
     """
 
     criteria: ClassVar[Mapping[str, str]] = CLASS_CRITERIA
@@ -62,7 +62,7 @@ class ClassOptions(RecurrentOptions):
     def __post_init__(self):
         super().__post_init__()
         if not self.num_hidden:
-            raise OptionFault("layerSizes", f"{self.sizes}; expected a hidden layer at least")
+            raise OptionFault("layerSizes", f"{self.sizes}; expected at least one hidden layer")
         if self.vocabulary != self.layer_sizes[-1]:
             raise OptionFault(
                 "vocabSize", f"{self.vocabulary}; expected {self.layer_sizes[-1]}, the last of layerSizes"
@@ -80,9 +80,10 @@ class ClassOptions(RecurrentOptions):
 
 @dataclass(frozen=True)
 class ClassLstmOptions(LstmOptions, ClassOptions):
-    """The same with LSTM layers (CLASSLSTM), over a table that is looked up for the words, or over words themselves.
+    """Options of class-based models with LSTM layers (CLASSLSTM), with or without a lookup table.
 
-    The tool insists on the table; the book's 7.3 has none.  Without one the matrices of the first layer's gates are it.
+    CNTK requires the table; the book's 7.3 has none. Without a table, the input matrices of the first layer's gates
+    take its place.
     """
 
     def build(self, precision: str, device: str, seed: int) -> Network:
@@ -93,10 +94,10 @@ class ClassLstmOptions(LstmOptions, ClassOptions):
 
 @dataclass(frozen=True)
 class LogBilinearOptions(RecurrentOptions):
-    """A log-bilinear model (LBLM): every layer is linear, and the words before are added to the input.
+    """Options of a log-bilinear model (LBLM): every layer is linear, and previous words are added to the input.
 
-    order: how many words before (maOrder), each through a matrix of its own.  Layers are U x + bi; a recurrent one is
-    y(t) + bi with y(t) = U x(t) + R y(t-1).
+    `order` is the number of previous words (maOrder), each with a matrix of its own. Layers are U x + bi; a recurrent
+    one is y(t) + bi with y(t) = U x(t) + R y(t-1).
     """
 
     order: int = 0
@@ -108,7 +109,7 @@ class LogBilinearOptions(RecurrentOptions):
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
-        top = _add_past_words(network, self, add_bottom(network, self, "Lookuptatble"))  # the tool's spelling
+        top = _add_past_words(network, self, add_bottom(network, self, "Lookuptatble"))  # CNTK's spelling
         for layer in range(self.first_layer, self.num_hidden):
             top = add_dropout(network, self, layer, _add_linear_layer(network, self, layer, top))
         add_top(network, self, top)
@@ -116,23 +117,23 @@ class LogBilinearOptions(RecurrentOptions):
 
 
 def class_lm_options(builder: Config) -> ClassOptions:
-    """The options of a block with rnnType=CLASSLM.  Raises ConfigError."""
+    """Read the options of a block with rnnType=CLASSLM. Raises ConfigError."""
     return read_options(builder, ClassOptions, **recurrent_settings(builder), **_class_settings(builder))
 
 
 def class_lstm_options(builder: Config) -> ClassLstmOptions:
-    """The options of a block with rnnType=CLASSLSTM.  Raises ConfigError."""
+    """Read the options of a block with rnnType=CLASSLSTM. Raises ConfigError."""
     settings = recurrent_settings(builder) | gate_settings(builder) | _class_settings(builder)
     return read_options(builder, ClassLstmOptions, **settings)
 
 
 def log_bilinear_options(builder: Config) -> LogBilinearOptions:
-    """The options of a block with rnnType=LBLM.  Raises ConfigError."""
+    """Read the options of a block with rnnType=LBLM. Raises ConfigError."""
     return read_options(builder, LogBilinearOptions, **recurrent_settings(builder), order=builder.int("maOrder", 0))
 
 
 def _class_settings(builder: Config) -> dict[str, Any]:
-    """The options that CLASS_KEYS stand for, and other defaults of the common ones."""
+    """Read the options of CLASS_KEYS, and of common keys with other defaults."""
     criterion = builder.text("trainingCriterion", CLASS_CRITERION)
     vocabulary = builder.int("vocabSize", -1)
     return {
@@ -145,7 +146,7 @@ def _class_settings(builder: Config) -> dict[str, Any]:
 
 
 def _add_classes(network: Network, options: ClassOptions, top: Node) -> None:
-    """Classes, words within them, and the criterion; W has a column for each word, so that a class is a slice of it."""
+    """Add class and word scores and the criterion; W has a column per word, so that a class is a slice of it."""
     rows = network.shapes[top.name].rows
     number = options.num_hidden
     weights = network.add(
@@ -160,12 +161,12 @@ def _add_classes(network: Network, options: ClassOptions, top: Node) -> None:
     network.criteria.append(criterion.name)
     network.evaluations.append(criterion.name)
     network.outputs.append(network.add("TransposeTimes", "outputs", weights, top).name)
-    network.add("Softmax", "PosteriorProb", "outputs")  # as in the tool: over all words, without regard to classes
+    network.add("Softmax", "PosteriorProb", "outputs")  # as in CNTK: over all words, ignoring classes
     network.validate()
 
 
 def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> Node:
-    """x, and what it was at the words before through matrices DD1, DD2, ..."""
+    """Return x plus its values at previous words, multiplied by matrices DD1, DD2, ..."""
     rows, total = network.shapes[x.name].rows, x
     for steps in range(1, options.order + 1):
         past = add_delay(network, options, f"pastValue{steps}", rows, steps)
@@ -177,7 +178,7 @@ def _add_past_words(network: Network, options: LogBilinearOptions, x: Node) -> N
 
 
 def _add_linear_layer(network: Network, options: LogBilinearOptions, layer: int, x: Node) -> Node:
-    """U x + bi, recurrent where that is asked for."""
+    """Add a layer U x + bi, recurrent if the options say so."""
     rows, y = options.layer_sizes[layer + 1], add_product(network, options, layer, x)
     if layer + 1 in options.recurrent_layers:
         again = network.add("LearnableParameter", f"R{layer + 1}", rows=rows, cols=rows, **options.initial())

@@ -1,7 +1,7 @@
-"""What the predefined networks of SimpleNetworkBuilder share: options, names, input, output layer and criteria.
+"""Common parts of SimpleNetworkBuilder's networks: options, input, output layer and criteria.
 
-Source: CNTK book, section 3.2.1; node names and the order of creation are those of the tool, its slips included,
-for model editing scripts and other people's configurations name these nodes.
+Source: CNTK book, section 3.2.1. Node names and the order of creation are exactly CNTK's, because editing scripts and
+existing configurations refer to these nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ CRITERIA = {  # name in lower case: node type
     "logistic": "Logistic",
 }
 ERRORS = {"errorprediction": "ErrorPrediction", "classificationerror": "ErrorPrediction"}
-# The tool called this node after the criterion's name of 2015, then after that of 2016.
+# CNTK named this node after the criterion as it was called in 2015 and in 2016.
 ERROR_NODE_NAMES = {"errorprediction": "EvalErrorPrediction", "classificationerror": "EvalClassificationError"}
-OTHER_CRITERIA = {  # and what they are for
+OTHER_CRITERIA = {  # name in lower case: why it is not accepted here
     "noisecontrastiveestimation": "is not built",
     "ncecrossentropywithsoftmax": "is not built",
     "classcrossentropywithsoftmax": "is for rnnType CLASSLM and CLASSLSTM",
@@ -40,7 +40,7 @@ OTHER_CRITERIA = {  # and what they are for
     "sequencewithsoftmax": "is not built",
     "crf": "is for rnnType CRF",
 }
-# Read for every kind of network.
+# Parameters of every kind of network.
 COMMON_KEYS = (
     "layerSizes",
     "layerTypes",
@@ -60,20 +60,39 @@ COMMON_KEYS = (
 
 @dataclass(frozen=True)
 class BuilderOptions:
-    """What every predefined network is told; names in any case.  Raises OptionFault for what is unknown or no size.
+    """Options of every predefined network; names are accepted in any case.
 
-    layer_sizes: dimensions of input, hidden layers and output.
-    layer_types: nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None.  A
-    subclass may know others.
-    training_criterion: CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic; eval_criterion: these or
-    ErrorPrediction (ClassificationError).  A subclass may know others.
-    init_scale: scales the range or deviation of the initial weights: uniform in +-0.05 init_scale, or Gaussian of
-    deviation 0.2 init_scale / sqrt(columns), which is what the tool computes (the book writes sqrt(fanout)).
-    fan_in_init: Gaussian of deviation init_scale / sqrt(columns) instead of either.
-    normalise_features: add mean and variance normalisation of the input, computed over the data before training.
-    with_prior: add the label prior and the scaled log-likelihood that a decoder wants.
-    with_dropout: add a dropout node after each hidden layer.  The book has one on the input too, the tool has not.
-    words: how many word indicators stand one above the other in the input (lookupTableOrder).
+    Parameters
+    ----------
+    layer_sizes : sequence of int
+        Dimensions of input, hidden layers and output.
+    layer_types : sequence of str
+        Nonlinearity of each hidden layer, the last one repeating: Sigmoid, Tanh, RectifiedLinear, None. A subclass may
+        know others.
+    training_criterion : str
+        CrossEntropyWithSoftmax, CrossEntropy, SquareError or Logistic. A subclass may know others.
+    eval_criterion : str
+        One of these or ErrorPrediction (ClassificationError).
+    init_scale : float
+        Scale of the initial weights.
+    uniform_init : bool
+        Draw initial weights uniformly from +-0.05 init_scale, otherwise from a normal distribution with standard
+        deviation 0.2 init_scale / sqrt(columns), as CNTK computes (the book has sqrt(fanout)).
+    fan_in_init : bool
+        Draw them from a normal distribution with standard deviation init_scale / sqrt(columns) instead.
+    normalise_features : bool
+        Normalise mean and variance of the input, computed on the training data.
+    with_prior : bool
+        Add the label prior and the scaled log-likelihood for a decoder.
+    with_dropout : bool
+        Add a dropout node after each hidden layer. As in CNTK, and unlike in the book, the input has none.
+    words : int
+        Number of stacked word indicators in the input (lookupTableOrder).
+
+    Raises
+    ------
+    OptionFault
+        For an unknown name or an impossible size.
     """
 
     criteria: ClassVar[Mapping[str, str]] = CRITERIA
@@ -102,7 +121,7 @@ class BuilderOptions:
 
     @property
     def sizes(self) -> str:
-        """The layer sizes as a configuration has them, for messages."""
+        """The layer sizes as written in a configuration, for messages."""
         return ":".join(str(size) for size in self.layer_sizes)
 
     @property
@@ -110,20 +129,20 @@ class BuilderOptions:
         return len(self.layer_sizes) - 2
 
     def layer_type(self, layer: int) -> str:
-        """Node type of hidden layer `layer`, counted from 0; "" when it is linear."""
+        """Return the node type of hidden layer `layer`, counted from 0; empty for a linear one."""
         return self.layer_kinds[self.layer_types[min(layer, len(self.layer_types) - 1)].lower()]
 
     def initial(self) -> dict[str, Any]:
-        """Options of a LearnableParameter with random initial values."""
+        """Return the options of a LearnableParameter with random initial values."""
         kind = "fanIn" if self.fan_in_init else "uniform" if self.uniform_init else "gaussian"
         return {"init": kind, "initValueScale": self.init_scale}
 
     def build(self, precision: str, device: str, seed: int) -> Network:
-        """The network, with its initial weights; a seed always gives the same ones."""
+        """Build the network, with its initial values; equal seeds give equal values."""
         raise NotImplementedError
 
     def check_lookup(self) -> None:
-        """Raise OptionFault where the sizes have no room for a table that is looked up for each of the words."""
+        """Raise OptionFault unless the sizes permit a lookup table for each of the words."""
         if len(self.layer_sizes) < 3 or self.layer_sizes[0] % self.words:
             needed = f"layerSizes with a multiple of {self.words} first and the dimension of the table second"
             raise OptionFault("lookupTableOrder", f"{self.words}, layerSizes {self.sizes}; expected {needed}")
@@ -145,9 +164,9 @@ Options = TypeVar("Options", bound=BuilderOptions)
 
 
 def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> Options:
-    """What `make` gives of the common keys of a SimpleNetworkBuilder block and of `more`, which goes before them.
+    """Return the options that `make` builds from the common keys of a SimpleNetworkBuilder block and from `more`.
 
-    Raises ConfigError with file and line, for an OptionFault too.
+    `more` takes precedence over the common keys. Raises ConfigError with file and line.
     """
     order = builder.int("lookupTableOrder", 0)
     if order < 0:
@@ -179,7 +198,7 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:
-    """The features, normalised where that is asked for."""
+    """Add the features, normalised if the options say so."""
     features = network.add("InputValue", "features", rows=options.layer_sizes[0])
     network.features.append(features.name)
     if not options.normalise_features:
@@ -190,7 +209,7 @@ def add_input(network: Network, options: BuilderOptions) -> Node:
 
 
 def add_lookup(network: Network, options: BuilderOptions, features: Node, name: str = "LookupTable") -> Node:
-    """The table and what it gives for each word of the input, one above the other."""
+    """Add the word vector table and its values for each word of the input, stacked."""
     words, rows = options.layer_sizes[0] // options.words, options.layer_sizes[1]
     table = network.add("LearnableParameter", "E0", rows=rows, cols=words, **options.initial())
     return network.add("LookupTable", name, table, features)
@@ -205,10 +224,10 @@ def add_labels(network: Network, rows: int) -> Node:
 def add_criteria(
     network: Network, options: BuilderOptions, labels: Node, last: Node, posterior: Node, names: Sequence[str] = ()
 ) -> None:
-    """Training and evaluation criterion, one node for both when they are the same; names: of the two nodes."""
+    """Add training and evaluation criterion, one node if they are equal; `names` are those of the two nodes."""
 
     def add(kind: str, name: str) -> Node:
-        # CrossEntropy and Logistic take probabilities, of one class among all and of each; the others the output layer.
+        # CrossEntropy and Logistic take probabilities (softmax and sigmoid), the others the output layer.
         if kind == "Logistic":
             top = network.nodes.get("LogisticProb") or network.add("Sigmoid", "LogisticProb", last)
         else:
@@ -236,6 +255,6 @@ def add_outputs(network: Network, options: BuilderOptions, labels: Node, last: N
 
 
 def add_scaled_likelihood(network: Network, labels: Node, last: Node) -> Node:
-    """The output layer less the logarithm of how often each class is seen."""
+    """Add the output layer minus the log prior of each class."""
     prior = network.add("Mean", "Prior", labels)
     return network.add("Minus", "ScaledLogLikelihood", last, network.add("Log", "LogOfPrior", prior))

@@ -1,7 +1,7 @@
-"""SimpleNetworkBuilder, rnnType SIMPLERNN and LSTM: recurrent layers, one above the other.
+"""SimpleNetworkBuilder, rnnType SIMPLERNN and LSTM: stacked recurrent layers.
 
-Source: CNTK book, sections 3.2.1, 2.6.2 (eq. 2.178 to 2.182) and 7.4; parameters, criteria and outputs are named as by
-the tool.  Inner nodes, to which the tool gives numbers, have names here.
+Source: CNTK book, sections 3.2.1, 2.6.2 (eq. 2.178 to 2.182) and 7.4; parameters, criteria and outputs have CNTK's
+names. Inner nodes, which CNTK numbers, have names here.
 """
 
 from collections.abc import Sequence
@@ -35,14 +35,14 @@ LSTM_KEYS = (*RECURRENT_KEYS, *GATE_KEYS)
 
 @dataclass(frozen=True)
 class RecurrentOptions(BuilderOptions):
-    """What recurrent networks are told beside it.
+    """Options of recurrent networks.
 
-    recurrent_layers: which hidden layers are recurrent, counted from 1, the table that is looked up included.
-    default_activity: what a delayed value is before the beginning of a sequence.
-    words: with 1 or more, the first hidden layer is a table that is looked up for each of them.
+    `recurrent_layers` are the numbers of the recurrent hidden layers, counted from 1, a lookup table included.
+    `default_activity` is the value of a delay before the beginning of a sequence. With `words` of 1 or more, the first
+    hidden layer is a table of word vectors, looked up for each word of the input.
     """
 
-    table_counts: ClassVar[bool] = False  # whether the table's number may stand for the layer above it
+    table_counts: ClassVar[bool] = False  # whether recurrentLayer=1 may mean the layer above the lookup table
 
     recurrent_layers: Sequence[int] = ()
     default_activity: float = 0.1
@@ -64,13 +64,13 @@ class RecurrentOptions(BuilderOptions):
 
     @property
     def first_layer(self) -> int:
-        """The first hidden layer, counted from 0, that is no lookup table."""
+        """The number, counted from 0, of the first hidden layer that is not a lookup table."""
         return 1 if self.words else 0
 
 
 @dataclass(frozen=True)
 class SimpleRnnOptions(RecurrentOptions):
-    """Layers H(t) = f(U X(t) + W H(t-1)) where they are recurrent, else f(U X(t) + B)."""
+    """Options of a network with layers H(t) = f(U X(t) + W H(t-1)), if recurrent, else f(U X(t) + B)."""
 
     def build(self, precision: str, device: str, seed: int) -> Network:
         network = Network(precision=precision, device=device, seed=seed)
@@ -80,13 +80,13 @@ class SimpleRnnOptions(RecurrentOptions):
 
 @dataclass(frozen=True)
 class LstmOptions(RecurrentOptions):
-    """LSTM layers with peepholes: the first layer, and those that recurrent_layers names; others are f(U X(t) + B).
+    """Options of a network with LSTM layers with peepholes: the first layer and `recurrent_layers`.
 
-    initial_gates: the first values of the biases of the input, forget and output gates; open_gates: the letters i, f, o
-    of gates that are 1 for ever.
+    The other layers are f(U X(t) + B). `initial_gates` are the initial biases of the input, forget and output gates;
+    `open_gates` are the letters i, f, o of gates that are constantly 1.
     """
 
-    table_counts: ClassVar[bool] = True  # the tool's example says recurrentLayer=1 there; it is an LSTM in any case
+    table_counts: ClassVar[bool] = True  # as in CNTK's example; the layer is an LSTM in any case
 
     initial_gates: Sequence[float] = (-1.0, -1.0, -1.0)
     open_gates: str = ""
@@ -104,8 +104,8 @@ class LstmOptions(RecurrentOptions):
 
 
 def recurrent_settings(builder: Config) -> dict[str, Any]:
-    """The options that RECURRENT_KEYS stand for."""
-    builder.bool("sparseinput", False)  # indicators are stored the same way
+    """Read the options of RECURRENT_KEYS."""
+    builder.bool("sparseinput", False)  # without effect: indicators are stored in the same way
     return {
         "recurrent_layers": tuple(builder.ints("recurrentLayer", [])),
         "default_activity": builder.float("defaultHiddenActivity", 0.1),
@@ -113,7 +113,7 @@ def recurrent_settings(builder: Config) -> dict[str, Any]:
 
 
 def gate_settings(builder: Config) -> dict[str, Any]:
-    """The options that GATE_KEYS stand for."""
+    """Read the options of GATE_KEYS."""
     first = (
         builder.float("inputGateInitVal", -1.0),
         builder.float("forgetGateInitVal", -1.0),
@@ -128,17 +128,17 @@ def gate_settings(builder: Config) -> dict[str, Any]:
 
 
 def simple_rnn_options(builder: Config) -> SimpleRnnOptions:
-    """The options of a block with rnnType=SIMPLERNN.  Raises ConfigError."""
+    """Read the options of a block with rnnType=SIMPLERNN. Raises ConfigError."""
     return read_options(builder, SimpleRnnOptions, **recurrent_settings(builder))
 
 
 def lstm_options(builder: Config) -> LstmOptions:
-    """The options of a block with rnnType=LSTM.  Raises ConfigError."""
+    """Read the options of a block with rnnType=LSTM. Raises ConfigError."""
     return read_options(builder, LstmOptions, **recurrent_settings(builder), **gate_settings(builder))
 
 
 def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
-    """Input and hidden layers of simple recurrent networks; returns the last one."""
+    """Add input and hidden layers of a simple recurrent network and return the last layer."""
     top = add_bottom(network, options)
     for layer in range(options.first_layer, options.num_hidden):
         recurrent = layer + 1 in options.recurrent_layers
@@ -148,11 +148,11 @@ def add_rnn_layers(network: Network, options: RecurrentOptions) -> Node:
 
 
 def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
-    """Input and hidden layers of LSTM networks; returns the last one."""
+    """Add input and hidden layers of an LSTM network and return the last layer."""
     top = add_bottom(network, options)
     for layer in range(options.first_layer, options.num_hidden):
         if layer == options.first_layer or layer + 1 in options.recurrent_layers:
-            component = 0 if layer == options.first_layer else layer  # so the tool counts them
+            component = 0 if layer == options.first_layer else layer  # CNTK's numbering
             top = add_lstm_layer(network, options, layer, top, component)
         else:
             top = add_layer(network, options, layer, top)
@@ -161,21 +161,21 @@ def add_lstm_layers(network: Network, options: "LstmOptions") -> Node:
 
 
 def add_layer(network: Network, options: BuilderOptions, layer: int, x: Node) -> Node:
-    """Hidden layer `layer`, counted from 0, without recurrence: H = f(U x + B)."""
+    """Add hidden layer `layer`, counted from 0, without recurrence: H = f(U x + B)."""
     product = add_product(network, options, layer, x)
     rows = options.layer_sizes[layer + 1]
     bias = network.add("LearnableParameter", f"B{layer}", rows=rows, cols=1, init="fixedValue", value=0)
-    return _squashed(network, options, layer, product, bias)
+    return _nonlinear(network, options, layer, product, bias)
 
 
 def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: Node) -> Node:
-    """H(t) = f(U x(t) + W H(t-1)); as the tool has it, without a bias."""
+    """Add a layer H(t) = f(U x(t) + W H(t-1)), without a bias as in CNTK."""
     rows = options.layer_sizes[layer + 1]
     product = add_product(network, options, layer, x)
     recurrent = network.add("LearnableParameter", f"W{layer}", rows=rows, cols=rows, **options.initial())
     past = add_delay(network, options, f"PastH{layer + 1}", rows)
     again = network.add("Times", f"W{layer}*PastH{layer + 1}", recurrent, past)
-    top = _squashed(network, options, layer, product, again)
+    top = _nonlinear(network, options, layer, product, again)
     network.connect(past, top)
     return top
 
@@ -183,10 +183,10 @@ def add_rnn_layer(network: Network, options: RecurrentOptions, layer: int, x: No
 def add_lstm_layer(
     network: Network, options: LstmOptions, layer: int, x: Node, component: int | None = None, prefix: str = ""
 ) -> Node:
-    """Eq. 2.178 to 2.182 with the nonlinearity of the first layer in the gates; parameters end in `component`.
+    """Add an LSTM layer, eq. 2.178 to 2.182, with the nonlinearity of the first layer in the gates.
 
-    The parameters are made in the order in which the tool draws their values.  A gate that is always open is left out,
-    with its parameters.
+    The names of the parameters end in `component`. They are created in the order in which CNTK draws their values. A
+    gate that is always open is omitted, with its parameters.
     """
     number, rows = layer if component is None else component, options.layer_sizes[layer + 1]
     columns = network.shapes[x.name].rows
@@ -237,18 +237,18 @@ def add_lstm_layer(
 
 
 def add_bottom(network: Network, options: RecurrentOptions, lookup: str = "LookupTable") -> Node:
-    """The features, or what the lookup table, a node of that name, gives for them."""
+    """Add the features and, if the options say so, a lookup table called `lookup`."""
     features = add_input(network, options)
     return add_lookup(network, options, features, lookup) if options.words else features
 
 
 def add_dropout(network: Network, options: RecurrentOptions, layer: int, top: Node) -> Node:
-    """The layer's values with dropout, if there is to be any."""
+    """Add dropout to a layer if the options say so."""
     return network.add("Dropout", f"DropH{layer + 1}", top) if options.with_dropout else top
 
 
 def add_top(network: Network, options: RecurrentOptions, top: Node, criteria: Sequence[str] = ()) -> None:
-    """Output layer, without a bias as in the tool, criteria, and what a decoder wants."""
+    """Add the output layer, without a bias as in CNTK, the criteria, and the scaled log-likelihood."""
     rows, columns = options.layer_sizes[-1], network.shapes[top.name].rows
     weights = network.add("LearnableParameter", f"W{options.num_hidden}", rows=rows, cols=columns, **options.initial())
     labels = add_labels(network, rows)
@@ -262,14 +262,14 @@ def add_product(network: Network, options: BuilderOptions, layer: int, x: Node) 
     return network.add("Times", f"U{layer}*{x.name}", weights, x)
 
 
-def _squashed(network: Network, options: BuilderOptions, layer: int, product: Node, other: Node) -> Node:
-    """f(product + other), under the name of the layer."""
+def _nonlinear(network: Network, options: BuilderOptions, layer: int, product: Node, other: Node) -> Node:
+    """Add f(product + other) under the name of the layer."""
     kind = options.layer_type(layer)
     total = network.add("Plus", f"Sum{layer + 1}" if kind else f"H{layer + 1}", product, other)
     return network.add(kind, f"H{layer + 1}", total) if kind else total
 
 
 def add_delay(network: Network, options: RecurrentOptions, name: str, rows: int, steps: int = 1) -> Node:
-    """A PastValue that is connected when what it delays is there."""
+    """Add a PastValue that is connected after its operand exists."""
     settings = {"rows": rows, "defaultHiddenActivity": options.default_activity, "timeStep": steps}
     return network.add_node("PastValue", name, [None], settings)

@@ -1,6 +1,6 @@
-"""SimpleNetworkBuilder: predefined networks from a few parameters; here the kinds by rnnType.
+"""SimpleNetworkBuilder: predefined networks from a few parameters, by rnnType.
 
-Source: CNTK book, section 3.2.1.  What they share is in builder_parts; each kind has a module.
+Source: CNTK book, section 3.2.1. parts.py holds what the kinds share; each kind has a module.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ __all__ = ["BuilderOptions", "SimpleNetworkOptions", "build_simple_network", "si
 
 
 class NetworkKind(NamedTuple):
-    """One rnnType: the names that it reads beside COMMON_KEYS, and its options from a SimpleNetworkBuilder block."""
+    """One rnnType: the parameters that it reads besides COMMON_KEYS, and the function that reads its options."""
 
     keys: tuple[str, ...]
     read: Callable[[Config], BuilderOptions]
@@ -41,15 +41,15 @@ KINDS: dict[str, NetworkKind] = {
     "LBLM": NetworkKind(LOG_BILINEAR_KEYS, log_bilinear_options),
     "CRF": NetworkKind(CRF_KEYS, crf_options),
 }
-KINDS_NOT_BUILT = {  # what names of the tool begin with, and what they are
+KINDS_NOT_BUILT = {  # prefix of CNTK's rnnTypes: what they are
     "NPLM": "neural probabilistic language models",
     "NCELSTM": "noise-contrastive estimation",
     "CLSTM": "LSTMs with a second input",
-    "DEEPRNN": "networks of 2015",
-    "LSTMENCODER": "networks of 2015; action trainEncoderDecoder makes one of any two",
-    "ALIGNMENTSIMILARITY": "networks of 2015",
-    "UNIDIRECTIONALLSTM": "networks of 2015",
-    "BIDIRECTIONALLSTM": "networks of 2015; BLSTM of NDL is one",
+    "DEEPRNN": "deep recurrent networks of CNTK in 2015",
+    "LSTMENCODER": "encoder-decoder networks; see action trainEncoderDecoder",
+    "ALIGNMENTSIMILARITY": "alignment networks of CNTK in 2015",
+    "UNIDIRECTIONALLSTM": "LSTM networks of CNTK in 2015",
+    "BIDIRECTIONALLSTM": "bidirectional LSTMs; see macro BLSTM of NDL",
 }
 KEYS_NOT_BUILT = {
     "streamSizes": "several input streams",
@@ -60,29 +60,30 @@ KEYS_NOT_BUILT = {
     "noise_number": "noise-contrastive estimation",
 }
 WITHOUT_EFFECT = {
-    "addPrior": "the tool looks at needPrior alone",  # of its own examples
-    "word2cls": "the labels of the reader say the classes of words",
-    "cls2index": "the labels of the reader say the classes of words",
+    "addPrior": "CNTK reads needPrior only",  # its examples have addPrior
+    "word2cls": "the labels of the reader hold the word classes",
+    "cls2index": "the labels of the reader hold the word classes",
 }
 
 
 def simple_network_options(builder: Config) -> BuilderOptions:
-    """The options of a SimpleNetworkBuilder block.
+    """Read the options of a SimpleNetworkBuilder block.
 
-    Raises ConfigError with file and line for unknown names, for what is not built, and for values out of range.
+    Raises ConfigError with file and line for unknown parameters, for networks that are not built, and for values out of
+    range.
     """
     name = builder.text("rnnType", "SIMPLENET")
     kind = KINDS.get(name.upper())
     if kind is None:
         known = [what for start, what in KINDS_NOT_BUILT.items() if name.upper().startswith(start)]
-        fault = f"belongs to {known[0]}, not built" if known else "unknown"
+        fault = f"not built ({known[0]})" if known else "unknown"
         raise ConfigError(f"{builder.where('rnnType')}: rnnType {name}: {fault}; expected one of {', '.join(KINDS)}")
     _check_keys(builder, name.upper(), kind)
     return kind.read(builder)
 
 
 def _check_keys(builder: Config, name: str, kind: NetworkKind) -> None:
-    """Raise ConfigError for the first name of the block that this kind of network does not read, with the reason."""
+    """Raise ConfigError for the first parameter of the block that this kind of network does not read."""
     if builder.has_own("addPrior") and builder.bool("addPrior"):
         raise ConfigError(f"{builder.where('addPrior')}: addPrior=true has no effect; expected needPrior=true")
     for unknown in builder.unknown((*COMMON_KEYS, *kind.keys, *WITHOUT_EFFECT)):
@@ -102,5 +103,18 @@ def _check_keys(builder: Config, name: str, kind: NetworkKind) -> None:
 def build_simple_network(
     options: BuilderOptions, precision: str = "float", device: str = "cpu", seed: int = 0
 ) -> Network:
-    """The network that the options describe, with its initial weights; a seed always gives the same ones."""
+    """Build the network that the options describe, with its initial values; equal seeds give equal values.
+
+    Parameters
+    ----------
+    options : BuilderOptions
+        For instance SimpleNetworkOptions.
+    precision, device : str
+        See Network.
+    seed : int
+
+    Returns
+    -------
+    Network
+    """
     return options.build(precision, device, seed)

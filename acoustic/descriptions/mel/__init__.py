@@ -1,6 +1,6 @@
-"""The model editing language: scripts that take trained networks apart and rebuild them (CNTK book, section 4.2).
+"""The model editing language: scripts that edit trained networks (CNTK book, section 4.2).
 
-Open commands.py first, where each command is a function; parse.py reads a script, script.py runs it.
+Open `commands.py` first, where each command is a function; `parse.py` reads a script and `script.py` runs it.
 """
 
 from readers.common.lazy import face

@@ -1,4 +1,4 @@
-"""The table of editing commands: names, aliases, arguments, options (CNTK book 4.2.2)."""
+"""The table of editing commands: names, aliases, arguments and options (CNTK book 4.2.2)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,10 +10,24 @@ from readers.errors import ConfigError
 
 @dataclass(frozen=True)
 class Spec:
-    """A command: how it is called, and the function (editor, command) that does it.
+    """An editing command.
 
-    signatures: its calls as a user writes them, for messages and documents; counts: how many arguments it may have, the
-    last one or more when `more`; options: name -> the words it takes, none: any text; makes_model: `m = Name(...)`.
+    Attributes
+    ----------
+    name : str
+    aliases : tuple of str
+    signatures : tuple of str
+        Its calls as a user writes them, for messages and documentation.
+    run : callable
+        The function (editor, command) that executes it.
+    options : dict
+        Option name to the words that it accepts; an empty tuple for any text.
+    makes_model : bool
+        Whether it is called as ``m = Name(...)``.
+    counts : tuple of int
+        The numbers of arguments permitted.
+    more : bool
+        Whether the last argument may be repeated.
     """
 
     name: str
@@ -27,11 +41,11 @@ class Spec:
 
     @property
     def summary(self) -> str:
-        """What it does, in a line."""
+        """The first line of the function's docstring."""
         return (self.run.__doc__ or "").split("\n")[0]
 
     def option(self, name: str, text: str, where: str) -> str:
-        """The option as the table spells it.  Raises ConfigError for an unknown one and for a value it has not."""
+        """Return the option as the table spells it. Raises ConfigError for an unknown option or value."""
         known = {known.lower(): known for known in self.options}
         if name.lower() not in known:
             raise ConfigError(f"{where}: {self.name}: unknown option {name!r}; {name_hint(name, self.options)}")
@@ -42,7 +56,7 @@ class Spec:
         return known[name.lower()]
 
     def check(self, count: int, has_target: bool, where: str) -> None:
-        """Raise ConfigError unless the command may be called with so many arguments."""
+        """Raise ConfigError unless the command accepts this number of arguments and ``name=`` or not."""
         fits = count in self.counts or (self.more and count > max(self.counts))
         if not fits or has_target != self.makes_model:
             what = f"{count} argument{'s' * (count != 1)}" if not fits else "a name=" if has_target else "no name="
@@ -55,9 +69,10 @@ COMMANDS: dict[str, Spec] = {}
 def command(
     signature: str, *others: str, aliases: tuple[str, ...] = (), options: dict[str, tuple[str, ...]] | None = None
 ) -> Callable[[Callable], Callable]:
-    """Decorator: make a function (editor, command) an editing command.
+    """Return a decorator that makes a function (editor, command) an editing command.
 
-    signature, others: the ways to call it, `Name(a, b)`, `m = Name(a)`, or `Name(a, b, ...)` for b any number of times.
+    The signatures are the ways to call it: ``Name(a, b)``, ``m = Name(a)``, or ``Name(a, b, ...)`` where b may be
+    repeated.
     """
     calls = [one.partition("(") for one in (signature, *others)]
     arguments = [[part for part in rest.rstrip(")").split(", ") if part] for _, _, rest in calls]

@@ -1,6 +1,6 @@
-"""The editing commands of the CNTK book, section 4.2.2, and those that the tool has beyond it.
+"""The editing commands of the CNTK book, section 4.2.2, and further ones of CNTK.
 
-Each is a function of the editor, which holds the models, and of the command as parsed.
+Each is a function of the editor, which holds the models, and of the parsed command.
 """
 
 from acoustic.descriptions.mel.command_table import command
@@ -16,14 +16,14 @@ FORMAT = {"format": ("cntk",)}
 COPY = {"copy": ("all", "value"), "copyFlag": ("all", "value")}
 DATA = {"includeData": ("true", "false", "t", "f", "1", "0")}
 
-# Property in lower case: the option of a learnable parameter, or the list of nodes, that it sets.
+# Property in lower case: the option of a learnable parameter or the list of nodes that it sets.
 LEARNING = {
     "computegradient": "needGradient",
     "needsgradient": "needGradient",
     "needgradient": "needGradient",
     "learningratemultiplier": "learningRateMultiplier",
 }
-PARTS = {
+ROLES = {
     "feature": "features",
     "label": "labels",
     "criterion": "criteria",
@@ -33,7 +33,7 @@ PARTS = {
     "eval": "evaluations",
     "output": "outputs",
 }
-# Read, and of no effect: gaps between the sequences of a minibatch are left out of every criterion anyway.
+# Without effect: gaps between the sequences of a minibatch are always left out of criteria.
 NO_EFFECT = ("multiseq",)
 PROPERTIES = (
     *("computeGradient", "needsGradient", "needGradient", "learningRateMultiplier", "feature", "label", "criterion"),
@@ -43,13 +43,13 @@ PROPERTIES = (
 
 @command("m = CreateModel()")
 def create_model(editor: Editor, call: Command) -> None:
-    """Make an empty model."""
+    """Create an empty model."""
     editor.create(call.target)
 
 
 @command("CreateModelWithName(m)")
 def create_model_with_name(editor: Editor, call: Command) -> None:
-    """Make an empty model."""
+    """Create an empty model."""
     editor.create(call.arguments[0])
 
 
@@ -67,19 +67,19 @@ def load_model_with_name(editor: Editor, call: Command) -> None:
 
 @command("SetDefaultModel(m)")
 def set_default_model(editor: Editor, call: Command) -> None:
-    """Say which model names without one refer to, and descriptions add to."""
+    """Set the default model, to which names without a model refer and descriptions are added."""
     editor.models.set_default(call.arguments[0])
 
 
 @command("SaveDefaultModel(file)", options=FORMAT)
 def save_default_model(editor: Editor, call: Command) -> None:
-    """Check the default model and write it to a file."""
+    """Validate the default model and write it to a file."""
     editor.save(editor.models.default, call.arguments[0])
 
 
 @command("SaveModel(m, file)", "SaveModel(file)", options=FORMAT)
 def save_model(editor: Editor, call: Command) -> None:
-    """Check a model, the default one when none is named, and write it to a file."""
+    """Validate a model, by default the default one, and write it to a file."""
     *name, path = call.arguments
     if not name and path in editor.models:
         raise ConfigError(f"{path} is a model; expected SaveModel({path}, file)")
@@ -88,7 +88,7 @@ def save_model(editor: Editor, call: Command) -> None:
 
 @command("UnloadModel(m, ...)")
 def unload_model(editor: Editor, call: Command) -> None:
-    """Forget models; one that is not there only gives a warning."""
+    """Remove models from the script; an unknown model causes a warning only."""
     for name in call.arguments:
         if name in editor.models:
             editor.models.remove(name)
@@ -98,13 +98,13 @@ def unload_model(editor: Editor, call: Command) -> None:
 
 @command("LoadNDLSnippet(m, file)", options={"section": ()})
 def load_ndl_snippet(editor: Editor, call: Command) -> None:
-    """Add what a file, or a section of it, describes to a model, which is made if it is not there."""
+    """Add the description in a file, or in a section of it, to a model, which is created if necessary."""
     editor.describe_from_file(*call.arguments, call.options.get("section"), call.where)
 
 
 @command("Dump(m, file)", aliases=("DumpModel",), options=DATA)
 def dump(editor: Editor, call: Command) -> None:
-    """Write the nodes of a model to a text file, includeData=true: with their matrices."""
+    """Write the nodes of a model to a text file, with their matrices if includeData=true."""
     model = editor.models[call.arguments[0]]
     network = editing.clone(model.network)
     editor.write_text(call.arguments[1], dump_lines(network, network.nodes, _data(call)))
@@ -112,14 +112,14 @@ def dump(editor: Editor, call: Command) -> None:
 
 @command("DumpNode(node, file)", options=DATA)
 def dump_node(editor: Editor, call: Command) -> None:
-    """Write some nodes to a text file, includeData=true: with their matrices."""
+    """Write some nodes to a text file, with their matrices if includeData=true."""
     model, names = editor.models.nodes(call.arguments[0])
     editor.write_text(call.arguments[1], dump_lines(editing.clone(model.network), names, _data(call)))
 
 
 @command("Copy(fromNode, toNode)", aliases=("CopyNode",), options=COPY)
 def copy(editor: Editor, call: Command) -> None:
-    """Copy nodes within a model or between two, copy=value: only their values."""
+    """Copy nodes within a model or between two models; copy=value copies their values only."""
     source, target, names = editor.models.pairs(*call.arguments)
     editing.copy_nodes(source.network, target.network, names, _values_only(call))
 
@@ -128,9 +128,9 @@ def copy(editor: Editor, call: Command) -> None:
 def copy_sub_tree(editor: Editor, call: Command) -> None:
     """Copy nodes with everything below them.
 
-    With a prefix, each name gets it.  Without, the difference between the two roots' names is made in the names of all
-    nodes below: CopySubTree(L3.RL, L4.RL) makes L4.BFF.W of L3.BFF.W; in one model, the copies use what is named
-    otherwise (what is below L3) together with the originals.
+    With a prefix, it is put before each name. Without, the change from one root's name to the other's is applied to the
+    names of all nodes below: CopySubTree(L3.RL, L4.RL) copies L3.BFF.W to L4.BFF.W. Within one model, nodes whose names
+    do not change (those below L3) are shared by the copies and the originals.
     """
     if len(call.arguments) == 3:
         model, roots = editor.models.nodes(call.arguments[0])
@@ -151,7 +151,7 @@ def copy_sub_tree(editor: Editor, call: Command) -> None:
 
 
 def _moved(name: str, root: str, new: str) -> str:
-    """The name with what turns `root` into `new` done to its beginning; names that begin otherwise stay."""
+    """Return the name with the change from `root` to `new` applied to its beginning, if it begins like `root`."""
     old, made = root.split("."), new.split(".")
     while len(old) > 1 and len(made) > 1 and old[-1] == made[-1]:
         old, made = old[:-1], made[:-1]
@@ -163,13 +163,13 @@ def _pairs_of_one_model(editor: Editor, call: Command) -> tuple[Model, list[tupl
     """Return the model of both node patterns and the pairs (old, new) of names that they match."""
     source, target, names = editor.models.pairs(*call.arguments)
     if source is not target:
-        raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} are of two models; expected one")
+        raise ModelError(f"{call.arguments[0]} and {call.arguments[1]} belong to two models; expected one model")
     return source, names
 
 
 @command("CopyNodeInputs(fromNode, toNode)", aliases=("CopyInputs",))
 def copy_node_inputs(editor: Editor, call: Command) -> None:
-    """Give nodes the inputs that other nodes of the model have."""
+    """Set the inputs of nodes to those of other nodes of the model."""
     model, names = _pairs_of_one_model(editor, call)
     for old, new in names:
         operands = [operand.name for operand in editing.connected_operands(model.network[old])]
@@ -180,7 +180,7 @@ def copy_node_inputs(editor: Editor, call: Command) -> None:
 
 @command("SetInput(node, inputNumber, inputNode)", aliases=("SetNodeInput",))
 def set_input(editor: Editor, call: Command) -> None:
-    """Set an input, counted from 0, of every node that the first argument means."""
+    """Set one input, counted from 0, of every node that the first argument matches."""
     model, names = editor.models.nodes(call.arguments[0])
     index = parse_int(call.arguments[1], "argument 2", "inputNumber")
     operand = _input_of(editor, model, call.arguments[2])
@@ -199,21 +199,21 @@ def set_inputs(editor: Editor, call: Command) -> None:
 def _input_of(editor: Editor, model, text: str) -> str:
     owner, name = editor.models.node(text)
     if owner is not model:
-        raise ModelError(f"{text} is of model {owner.name}; expected a node of model {model.name}")
+        raise ModelError(f"{text} belongs to model {owner.name}; expected a node of model {model.name}")
     return name
 
 
 @command("SetProperty(node, property, value)")
 def set_property(editor: Editor, call: Command) -> None:
-    """Set a property of nodes: how parameters learn, or which part nodes play."""
+    """Set a property of nodes: the learning options of parameters, or the special role of nodes."""
     model, names = editor.models.nodes(call.arguments[0])
     prop = call.arguments[1].lower()
     if prop in NO_EFFECT:
         return
-    if prop in PARTS:
+    if prop in ROLES:
         member = parse_bool(call.arguments[2], "argument 3", call.arguments[1])
         for name in names:
-            editing.set_part(model.network, name, PARTS[prop], member)
+            editing.set_role(model.network, name, ROLES[prop], member)
     elif prop in LEARNING:
         _set_learning(model.network, names, call)
     else:
@@ -222,7 +222,7 @@ def set_property(editor: Editor, call: Command) -> None:
 
 @command("SetPropertyForSubTree(root, property, value)")
 def set_property_for_sub_tree(editor: Editor, call: Command) -> None:
-    """Set how the parameters of nodes and of everything below them learn."""
+    """Set the learning options of the parameters among nodes and everything below them."""
     if call.arguments[1].lower() not in LEARNING:
         _refuse_property(call, PROPERTIES[:4])
     model, roots = editor.models.nodes(call.arguments[0])
@@ -231,7 +231,7 @@ def set_property_for_sub_tree(editor: Editor, call: Command) -> None:
 
 
 def _set_learning(network, names: list[str], call: Command) -> None:
-    """On the parameters among some nodes, of which there must be one."""
+    """Set a learning option of the parameters among some nodes; there must be at least one."""
     option, text = LEARNING[call.arguments[1].lower()], call.arguments[2]
     parse = parse_bool if option == "needGradient" else parse_float
     value = parse(text, "argument 3", call.arguments[1])
@@ -245,13 +245,15 @@ def _set_learning(network, names: list[str], call: Command) -> None:
 def _refuse_property(call: Command, known: tuple[str, ...] = PROPERTIES) -> None:
     name = call.arguments[1]
     if name.lower() == "recurrent":
-        raise ConfigError("property recurrent is not settable: a network finds its own loops; expected no such line")
+        raise ConfigError(
+            "property recurrent cannot be set, because loops are found automatically; expected no such line"
+        )
     raise ConfigError(f"property {name!r}; expected one of {', '.join(known)}{did_you_mean(name, known)}")
 
 
 @command("RemoveNode(node, ...)", aliases=("Remove", "Delete", "DeleteNode"))
 def remove_node(editor: Editor, call: Command) -> None:
-    """Remove nodes; what used them has to be given other inputs before the model is saved."""
+    """Remove nodes; their users must get other inputs before the model is saved."""
     found = [editor.models.nodes(text) for text in call.arguments]
     for model in dict.fromkeys(model.name for model, _ in found):
         names = [name for owner, names in found if owner.name == model for name in names]
@@ -260,7 +262,7 @@ def remove_node(editor: Editor, call: Command) -> None:
 
 @command("Rename(oldName, newName)")
 def rename(editor: Editor, call: Command) -> None:
-    """Give nodes other names; how they are connected stays."""
+    """Rename nodes; connections do not change."""
     model, names = _pairs_of_one_model(editor, call)
     if len(dict(names)) < len(names):
         raise ModelError(f"{call.arguments[0]} to {call.arguments[1]}: expected one new name")
@@ -269,7 +271,7 @@ def rename(editor: Editor, call: Command) -> None:
 
 @command("ReviseParameter(node, file)")
 def revise_parameter(editor: Editor, call: Command) -> None:
-    """Give a parameter the values of a text file, one row of the matrix a line."""
+    """Set the value of a parameter from a text file, one row of the matrix a line."""
     model, name = editor.models.node(call.arguments[0])
     editing.read_value(model.network, name, file_path(call.arguments[1]))
 

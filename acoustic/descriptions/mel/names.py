@@ -1,12 +1,11 @@
-"""The models of a script by name, and which nodes a name or pattern means.
+"""The models of a script by name, and the nodes that a name or pattern means::
 
     L3.RL        a node of the default model            m1.L3.RL    a node of model m1
     L3.*         every node whose name begins so        m1.L3.*.T   and ends so
     *            every node of the default model        m1, m1.*    every node of m1
 
-Names are found in any case of letters, and the one spelled exactly comes first; what stands before and after a `*` is
-compared letter by letter.  A name of something described in the script, `L4 = SBFF(...)`, means the node that it made.
-Source: CNTK book, section 4.2.1.7.
+Names are found in any case, and an exact match takes precedence; the texts before and after a `*` are case-sensitive. A
+name that the script defined, ``L4 = SBFF(...)``, means the node that is its value. Source: CNTK book, section 4.2.1.7.
 """
 
 import re
@@ -32,9 +31,9 @@ class Model:
     _folded: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def find(self, name: str) -> str | None:
-        """The name of the node as the network spells it, or of the one that a description's name stands for.
+        """Return the network's spelling of a node's name, or the node that a description's name means.
 
-        None when there is none, or several differ in case only.
+        None if there is none, or several differ only in case.
         """
         if name not in self.network.nodes and name.lower() not in self._by_lower_case():
             made = self.scope.find(name)
@@ -42,16 +41,17 @@ class Model:
         return self.spelled(name)
 
     def spelled(self, name: str) -> str | None:
-        """The same for the names of the network alone."""
+        """Return the network's spelling of a node's name, None if there is none or several differ only in case."""
         if name in self.network.nodes:
             return name
         near = self._by_lower_case().get(name.lower(), [])
         return near[0] if len(near) == 1 else None
 
     def _by_lower_case(self) -> dict[str, list[str]]:
-        """The nodes' names by what they are in lower case.
+        """Return the names of the nodes by lower-case name.
 
-        Kept while the network has the same table of nodes, and as many: editing that takes nodes out makes a new table.
+        The index is kept while the network has the same dict of nodes and as many nodes: removing nodes creates a new
+        dict.
         """
         nodes = self.network.nodes
         if self._seen is not nodes or self._num_seen != len(nodes):
@@ -63,7 +63,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Part of a model's nodes: one name (star False: it is all in `head`), or all that begin and end as given."""
+    """A selection of a model's nodes: one name, in `head`, or with `star` all names with this head and tail."""
 
     model: Model
     head: str
@@ -74,7 +74,7 @@ class Pattern:
         return f"{self.head}*{self.tail}" if self.star else self.head
 
     def matches(self) -> list[str]:
-        """Names of the nodes, in the network's order.  Raises ModelError when there is none."""
+        """Return the names of the nodes, in the network's order. Raises ModelError if there is none."""
         if not self.star:
             found = self.model.find(self.head)
             names = [] if found is None else [found]
@@ -91,11 +91,11 @@ class Pattern:
         return long_enough and name.startswith(self.head) and name.endswith(self.tail)
 
     def kept(self, name: str) -> str:
-        """What the `*` stands for in a name that matches."""
+        """Return the text that the `*` matches in a name."""
         return name[len(self.head) : len(name) - len(self.tail)]
 
     def filled(self, kept: str) -> str:
-        """The name with that in place of the `*`; a node that is there already keeps its spelling."""
+        """Return the name with `kept` in place of the `*`; an existing node keeps its spelling."""
         if not self.star:
             return self.model.find(self.head) or new_node_name(self.head)
         name = f"{self.head}{kept}{self.tail}"
@@ -103,7 +103,7 @@ class Pattern:
 
 
 class Models:
-    """The models of a script.  The default one is the first that was made, until SetDefaultModel names another."""
+    """The models of a script. The default model is the first one created, until SetDefaultModel names another."""
 
     def __init__(self) -> None:
         self._models: dict[str, Model] = {}
@@ -113,7 +113,7 @@ class Models:
         return name.lower() in self._models
 
     def add(self, model: Model) -> Model:
-        """Take in a model, in the place of one of that name."""
+        """Add a model; it replaces one of the same name."""
         if not re.fullmatch(r"[^\W\d]\w*", model.name):
             raise ConfigError(f"model {model.name!r}; expected a name of letters, digits and underscores")
         if self._default is None or self._default.name.lower() == model.name.lower():
@@ -126,7 +126,7 @@ class Models:
             self._default = None
 
     def __getitem__(self, name: str) -> Model:
-        """The model of a name.  Raises ModelError with the nearest ones."""
+        """Return a model by name. Raises ModelError with the nearest names."""
         if name not in self:
             hint = name_hint(name, [model.name for model in self._models.values()])
             raise ModelError(f"model {name!r}: neither loaded nor created; {hint}")
@@ -134,7 +134,7 @@ class Models:
 
     @property
     def default(self) -> Model:
-        """The model that names without one refer to.  Raises ModelError when there is none."""
+        """The model that names without a model refer to. Raises ModelError if there is none."""
         if self._default is None:
             raise ModelError("there is no model; expected m=LoadModel(file), m=CreateModel() or SetDefaultModel(m)")
         return self._default
@@ -143,12 +143,12 @@ class Models:
         self._default = self[name]
 
     def pattern(self, text: str) -> Pattern:
-        """What a name or pattern means.  Raises ModelError when it cannot mean anything."""
+        """Return the pattern of a name or pattern text. Raises ModelError if it is not valid."""
         if text in self:
             return Pattern(self[text], "", "", True)
         model, rest = None, text
         match = re.match(r"(\w+)([.*])", text)
-        # A node of the default model counts before a model of that name: W0*features is a node's name, too.
+        # A node of the default model takes precedence over a model: W0*features is also a node's name.
         if match and match.group(1) in self and (self._default is None or text not in self._default.network.nodes):
             model = self[match.group(1)]
             rest = text[match.end() :] if match.group(2) == "." else text[match.end() - 1 :]
@@ -163,21 +163,21 @@ class Models:
         return Pattern(model, head, tail, True)
 
     def nodes(self, text: str) -> tuple[Model, list[str]]:
-        """(model, names of its nodes that a name or pattern means), at least one."""
+        """Return the model and the names of its nodes that a name or pattern matches, at least one."""
         pattern = self.pattern(text)
         return pattern.model, pattern.matches()
 
     def node(self, text: str) -> tuple[Model, str]:
-        """(model, name of the one node that is meant).  Raises ModelError when it is another number of them."""
+        """Return the model and the name of the single node that matches. Raises ModelError for another number."""
         model, names = self.nodes(text)
         if len(names) > 1:
             raise ModelError(f"{text}: {len(names)} nodes ({', '.join(names[:3])}, ...); expected one")
         return model, names[0]
 
     def pairs(self, source: str, target: str) -> tuple[Model, Model, list[tuple[str, str]]]:
-        """(model from, model to, names from and to) of a copy or a new name: what `*` stands for is kept.
+        """Return the models and the pairs of node names for a copy or a new name; the text of the `*` is kept.
 
-        One node may go to all nodes that a pattern matches.  Raises ModelError when the patterns do not go together.
+        One node may be copied to all nodes that a pattern matches. Raises ModelError if the patterns do not correspond.
         """
         old, new = self.pattern(source), self.pattern(target)
         names = old.matches()
@@ -194,7 +194,7 @@ class Models:
 
 
 def new_node_name(name: str) -> str:
-    """The name, if a node may have it.  Raises ModelError."""
+    """Return the name if it is valid for a node. Raises ModelError."""
     if not NODE_NAME.fullmatch(name):
-        raise ModelError(f"node {name!r}: is no name; expected letters, digits, dots and underscores")
+        raise ModelError(f"node {name!r}: invalid name; expected letters, digits, dots and underscores")
     return name

@@ -1,7 +1,7 @@
-"""From the text of a model editing script to its statements: commands, lines of network description, snippets.
+"""Parser of model editing scripts: commands, lines of network description, and snippets.
 
-The brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`).
-Source: CNTK book, section 4.2.
+Brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`). Source:
+CNTK book, section 4.2.
 """
 
 import re
@@ -20,10 +20,23 @@ _KEYWORD = re.compile(r"([^\W\d]\w*)\s*=")
 
 
 def parse_script(source: Source) -> Script:
-    """The script that a file holds, references `$name$` replaced beforehand (`Config.substitute`).
+    """Parse a model editing script.
 
-    `edit=` names the sections that are the script, `load=` those that hold macros; without `edit=` the rest of the file
-    is the script.  Raises ConfigError with file and line, for unknown commands and wrong arguments too.
+    References ``$name$`` must have been replaced (`Config.substitute`). ``edit=`` names the sections that form the
+    script, ``load=`` those that hold macros; without ``edit=`` the rest of the file is the script.
+
+    Parameters
+    ----------
+    source : Source
+
+    Returns
+    -------
+    Script
+
+    Raises
+    ------
+    ConfigError
+        With file and line, also for unknown commands and wrong arguments.
     """
     statements = list(_statements(source.span))
     lists = {"load": None, "edit": None}
@@ -32,7 +45,7 @@ def parse_script(source: Source) -> Script:
         key = match.group(1).lower() if match and match.group(2) == "=" else ""
         if key in lists:
             if lists[key] is not None:
-                raise ConfigError(f"{statement.where}: {key}= is there twice; expected one list, name:name")
+                raise ConfigError(f"{statement.where}: {key}= occurs twice; expected one list, name:name")
             lists[key] = split_array(statement.span.part(match.end()).strip(), key)
             statements.remove(statement)
     sections = {one.name.lower(): one for one in statements if isinstance(one, Snippet)}
@@ -43,7 +56,7 @@ def parse_script(source: Source) -> Script:
         return script
     for statement in statements:
         if not isinstance(statement, Snippet):
-            raise ConfigError(f"{statement.where}: stands outside the sections of edit=; expected it in one of them")
+            raise ConfigError(f"{statement.where}: is outside the sections of edit=; expected it in one of them")
     for section in edit:
         script.statements.extend(_statements(section.span))
     return script
@@ -66,7 +79,7 @@ def _statements(span: Span) -> Iterable[Statement]:
 
 
 def _statement(record: Span) -> tuple[Statement, Span]:
-    """(the statement that a record begins with, what follows its closing bracket)."""
+    """Return the statement at the beginning of a record, and what follows its closing bracket."""
     match = _HEAD.match(record.text)
     if match is None or match.group(2) == "{" or not match.group(2):
         raise ConfigError(
@@ -89,7 +102,7 @@ def _statement(record: Span) -> tuple[Statement, Span]:
 
 
 def _command(name: str, value: Span, target: str, record: Span) -> tuple[Command, Span]:
-    """value: from the opening parenthesis on."""
+    """Parse a call; `value` begins at its opening parenthesis."""
     end = find_closing(value, 0)
     rest = value.part(end + 1).strip()
     if not is_command(name) and rest.text[:1] in ("=", "{"):

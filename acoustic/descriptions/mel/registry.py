@@ -1,4 +1,4 @@
-"""Every editing command by name; importing this module registers those of commands.py."""
+"""All editing commands by name; importing this module registers those of commands.py."""
 
 from collections.abc import Iterator
 
@@ -9,19 +9,34 @@ from readers.errors import ConfigError
 
 
 def commands() -> Iterator[Spec]:
-    """Every command once."""
+    """Yield every command once."""
     yield from {spec.name: spec for spec in COMMANDS.values()}.values()
 
 
 def is_command(name: str) -> bool:
-    """Whether it is the name or alias of a command, in any case."""
+    """Return whether `name` is a command or an alias, in any case."""
     return name.lower() in COMMANDS
 
 
 def find_command(name: str, where: str) -> Spec:
-    """The command of a name or alias, in any case.  Raises ConfigError with the nearest ones.
+    """Return the command of a name or alias, in any case.
 
-    The original also takes the first half of a name; here a name is written out.
+    CNTK also accepts the first half of a name; here names must be complete.
+
+    Parameters
+    ----------
+    name : str
+    where : str
+        File and line, for the message.
+
+    Returns
+    -------
+    Spec
+
+    Raises
+    ------
+    ConfigError
+        For an unknown name, with the nearest ones.
     """
     if not is_command(name):
         known = [known for spec in commands() for known in (spec.name, *spec.aliases)]

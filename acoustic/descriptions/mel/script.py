@@ -1,4 +1,4 @@
-"""Running a model editing script.  Nothing is written until all of it has run; then all files are, or none.
+"""Execution of model editing scripts. Files are written after the whole script has run: all of them, or none.
 
 Source: CNTK book, section 4.2.
 """
@@ -25,16 +25,25 @@ from readers.config.config import Config
 from readers.config.syntax import Source, Span
 from readers.errors import ArgonautError, ConfigError, ModelError, ShapeError
 
-# What stands between lines of network description does not ask for their nodes when it only makes a model.
-_MAKES_NO_USE = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
+# Commands between lines of description that do not need the nodes of these lines.
+_NEEDS_NO_NODES = ("CreateModel", "CreateModelWithName", "LoadModel", "LoadModelWithName")
 
 
 class Editor:
-    """The models of a running script, and what it will write.
+    """The models of a running script, and the files that it will write.
 
-    macros: what descriptions may call; precision: of models that the script creates, "float" or "double" (a model that
-    is loaded keeps its own); seed: of initial values; config: the block whose `$name$` stand in descriptions that the
-    script reads.
+    Parameters
+    ----------
+    macros : MacroTable
+        The macros that descriptions may call.
+    precision : str
+        ``float`` or ``double``, of models that the script creates; a loaded model keeps its own.
+    seed : int
+        Of initial values.
+    log : callable
+        Receives warnings, one line each.
+    config : Config, optional
+        The block in which ``$name$`` of description files is looked up.
     """
 
     def __init__(
@@ -54,15 +63,15 @@ class Editor:
     # Running
 
     def run(self, script: Script) -> list[Path]:
-        """Run the statements in order, write what they save, and return those paths.
+        """Run the statements in order, write the files that they save, and return their paths.
 
-        Raises ArgonautError with file, line and command; nothing has been written then.  OSError when writing fails.
+        Raises ArgonautError with file, line and command, before anything is written, and OSError if writing fails.
         """
         self._run_all(script)
         return self._write()
 
     def preview(self, script: Script) -> Network | None:
-        """Run the statements, write nothing, and return the network that was saved last."""
+        """Run the statements, write nothing, and return the network that was saved last, None if none was."""
         self._run_all(script)
         saved = [content for _, content in self._files.values() if isinstance(content, Network)]
         return saved[-1] if saved else None
@@ -78,7 +87,7 @@ class Editor:
         if isinstance(statement, Description):
             self._lines.append(statement.span)
             return
-        if not (isinstance(statement, Command) and statement.spec.name in _MAKES_NO_USE):
+        if not (isinstance(statement, Command) and statement.spec.name in _NEEDS_NO_NODES):
             self._evaluate_lines()
         name = statement.name if isinstance(statement, Command) else f"snippet {statement.name}"
         try:
@@ -97,21 +106,21 @@ class Editor:
     # What the commands do
 
     def create(self, name: str) -> Model:
-        """An empty model of that name."""
+        """Create an empty model."""
         return self._add(name, Network(precision=self.precision, seed=self.seed))
 
     def load(self, name: str, path: str) -> Model:
-        """The model of a file, or what the script has saved under that name."""
+        """Load the model of a file, or the network that the script has saved under that name."""
         path = file_path(path)
         saved = self._files.get(os.path.realpath(path), (path, None))[1]
         if saved is not None and not isinstance(saved, Network):
-            raise ModelError(f"{path}: text that the script itself writes there; expected a model")
+            raise ModelError(f"{path}: the script writes text to this file; expected a model")
         network = load_model(path) if saved is None else editing.clone(saved)
         network.seed = self.seed
         return self._add(name, network)
 
     def save(self, model: Model, path: str) -> None:
-        """Check a model, and write it as it is now when the script ends.  Raises ModelError and ShapeError."""
+        """Validate a model and write its present state when the script ends. Raises ModelError and ShapeError."""
         model.network.validate()
         self._keep(path, editing.clone(model.network))
 
@@ -120,9 +129,9 @@ class Editor:
         self._keep(path, lines)
 
     def describe_from_file(self, name: str, path: str, section: str | None, where: str) -> None:
-        """Add what a file describes to a model: a section, by default the one that its `run=` names, else the first.
+        """Add the description in a file to a model: a section, by default the one in its ``run=``, else the first.
 
-        A file without sections is taken as a whole.
+        A file without sections is used as a whole.
         """
         file = read_description(file_path(path), where, self.config)
         for loaded in file.load:
@@ -147,7 +156,7 @@ class Editor:
         return self.models[name] if name in self.models else self.create(name)
 
     def _evaluate_lines(self) -> None:
-        """Make the nodes of the lines of description that wait, in the default model."""
+        """Create the nodes of the waiting lines of description in the default model."""
         if not self._lines:
             return
         lines, self._lines = self._lines, []
@@ -170,10 +179,10 @@ class Editor:
         self._files[os.path.realpath(path)] = (path, content)
 
     def _write(self) -> list[Path]:
-        """Write all files beside their places, then move all of them there.
+        """Write all files under temporary names, then move them into place.
 
-        A model that is there already, byte for byte, keeps its age: a training that went on from it is not outdated
-        when a run of several commands is repeated.
+        A model file with the same content is not written again and keeps its time stamp, so that a training that
+        continues from it is not outdated when a run of several commands is repeated.
         """
         with contextlib.ExitStack() as stack:
             for path, content in self._files.values():
@@ -188,12 +197,12 @@ class Editor:
 
 
 def file_path(text: str) -> Path:
-    """A file name of a script; backslashes separate directories, as they do in the book's examples."""
+    """Return a file name of a script as a path; backslashes separate directories, as in the book's examples."""
     if "\0" in text:
         raise ConfigError(f"file name {text!r}; expected one without a zero byte")
     return Path(text.replace("\\", "/"))
 
 
 def _located(text: str, where: str, name: str) -> str:
-    """The message with the script's line and the command before it, unless it begins there already."""
+    """Prefix a message with the script's line and the command, unless it begins with them."""
     return f"{where}: {name}: {text.removeprefix(f'{where}: ').removeprefix(f'{name}: ')}"

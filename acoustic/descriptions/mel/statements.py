@@ -1,4 +1,4 @@
-"""The statements of a model editing script as data: what `parse_script` makes and an editor runs."""
+"""The statements of a model editing script, which parse_script produces and an Editor runs."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from readers.config.syntax import Span
 
 @dataclass(frozen=True)
 class Command:
-    """A call of an editing command: `target = Name(arguments, option=value)`; texts are without quotes."""
+    """A call of an editing command, ``target = Name(arguments, option=value)``; texts are without quotes."""
 
     spec: Spec
     name: str
@@ -31,7 +31,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Snippet:
-    """`name = [ ... ]`: a network description that makes a model of that name."""
+    """``name = [ ... ]``: a network description that creates a model of that name."""
 
     name: str
     span: Span
@@ -43,7 +43,7 @@ Statement = Command | Description | Snippet
 
 @dataclass
 class Script:
-    """The statements of a script in order, and the sections that its `load=` names, which hold macros."""
+    """The statements of a script in order, and the sections in its ``load=``, which hold macros."""
 
     statements: list[Statement] = field(default_factory=list)
     macros: list[Span] = field(default_factory=list)

@@ -1,19 +1,22 @@
 """NDL, the network description language (CNTK book, section 4.1).
 
+The network of an NDLNetworkBuilder block is built by::
+
     network = build_network(config.block("NDLNetworkBuilder"), precision, device, seed)
 
-builds the network of an NDLNetworkBuilder block.  Scripts are evaluated above any network, a few statements at a time:
+Scripts can also be evaluated in steps on an existing network::
 
-    macros = read_macros(config)                    # those that ndlMacros names, above the ones of the program
+    macros = read_macros(config)                    # the macros of ndlMacros and of the program
     scope = Scope(network, macros)                  # existing nodes are operands by their names
     scope.evaluate(Source.from_text("L2 = SBFF(L1.S, HDim, 512)", "edit.mel"))
-    scope.find("l2.s")                              # the node, by the name of the script or of the network
+    scope.find("l2.s")                              # the node, by its name in the script or in the network
 
-For the model editing language: one `Scope` per model, all on one `MacroTable`, for macros are global (book 4.2.1.5);
-statements in line go to `evaluate(span, define_macros=False)` when the next command needs them, all that wait at once,
-so that they may refer forward to each other; a snippet goes to `evaluate` of a Scope on a new Network.  Whether a
-statement is NDL can be told by `parse_ndl` of its record.  A failed `evaluate` leaves network and names as they were;
-a successful one neither validates the network nor asks for special nodes.
+The model editing language has one `Scope` per model, all on one `MacroTable`, because macros are global (book 4.2.1.5).
+It passes in-line statements to ``evaluate(span, define_macros=False)`` when the next command needs them, all waiting
+ones at once, so that they may refer to later ones; it passes a snippet to `evaluate` of a Scope on a new Network. A
+failed `evaluate` leaves the network and the names unchanged; a successful one does not validate the network.
+
+Open `parse.py` for the grammar, then `evaluate.py`.
 """
 
 from acoustic.descriptions.ndl.builder import NdlOptions, build_ndl_network, build_network, ndl_options

@@ -1,4 +1,4 @@
-"""NDLNetworkBuilder: the block that says which description makes the network (CNTK book 3.2.2)."""
+"""NDLNetworkBuilder: the configuration block that names the description of a network (CNTK book 3.2.2)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +20,18 @@ KEYS = ("networkDescription", "run", "load", "ndlMacros", "randomSeedOffset", "d
 
 @dataclass(frozen=True)
 class NdlOptions:
-    """What an NDLNetworkBuilder block asks for, its files read and parsed.
+    """The options of an NDLNetworkBuilder block, with its files read and parsed.
 
-    macros: everything that is loaded or defined; script: what is run; seed_offset: added to the seed of the network;
-    dump_path: a file for the list of nodes, None for none.
+    Attributes
+    ----------
+    macros : MacroTable
+        All macros that are loaded or defined.
+    script : Script
+        The statements to run.
+    seed_offset : int
+        Added to the seed of the network.
+    dump_path : Path or None
+        A file for the list of nodes.
     """
 
     macros: MacroTable
@@ -33,12 +41,26 @@ class NdlOptions:
 
 
 def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOptions:
-    """The options of an NDLNetworkBuilder block; it reads the files that the block names.
+    """Read the options of an NDLNetworkBuilder block and the files that it names.
 
-    networkDescription: the file; `load` and `run` of the block count before those in the file; a file without sections
-    is run as a whole.  Without networkDescription `load` and `run` name blocks of the configuration.
-    base: makes the network, with the nodes that the description may name, on which it is tried out.
-    Raises ArgonautError with file and line for whatever does not parse, and for nodes that do not fit together.
+    `networkDescription` is the file. `load` and `run` of the block take precedence over those in the file; a file
+    without sections is run as a whole. Without `networkDescription`, `load` and `run` name blocks of the configuration.
+    The description is evaluated once without values, so that errors appear before anything starts.
+
+    Parameters
+    ----------
+    block : Config
+    base : callable
+        Returns a network whose nodes the description may use; by default an empty one.
+
+    Returns
+    -------
+    NdlOptions
+
+    Raises
+    ------
+    ArgonautError
+        With file and line, for syntax errors and for nodes that do not fit together.
     """
     check_keys(block, KEYS, {})
     offset = block.int("randomSeedOffset", 0)
@@ -48,12 +70,12 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
     macros = read_macros(block)
     from_file = block.has("networkDescription")
     loaded, script = _from_file(block, macros) if from_file else _from_configuration(block)
-    # Sections that are loaded may make nodes too: the inputs that several networks of a file share, for example.
+    # Loaded sections may define nodes too, for example inputs that several networks of a file share.
     statements = [statement for section in loaded for statement in macros.take(section)]
     for macro in script.macros:
         macros.define(macro)
     options = NdlOptions(macros, Script((*statements, *script.statements)), offset, dump)
-    _network(options, base(), values=False)  # what is wrong with it shows before anything starts
+    _network(options, base(), values=False)  # errors appear before anything starts
     return options
 
 
@@ -74,7 +96,7 @@ def _one(names: tuple[Name, ...]) -> Name:
 
 
 def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]:
-    """(what is loaded, what is run) of the file that networkDescription names."""
+    """Return what to load and what to run from the file that networkDescription names."""
     path, where = block.path("networkDescription"), block.where("networkDescription")
     if "+" in str(path) and not path.exists():
         raise ConfigError(f"{where}: networkDescription={path}; expected one file, and the others in ndlMacros")
@@ -91,7 +113,7 @@ def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]
 
 
 def _from_configuration(block: Config) -> tuple[list[Script], Script]:
-    """The same from blocks of the configuration itself."""
+    """Return what to load and what to run from blocks of the configuration."""
     run = _sections(block, "run")
     if not run:
         raise ConfigError(
@@ -110,10 +132,25 @@ def _section(block: Config, name: Name) -> Script:
 def build_ndl_network(
     options: NdlOptions, precision: str = "float", device: str = "cpu", seed: int = 0, base: Network | None = None
 ) -> Network:
-    """The network that the description makes, with its initial values; a seed always gives the same ones.
+    """Build the network of a description, with its initial values; equal seeds give equal values.
 
-    base: a network to add it to, whose precision, device and seed hold.
-    Raises ConfigError, ModelError and ShapeError that name the line of the description and the macros on the way.
+    Parameters
+    ----------
+    options : NdlOptions
+    precision, device : str
+        See Network.
+    seed : int
+    base : Network, optional
+        A network to which nodes are added; its precision, device and seed apply.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ConfigError, ModelError, ShapeError
+        Naming the line of the description and the macro calls that led to it.
     """
     if base is None:
         base = Network(precision, device, seed + options.seed_offset)
@@ -125,5 +162,5 @@ def build_ndl_network(
 
 
 def build_network(block: Config, precision: str = "float", device: str = "cpu", seed: int = 0) -> Network:
-    """The network of an NDLNetworkBuilder block: `ndl_options`, then `build_ndl_network`."""
+    """Build the network of an NDLNetworkBuilder block: `ndl_options`, then `build_ndl_network`."""
     return build_ndl_network(ndl_options(block), precision, device, seed)

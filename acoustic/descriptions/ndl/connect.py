@@ -1,4 +1,4 @@
-"""The later passes: arguments become operands and options, the nodes are made, connected and given their values.
+"""The later passes: arguments become operands and options, and nodes are created, connected and given their values.
 
 Source: CNTK book, sections 5.2.3.4 to 5.2.3.6.
 """
@@ -17,14 +17,14 @@ from readers.errors import ConfigError
 
 
 def signature(kind: type[Node]) -> str:
-    """A function as it is called, `Parameter(rows, [cols])`."""
+    """Return a function's call syntax, ``Parameter(rows, [cols])``."""
     optional = {option.name for option in kind.options if option.default is not REQUIRED}
     names = [f"[{name}]" if name in optional else name for name in kind.positional_arguments()]
     return f"{kind.type_name}({', '.join(names)}{', ...' if kind.variadic else ''})"
 
 
 class Connection:
-    """Makes what an expansion has planned."""
+    """Creates the nodes that an expansion has planned."""
 
     def __init__(self, expansion: Expansion):
         self._expansion = expansion
@@ -32,9 +32,9 @@ class Connection:
         self._constants: dict[str, Planned] = {}
 
     def make(self, values: bool = True) -> list[Node]:
-        """Add the planned nodes to the network, in order as far as operands come first; values in order of the plan.
+        """Add the planned nodes to the network and return them, operands before users.
 
-        values: whether parameters get their initial values.
+        Initial values are drawn in the order of the plan; with `values` false, parameters get none.
         """
         network = self._names.network
         plan = self._expansion.plan
@@ -55,7 +55,7 @@ class Connection:
         return made
 
     def _connect(self, planned: Planned) -> None:
-        """Give a delay the operand that was made after it."""
+        """Give a delay the operand that was created after it."""
         operand = planned.operands[0]
         self._names.network.connect(planned.made, operand.made if isinstance(operand, Planned) else operand)
 
@@ -70,7 +70,7 @@ class Connection:
             raise ConfigError(f"{node.where}: {fault}; expected a readable file") from fault
 
     def _bind(self, planned: Planned) -> None:
-        """Sort the arguments of a call into operands and options by the declarations of the node type."""
+        """Sort the arguments of a call into operands and options by the declaration of the node type."""
         kind = planned.kind
         by_option = {name.lower(): option for option in kind.options for name in (option.name, *option.aliases)}
         for name, value in planned.named:
@@ -78,7 +78,7 @@ class Connection:
             if name.lower() == "tag" and not self._keeps_tag(planned, option, value):
                 continue
             if option is None:
-                # The node's own check names the options that there are.
+                # The check of the node type lists its options.
                 planned.options[name] = self._text(value)
             else:
                 self._give(option, value, planned)
@@ -94,9 +94,9 @@ class Connection:
         planned.options[option.name] = self._option(option, value, planned)
 
     def _positions(self, planned: Planned) -> list[str]:
-        """What each positional argument is.
+        """Return the operand or option that each positional argument gives.
 
-        Optional ones that are not there are left out, the last one first, then those that are given by name.
+        Missing optional arguments are dropped from the last one, then those that are given by name.
         """
         kind, count = planned.kind, len(planned.arguments)
         names = list(kind.positional_arguments())
@@ -116,18 +116,18 @@ class Connection:
         return names
 
     def _keeps_tag(self, planned: Planned, option: Option | None, value: Reference) -> bool:
-        """Whether the node itself takes the tag; that it joins a list is not the node's business."""
+        """Return whether the node type has the tag as an option; the lists of tagged nodes are kept elsewhere."""
         return option is not None and self._text(value).lower() in ("feature", "label")
 
     def _text(self, value: Reference) -> str:
-        """A constant as text: what a variable of that name holds, else the word itself."""
+        """Return a constant as text: the value of a variable of that name, or the word itself."""
         found = self._names.resolve(value, word=True)
         if isinstance(found, Reference):
             return found.expression.text
         return value.expression.text
 
     def _option(self, option: Option, value: Any, planned: Planned) -> Any:
-        """The value of an option, from a number, a word, or a variable that holds one of them."""
+        """Return the value of an option from a number, a word, or a variable that holds one."""
         if isinstance(value, Reference) and isinstance(value.expression, Name):
             word = value.expression
             if word.quoted or word.text.lower() in (choice.lower() for choice in option.choices):
@@ -150,7 +150,7 @@ class Connection:
         return parse_bool(text, planned.where, option.name) if option.kind is bool else text
 
     def _number_of(self, found: Any) -> Any:
-        """What a Constant (1x1) holds, which the book gives for some options; None for anything else."""
+        """Return the value of a Constant (1x1), which the book uses for some options; None for anything else."""
         if isinstance(found, Node):
             return found.value[0, 0] if found.type_name == "Constant" and found.value.size == 1 else None
         if isinstance(found, Planned) and found.kind is node_class("Constant") and len(found.arguments) == 1:
@@ -160,18 +160,18 @@ class Connection:
         return None
 
     def _operand(self, value: Any, planned: Planned) -> Planned | Node:
-        """The node that an argument stands for; a number becomes a Constant (1x1)."""
+        """Return the node of an argument; a number becomes a Constant (1x1)."""
         found = self._names.resolve(value)
         return self._constant(found) if isinstance(found, Reference) else found
 
     def _constant(self, number: Reference) -> Planned | Node:
-        """A Constant of the variable's name, one for all uses of the variable; without a variable unnamed."""
+        """Return the Constant of a number: one per variable, with its name, or unnamed without a variable."""
         assert isinstance(number.expression, Number)
         path = number.path or self._expansion.unnamed(number.frame)
         if path not in self._constants:
             made = self._names.existing(path)
             if made is not None and made.settings == {"value": number.expression.value, "rows": 1, "cols": 1}:
-                return made  # from statements before these
+                return made  # made by earlier statements
             where = number.frame.trace(number.expression.where)
             planned = Planned(node_class("Constant"), path, where, [], [], options={"value": number.expression.value})
             self._expansion.claim(planned)
@@ -180,9 +180,9 @@ class Connection:
         return self._constants[path]
 
     def _operands_first(self) -> Iterator[Planned]:
-        """The planned nodes, each after those below it; the order of the plan as far as that leaves it.
+        """Yield the planned nodes in the order of the plan, except that operands come before users.
 
-        Delays come without their operands, which may depend on them.
+        Delays do not wait for their operands, which may depend on them.
         """
 
         def below(planned: Planned) -> Iterator[Planned | Node]:

@@ -1,8 +1,8 @@
-"""Evaluation of a network description above a network, whole or a few statements at a time.
+"""Evaluation of a network description on a network, as a whole or a few statements at a time.
 
-The book has passes over the script (5.2.3.1): nodes are made, then connected, then given their values.  Here the first
-pass (`expand`) plans every node in the order of the statements; names are looked up only when all of them are there, so
-that one may be used before the line that defines it; then `connect` makes the nodes.
+The book describes passes over the script (5.2.3.1): nodes are created, connected and given their values. Here the first
+pass (expand.py) plans every node in the order of the statements. Names are resolved after all of them are known, so a
+name may be used before the line that defines it. Then connect.py creates the nodes.
 Source: CNTK book, sections 4.1, 4.2.1.5 and 5.2.3.
 """
 
@@ -27,15 +27,19 @@ TAGS: dict[str, str | None] = {
     "eval": "evaluations",
     "evaluation": "evaluations",
     "output": "outputs",
-    "multiseq": None,  # read, and without effect: sequences are always kept apart
+    "multiseq": None,  # without effect: sequences are always kept apart
 }
 
 
 class Scope:
-    """The names of a description, above a network that grows with every `evaluate`.
+    """The names of a description, on a network that grows with every `evaluate`.
 
-    network: nodes that are in it already may be used by their names, in any case of letters.
-    macros: those that calls may use; the ones that come with the program when None.
+    Parameters
+    ----------
+    network : Network
+        Its nodes may be used by name, in any case.
+    macros : MacroTable, optional
+        The macros that calls may use; by default those of the program.
     """
 
     def __init__(self, network: Network, macros: MacroTable | None = None):
@@ -44,18 +48,33 @@ class Scope:
         self._top = Frame("", self.macros)
 
     def evaluate(self, source: Source | Span | Script, define_macros: bool = True, values: bool = True) -> list[Node]:
-        """Add the nodes of a script, or of a few statements, to the network; returns them, operands first.
+        """Add the nodes of a script, or of a few statements, to the network.
 
-        define_macros: whether the script may define macros, which stay defined for what follows; values: whether
-        parameters get their initial values, or the description is only checked.
-        Names stay too: a later call may use them, and none may be assigned twice.  Raises ArgonautError with file,
-        line and the macros on the way; network and names are then as before.
+        Names persist: later calls may use them, and none may be assigned twice.
+
+        Parameters
+        ----------
+        source : Source, Span or Script
+        define_macros : bool
+            Whether the script may define macros, which persist too.
+        values : bool
+            Whether parameters get initial values; false only checks the description.
+
+        Returns
+        -------
+        list of Node
+            Operands before users.
+
+        Raises
+        ------
+        ArgonautError
+            With file, line and the macro calls that led to it; network and names are then unchanged.
         """
         script = source if isinstance(source, Script) else parse_ndl(source)
         if script.macros and not define_macros:
             macro = script.macros[0]
             raise ConfigError(
-                f"{macro.where}: macro {macro.name} among statements in line; expected it in a snippet or in ndlMacros"
+                f"{macro.where}: macro {macro.name} among in-line statements; expected it in a snippet or in ndlMacros"
             )
         for macro in script.macros:
             self.macros.define(macro)
@@ -76,9 +95,9 @@ class Scope:
         return made
 
     def find(self, name: str) -> Node | None:
-        """The node that a name stands for, in any case: a variable, a name within a macro's call, a node's own name.
+        """Return the node of a name in any case: a variable, a dotted name inside a macro call, or a node's name.
 
-        None when nothing has that name, or a number has.
+        None if nothing has that name, or it is a number.
         """
         names = Names(self.network)
         symbol = names.lookup(self._top, name)
@@ -88,7 +107,7 @@ class Scope:
         return found if isinstance(found, Node) else None
 
     def _mark(self, expansion: Expansion) -> None:
-        """Put the nodes of node arrays and the tagged ones into the network's lists, each once."""
+        """Add the nodes of node arrays and the tagged nodes to the network's lists, each once."""
         for list_name, symbol in expansion.special:
             self._add(list_name, expansion.names.resolve(symbol), symbol)
         for tag, symbol in expansion.tags:
@@ -108,7 +127,7 @@ class Scope:
             members.append(node.name)
 
     def _list_of(self, tag: Reference, names: Names) -> str | None:
-        """The list that a tag stands for; the word itself, or a variable that holds it."""
+        """Return the list that a tag means, given as a word or as a variable that holds one."""
         word = tag.expression.text
         if not _is_tag(word):
             found = names.resolve(tag, word=True)

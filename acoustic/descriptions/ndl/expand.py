@@ -1,4 +1,4 @@
-"""The first pass over a description: macros are expanded, and every node is planned in the order of the statements."""
+"""The first pass over a description: macros are expanded and every node is planned in the order of the statements."""
 
 from acoustic.descriptions.ndl.macros import MacroTable, function_names
 from acoustic.descriptions.ndl.names import Names
@@ -9,13 +9,20 @@ from acoustic.nodes.registry import node_class
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError, ModelError
 
-MAX_CALLS = 50_000  # how far macros that call macros may grow
+MAX_CALLS = 50_000  # limit on the expansion of nested macros
 
 
 class Expansion:
     """Plans the nodes of statements.
 
-    plan: the nodes in order; special: (network's list, what is to be in it); tags: (tag, what has it).
+    Attributes
+    ----------
+    plan : list of Planned
+        The nodes in order.
+    special : list of (str, Symbol)
+        List names of the network and their new members.
+    tags : list of (Reference, Symbol)
+        Tags and the symbols that have them.
     """
 
     def __init__(self, names: Names):
@@ -27,7 +34,7 @@ class Expansion:
         self._num_calls = self._num_unnamed = self._depth = 0
 
     def statement(self, statement: Statement, frame: Frame) -> Symbol | None:
-        """Take a statement in; returns what an assignment stands for, None for a node array."""
+        """Process a statement; return the symbol of an assignment, None for a node array."""
         if isinstance(statement, NodeList):
             list_name = NODE_LISTS[statement.name.lower()]
             if list_name is not None:
@@ -44,12 +51,12 @@ class Expansion:
         if known is not None and not self.names.is_gone(known.symbol):
             bare = without_tags(value)
             if known.value is not None and without_tags(known.value) == bare != value:
-                # The book adds a tag by saying the call again with it (4.1.3.2).
+                # The book adds a tag by repeating the call with it (4.1.3.2).
                 assert isinstance(value, Call)
                 self._tag(value, known.symbol, frame)
                 return known.symbol
             if known.optional and not isinstance(value, Call):
-                return known.symbol  # the call of the macro says otherwise than the macro's own line
+                return known.symbol  # overridden by a named argument of the macro call
             raise ConfigError(
                 f"{frame.trace(statement.where)}: {name} is assigned already, at {known.where}; expected a new name"
             )
@@ -60,7 +67,7 @@ class Expansion:
         return symbol
 
     def unnamed(self, frame: Frame) -> str:
-        """A name for what has none."""
+        """Return a new name for a node without one."""
         while True:
             self._num_unnamed += 1
             path = frame.join(f"unnamed{self._num_unnamed}")
@@ -68,14 +75,16 @@ class Expansion:
                 return path
 
     def _symbol(self, value: Expression, frame: Frame, path: str = "") -> Symbol:
-        """What an expression stands for; path: the full name of the variable it is assigned to."""
+        """Return the symbol of an expression; `path` is the full name of the variable that it is assigned to."""
         if not isinstance(value, Call):
             return Reference(value, frame, path)
         self._num_calls += 1
         self._depth += 1
         if self._num_calls > MAX_CALLS or self._depth > MAX_DEPTH:
             limit = f"{MAX_CALLS} in all" if self._num_calls > MAX_CALLS else f"{MAX_DEPTH} deep"
-            raise ConfigError(f"{frame.trace(value.where)}: calls of macros and functions, more than {limit}")
+            raise ConfigError(
+                f"{frame.trace(value.where)}: more calls of macros and functions than {limit}; expected fewer"
+            )
         found = frame.macros.find(value.function)
         path = path or self.unnamed(frame)
         symbol = self._macro(value, *found, frame, path) if found else self._function(value, frame, path)
@@ -100,16 +109,14 @@ class Expansion:
         return planned
 
     def claim(self, planned: Planned) -> None:
-        """Keep a node's name.  Raises ConfigError when another node has it, in any case of letters."""
+        """Reserve a node's name. Raises ConfigError if another node has it, in any case."""
         key = planned.path.lower()
         taken = self._claimed.get(key)
         node = self.names.existing(planned.path)
         if taken is None and node is not None:
-            taken = node.origin or "the network before"
+            taken = node.origin or "the existing network"
         if taken is not None:
-            raise ConfigError(
-                f"{planned.where}: there is a node {planned.path} already, from {taken}; expected a new name"
-            )
+            raise ConfigError(f"{planned.where}: node {planned.path} exists already, from {taken}; expected a new name")
         self._claimed[key] = planned.where
 
     def _macro(self, call: Call, macro: Macro, home: MacroTable, frame: Frame, path: str) -> Frame:
@@ -135,7 +142,7 @@ class Expansion:
         return inner
 
     def _optional(self, name: str, value: Expression, inner: Frame, frame: Frame) -> None:
-        """A named argument of a macro's call: a name inside, in place of the value that the macro's own line gives."""
+        """Bind a named argument of a macro call, which overrides the macro's own assignment of that name."""
         macro, call = inner.macro, inner.call
         assert macro is not None
         assert call is not None
@@ -162,7 +169,7 @@ class Expansion:
 
 
 def words(macro: Macro) -> list[str]:
-    """Every name that the body of a macro mentions: what it assigns and what it uses as an argument."""
+    """Return every name in the body of a macro: assigned names and names used as arguments."""
     found: list[str] = []
     waiting: list[Expression] = []
     for statement in macro.body:

@@ -1,4 +1,4 @@
-"""Description files: which of their sections are loaded and run (CNTK book 3.2.2)."""
+"""Description files: their sections, and which of them are loaded and run (CNTK book 3.2.2)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,17 @@ from readers.errors import ConfigError
 
 @dataclass(frozen=True)
 class DescriptionFile:
-    """A file of sections, or of statements alone.
+    """A file of sections, or of statements only.
 
-    sections: name in lower case -> (name, what is inside); script: what stands outside of sections; load and run: what
-    the file itself says, names of sections.
+    Attributes
+    ----------
+    path : str
+    sections : dict
+        Name in lower case to (name, content).
+    script : Script
+        The statements outside of sections.
+    load, run : tuple of Name
+        The section names in the file's own `load` and `run`.
     """
 
     path: str
@@ -28,7 +35,7 @@ class DescriptionFile:
     run: tuple[Name, ...] = ()
 
     def section(self, name: Name) -> Script:
-        """The script of a section.  Raises ConfigError."""
+        """Return the script of a section. Raises ConfigError."""
         found = self.sections.get(name.text.lower())
         if found is None:
             near = did_you_mean(name.text, [known for known, _ in self.sections.values()])
@@ -37,7 +44,10 @@ class DescriptionFile:
 
 
 def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
-    """Read a file, with `$name$` replaced as seen from a block; where: who named the file.  Raises ConfigError."""
+    """Read a description file, replacing ``$name$`` by the values in `scope`.
+
+    `where` is the place that names the file, for messages. Raises ConfigError.
+    """
     try:
         text = read_text(path)
     except OSError as fault:
@@ -55,14 +65,26 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
 
 
 def section_names(text: str, where: str) -> tuple[Name, ...]:
-    """The names in a list `a:b`."""
+    """Return the names in a list ``a:b``."""
     return tuple(Name(part.strip(), True, where) for part in text.split(":") if part.strip())
 
 
 def read_macros(config: Config) -> MacroTable:
-    """The macros that `ndlMacros` names, here or in a block around, `a.ndl+b.ndl`; those of the program without it.
+    """Return the macros of the files in `ndlMacros`, a list ``a.ndl+b.ndl``, above those of the program.
 
-    Raises ConfigError with file and line.
+    Parameters
+    ----------
+    config : Config
+        A block; `ndlMacros` may be set in it or in an enclosing block.
+
+    Returns
+    -------
+    MacroTable
+
+    Raises
+    ------
+    ConfigError
+        With file and line.
     """
     table = MacroTable(shipped_macros())
     where = config.where("ndlMacros")
@@ -71,7 +93,7 @@ def read_macros(config: Config) -> MacroTable:
             path = Path(name.strip().replace("\\", "/"))
             description = read_description(path, where, config)
             table.load(description.script)
-            # A macro file may keep its macros in sections; without load= all of them count.
+            # A macro file may have sections; without load= all of them are loaded.
             names = description.load or tuple(Name(known, True, where) for known, _ in description.sections.values())
             for section in names:
                 table.load(description.section(section))

@@ -1,4 +1,4 @@
-"""Macros by name, and the constants that every macro may see; the ones that come with the program."""
+"""Macros by name, global constants, and the macros that come with the program."""
 
 import importlib.resources
 from functools import cache
@@ -14,14 +14,17 @@ SHIPPED = ("default_macros.ndl", "recurrent_macros.ndl")
 
 @cache
 def function_names() -> dict[str, str]:
-    """The names of all functions, in lower case: as they are; reserved words of the language (book 4.1.1.1)."""
+    """Return the names of all functions by lower-case name; they are reserved words (book 4.1.1.1)."""
     return {name.lower(): name for node in registered_nodes() for name in (node.type_name, *node.aliases)}
 
 
 class MacroTable:
-    """Macros and global constants, names in any case.
+    """Macros and global constants by name, in any case.
 
-    parent: a table that is asked for what is not here; its own macros call each other, whatever stands here.
+    Parameters
+    ----------
+    parent : MacroTable, optional
+        Searched for names that are not in this table. Calls inside its macros are looked up in the parent only.
     """
 
     def __init__(self, parent: "MacroTable | None" = None):
@@ -30,7 +33,7 @@ class MacroTable:
         self._constants: dict[str, Assignment] = {}
 
     def define(self, macro: Macro) -> None:
-        """Add a macro.  Raises ConfigError when its name is taken, here, or reserved."""
+        """Add a macro. Raises ConfigError if its name is taken in this table or reserved."""
         name = macro.name.lower()
         if name in self._macros:
             first = self._macros[name].where
@@ -38,13 +41,13 @@ class MacroTable:
         if name in function_names():
             raise ConfigError(f"{macro.where}: macro {macro.name} has a reserved name; expected another one")
         for parameter in macro.parameters:
-            # The names of functions are let through: the book's own RBFF(input, ...) has one (4.1.2.1).
+            # Function names are permitted: the book's RBFF(input, ...) has one (4.1.2.1).
             if parameter.lower() in NODE_LISTS:
                 raise ConfigError(f"{macro.where}: parameter {parameter} has a reserved name; expected another one")
         self._macros[name] = macro
 
     def load(self, script: Script) -> None:
-        """Add the macros and constants of a file of macros, which makes no nodes.  Raises ConfigError."""
+        """Add the macros and constants of a macro file. Raises ConfigError if it has other statements."""
         for statement in self.take(script):
             raise ConfigError(
                 f"{statement.where}: {statement} among macros; expected macros and constants, and nodes in the section "
@@ -52,9 +55,9 @@ class MacroTable:
             )
 
     def take(self, script: Script) -> list[Statement]:
-        """Add macros and constants, which every macro may see from then on; returns the other statements.
+        """Add macros and constants, which all macros can use from then on, and return the other statements.
 
-        Raises ConfigError.
+        Raises ConfigError for a constant that is assigned already.
         """
         others: list[Statement] = []
         for macro in script.macros:
@@ -71,7 +74,7 @@ class MacroTable:
         return others
 
     def find(self, name: str) -> tuple[Macro, "MacroTable"] | None:
-        """(macro of that name, the table in which the calls of its body are looked up)."""
+        """Return a macro and the table in which the calls of its body are looked up, None if there is none."""
         table: MacroTable | None = self
         while table is not None:
             if name.lower() in table._macros:
@@ -80,7 +83,7 @@ class MacroTable:
         return None
 
     def constant(self, name: str) -> Assignment | None:
-        """The assignment of a global constant."""
+        """Return the assignment of a global constant, None if there is none."""
         table: MacroTable | None = self
         while table is not None:
             if name.lower() in table._constants:
@@ -89,14 +92,14 @@ class MacroTable:
         return None
 
     def names(self) -> list[str]:
-        """The names of all macros, the parent's last."""
+        """Return the names of all macros, the parent's last."""
         own = [macro.name for macro in self._macros.values()]
         return own + (self.parent.names() if self.parent else [])
 
 
 @cache
 def shipped_macros() -> MacroTable:
-    """The macros of SHIPPED, which come with the program.  Not to be added to: make a table above it."""
+    """Return the macros that come with the program. The table is shared: put a new one above it to add macros."""
     table = MacroTable()
     for name in SHIPPED:
         text = importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What names stand for: variables in any case, dots into the calls of macros, nodes that are there already."""
+"""Name lookup: variables in any case, dotted names into macro calls, and nodes that exist already."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from readers.errors import ConfigError
 
 
 class Names:
-    """Lookup over a network; a frame without a caller, the script itself, sees the network's nodes too."""
+    """Lookup on a network; a frame without a caller, the script itself, sees the network's nodes too."""
 
     def __init__(self, network: Network):
         self.network = network
@@ -22,13 +22,13 @@ class Names:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take note of the names that the network has now."""
+        """Update the index of the network's names."""
         self._folded: dict[str, list[str]] = {}
         for name in self.network.nodes:
             self._folded.setdefault(name.lower(), []).append(name)
 
     def existing(self, name: str) -> Node | None:
-        """The network's node of a name, in any case of letters unless two names differ in nothing else."""
+        """Return the network's node with a name, in any case unless two names differ only in case; None if none."""
         nodes = self.network.nodes
         if name in nodes:
             return nodes[name]
@@ -36,14 +36,14 @@ class Names:
         return nodes.get(same[0]) if len(same) == 1 else None
 
     def is_gone(self, symbol: Symbol) -> bool:
-        """Whether it stood for a node that has been made and is no longer in the network."""
+        """Return whether the symbol's node was created and has since been removed from the network."""
         while isinstance(symbol, Frame) and symbol.result is not None:
             symbol = symbol.result
         node = symbol.made if isinstance(symbol, Planned) else None
         return node is not None and self.network.nodes.get(node.name) is not node
 
     def lookup(self, frame: Frame, name: str) -> Symbol | None:
-        """What a name stands for as seen from a frame; None when nothing there has that name."""
+        """Return the symbol of a name as seen from a frame, None if there is none."""
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH:
@@ -53,7 +53,7 @@ class Names:
                 return found
             constant = frame.macros.constant(name)
             if constant is not None:
-                # The same object each time, so that constants which stand for each other in a circle are noticed.
+                # Always the same object, so that a circle of constants is detected.
                 assert not isinstance(constant.value, Call)
                 new = Reference(constant.value, frame, constant.name)
                 return self._constants.setdefault((frame.path, constant.name.lower()), new)
@@ -62,7 +62,7 @@ class Names:
             self._depth -= 1
 
     def _local(self, frame: Frame, name: str) -> Symbol | None:
-        """A name of the frame itself, or, after dots, of the calls of macros that its names stand for."""
+        """Return the symbol of a name in the frame or, for a dotted name, in the macro calls of the frame's names."""
         while name not in frame.names:
             dot = name.rfind(".")
             while dot > 0 and name[:dot] not in frame.names:
@@ -74,7 +74,7 @@ class Names:
         return frame.names[name].symbol
 
     def _called(self, symbol: Symbol) -> Frame | None:
-        """The call of a macro that a symbol is another name for."""
+        """Return the frame of the macro call that a symbol is an alias of, None if it is not."""
         seen: set[int] = set()
         while isinstance(symbol, Reference):
             if isinstance(symbol.expression, Number) or id(symbol) in seen:
@@ -87,9 +87,9 @@ class Names:
         return symbol if isinstance(symbol, Frame) else None
 
     def resolve(self, symbol: Symbol, word: bool = False) -> Reference | Planned | Node:
-        """What a symbol stands for in the end: a number, a node; with `word` also a name that nothing has.
+        """Follow aliases to a number or node; with `word`, an unknown name is returned as it is.
 
-        Raises ConfigError for a name that nothing has, and for names that stand for each other in a circle.
+        Raises ConfigError for an unknown name, and for names that refer to each other in a circle.
         """
         seen: set[int] = set()
         while isinstance(symbol, Reference | Frame):
@@ -102,7 +102,9 @@ class Names:
                 return symbol
             where = symbol.frame.trace(name.where)
             if id(symbol) in seen:
-                raise ConfigError(f"{where}: {name.text} stands for itself; expected names that lead to a value")
+                raise ConfigError(
+                    f"{where}: {name.text} refers to itself; expected a value at the end of the references"
+                )
             seen.add(id(symbol))
             found = self._found(symbol, name.text, where)
             if found is None and word:
@@ -131,7 +133,7 @@ class Names:
 
 
 def _dotted(known: list[str], frame: Frame, more: Iterable[str]) -> list[str]:
-    """The names to suggest: those of the frame, one level of those inside its calls, the network's."""
+    """Return names to suggest: those of the frame, of its macro calls one level deep, and of the network."""
     inside = [
         f"{binding.name}.{inner.name}"
         for binding in frame.names.values()

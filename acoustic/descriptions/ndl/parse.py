@@ -1,7 +1,7 @@
-"""From the text of a network description to its parts.
+"""Parser of the network description language.
 
-The brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`); this
-file knows what stands between them.  Source: CNTK book, sections 4.1.1 to 4.1.3; figure in 5.2.3.2.
+Brackets, quotes, comments and separators are those of the configuration language (`readers.config.syntax`). Source:
+CNTK book, sections 4.1.1 to 4.1.3; figure in 5.2.3.2.
 """
 
 import re
@@ -24,7 +24,7 @@ from readers.config.syntax import Source, Span, find_closing, split_records, unq
 from readers.config.values import parse_float, parse_int
 from readers.errors import ConfigError
 
-# The network's lists that node arrays and tags add to; None: read and of no effect here (multi-sequence handling).
+# The network's list for each node array; None for one without effect (multi-sequence handling).
 NODE_LISTS = {
     "featurenodes": "features",
     "labelnodes": "labels",
@@ -35,18 +35,31 @@ NODE_LISTS = {
     "outputnodes": "outputs",
     "nodesreqmultiseqhandling": None,
 }
-MAX_DEPTH = 100  # of calls within calls, macros within macros: far beyond use, and within Python's own stack
+MAX_DEPTH = 100  # of nested calls and macros, within Python's recursion limit
 
-_BODY = "{["  # what may open a macro's body
+_BODY = "{["  # opening brackets of a macro's body
 _NAME = re.compile(r"[^\W\d][\w.]*")
 _TOKEN = re.compile(r"""[^\s"()\[\]{}=,;]+""")
 
 
 def parse_ndl(source: Source | Span) -> Script:
-    """The statements and macros of a description, references `$name$` replaced beforehand (`Config.substitute`).
+    """Parse a description into statements and macros.
 
-    Raises ConfigError with file and line for whatever is no NDL, sections `name=[...]` included: `split_sections`
-    takes those out of a file.
+    References ``$name$`` must have been replaced (`Config.substitute`), and sections must have been split off
+    (`split_sections`).
+
+    Parameters
+    ----------
+    source : Source or Span
+
+    Returns
+    -------
+    Script
+
+    Raises
+    ------
+    ConfigError
+        With file and line, for anything that is not NDL.
     """
     macros: list[Macro] = []
     statements = _statements(_Parser(source.span if isinstance(source, Source) else source), macros)
@@ -54,7 +67,7 @@ def parse_ndl(source: Source | Span) -> Script:
 
 
 def _statements(parser: "_Parser", macros: list[Macro]) -> list[Statement]:
-    """The statements that a parser finds; the macros go to a list of their own."""
+    """Return the statements that a parser finds, and append the macros to `macros`."""
     statements: list[Statement] = []
     for part in parser.parts():
         if isinstance(part, Macro):
@@ -68,9 +81,23 @@ def _statements(parser: "_Parser", macros: list[Macro]) -> list[Statement]:
 
 
 def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]:
-    """(sections of a file, lower-case name -> (name, what stands inside its brackets); the rest of the file).
+    """Split a file into its sections and the rest.
 
-    A section given twice is an error.
+    Parameters
+    ----------
+    source : Source
+
+    Returns
+    -------
+    sections : dict
+        Name in lower case to (name, content of the brackets).
+    script : Script
+        The statements and macros outside of sections.
+
+    Raises
+    ------
+    ConfigError
+        With file and line, for a section that is defined twice and for anything else that is not NDL.
     """
     sections: dict[str, tuple[str, Span]] = {}
     rest: list[Statement] = []
@@ -80,7 +107,7 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]
             name, span = part
             if name.lower() in sections:
                 first = sections[name.lower()][1].where
-                raise ConfigError(f"{span.where}: section {name} is there already, at {first}; expected it once")
+                raise ConfigError(f"{span.where}: section {name} is defined already, at {first}; expected it once")
             sections[name.lower()] = (name, span)
         elif isinstance(part, Macro):
             macros.append(part)
@@ -90,10 +117,7 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]
 
 
 class _Parser:
-    """Reads a span record by record; a record may continue with a macro's body on the next lines.
-
-    within: the macro whose body the span is, "" for a script.
-    """
+    """Reads a span record by record; `within` is the macro whose body the span is, empty for a script."""
 
     def __init__(self, span: Span, within: str = ""):
         self._records = split_records(span, ";")
@@ -109,7 +133,7 @@ class _Parser:
         return record if record is not None else next(self._records, None)
 
     def _push(self, rest: Span) -> None:
-        """What follows a closing bracket on its line is the next statement, as in `T1=F(a) T2=F(b)` (book 7.1.7)."""
+        """Keep the text after a closing bracket as the next statement, as in ``T1=F(a) T2=F(b)`` (book 7.1.7)."""
         rest = rest.strip()
         if rest.text:
             assert self._ahead is None
@@ -179,7 +203,7 @@ class _Parser:
                 expression, left = parse_expression(after)
                 self._push(left)
                 parameters = _parameters(arguments)
-                # As M=F(x) in a block, unless that is a parameter's name.
+                # As M=F(x) in a body, unless a parameter has that name.
                 own = "" if name.lower() in (parameter.lower() for parameter in parameters) else name
                 return Macro(name, parameters, (Assignment(own, expression, after.where),), record.where)
         elif not after.text:
@@ -210,24 +234,24 @@ class _Parser:
 def _body(name: str, span: Span) -> tuple[Statement, ...]:
     statements = _statements(_Parser(span, name), [])
     if not any(isinstance(statement, Assignment) for statement in statements):
-        raise ConfigError(f"{span.where}: macro {name} has no statement; expected one that makes its value")
+        raise ConfigError(f"{span.where}: macro {name} has no statement; expected one that defines its value")
     return tuple(statements)
 
 
 def _parameters(span: Span) -> tuple[str, ...]:
-    """The names between a macro's parentheses."""
+    """Return the names between a macro's parentheses."""
     names: list[str] = []
     for part in _split(span):
         if not _NAME.fullmatch(part.text) or "." in part.text:
             raise ConfigError(f"{part.where}: parameter {shorten(part.text)!r}; expected a name")
         if part.text.lower() in (name.lower() for name in names):
-            raise ConfigError(f"{part.where}: parameter {part.text} is there twice; expected different names")
+            raise ConfigError(f"{part.where}: parameter {part.text} occurs twice; expected different names")
         names.append(part.text)
     return tuple(names)
 
 
 def _split(span: Span) -> list[Span]:
-    """The parts between commas or line ends; an empty one between two commas is an error."""
+    """Return the parts between commas or line ends. Raises ConfigError for an empty part between two commas."""
     parts = list(split_records(span, ""))
     text = span.text
     edges = [span.start, *(edge for part in parts for edge in (part.start, part.end)), span.end]
@@ -240,9 +264,9 @@ def _split(span: Span) -> list[Span]:
 
 
 def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
-    """The arguments of a call, `a, b, name=c`, which may go over several lines."""
+    """Return the arguments of a call, ``a, b, name=c``, which may span several lines."""
     if depth > MAX_DEPTH:
-        raise ConfigError(f"{span.where}: calls within calls more than {MAX_DEPTH} deep; expected fewer")
+        raise ConfigError(f"{span.where}: calls nested more than {MAX_DEPTH} deep; expected fewer")
     arguments: list[Argument] = []
     for part in _split(span):
         match = _NAME.match(part.text)
@@ -258,7 +282,7 @@ def parse_arguments(span: Span, depth: int) -> tuple[Argument, ...]:
 
 
 def _whole(span: Span, parse, *arguments):
-    """What `parse` reads from the span, all of it."""
+    """Return what `parse` reads from the span. Raises ConfigError if anything is left."""
     value, rest = parse(span, *arguments)
     if rest.text:
         raise ConfigError(f"{rest.where}: found {shorten(rest.text)!r} after {shorten(str(value))}; expected a comma")
@@ -266,7 +290,7 @@ def _whole(span: Span, parse, *arguments):
 
 
 def parse_name(span: Span) -> tuple[Name, Span]:
-    """(the name a span begins with, what follows)."""
+    """Return the name at the beginning of a span, and the rest."""
     expression, rest = parse_expression(span)
     if not isinstance(expression, Name):
         raise ConfigError(f"{span.where}: found {shorten(str(expression))}; expected the name of a node")
@@ -274,7 +298,7 @@ def parse_name(span: Span) -> tuple[Name, Span]:
 
 
 def parse_expression(span: Span, depth: int = 0) -> tuple[Expression, Span]:
-    """(the number, name or call a span begins with, what follows, stripped)."""
+    """Return the number, name or call at the beginning of a span, and the stripped rest."""
     text = span.text
     if text[:1] == '"':
         end = find_closing(span, 0) + 1

@@ -1,4 +1,4 @@
-"""What a name can stand for while a description is evaluated: a literal or alias, a planned node, a macro's call."""
+"""The symbols of an evaluation: a literal or alias, a planned node, a macro call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from acoustic.nodes.base import Node
 
 @dataclass(eq=False)
 class Reference:
-    """A number or a name as it stands in a script, to be looked up in a frame once all names are known.
-
-    path: the full name of the variable it is assigned to, "" for an argument.
-    """
+    """A number or name in a script, resolved in a frame later; `path` is the variable it is assigned to, if any."""
 
     expression: Number | Name
     frame: Frame
@@ -23,10 +20,19 @@ class Reference:
 
 @dataclass(eq=False)
 class Planned:
-    """A node to be made.
+    """A node to be created.
 
-    kind: its type; path: its name; where: file, line and macros; arguments and named: those of the call;
-    made: the node, once there is one.
+    Attributes
+    ----------
+    kind : type of Node
+    path : str
+        Its name.
+    where : str
+        File, line and macro calls.
+    arguments, named : list
+        Positional and named arguments of the call.
+    made : Node or None
+        The node, after its creation.
     """
 
     kind: type[Node]
@@ -41,9 +47,9 @@ class Planned:
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """A name as written, what it stands for and where that was said.
+    """A name in a frame, its symbol, and the place of its definition.
 
-    value: what it was assigned, None for a parameter; optional: a named argument of the macro's call.
+    `value` is the expression assigned, None for a parameter; `optional` marks a named argument of a macro call.
     """
 
     name: str
@@ -55,9 +61,9 @@ class Binding:
 
 @dataclass(eq=False)
 class Frame:
-    """The names of a script, or of one call of a macro; `result` is what the call stands for.
+    """The names of a script, or of one macro call, whose value is `result`.
 
-    path: the name of the call, which begins the names of its nodes; macros: where the calls inside are looked up.
+    `path` is the name of the call, a prefix of the names of its nodes; `macros` is the table for calls inside.
     """
 
     path: str
@@ -69,11 +75,11 @@ class Frame:
     names: dict[str, Binding] = field(default_factory=dict)
 
     def join(self, name: str) -> str:
-        """The full name of something inside."""
+        """Return the full name of a node inside."""
         return f"{self.path}.{name}" if self.path else name
 
     def trace(self, where: str) -> str:
-        """A place, and the calls of macros that led there, innermost first."""
+        """Return a place followed by the macro calls that led to it, innermost first."""
         calls = []
         frame = self
         while frame.macro is not None and frame.call is not None and frame.caller is not None:
@@ -82,7 +88,7 @@ class Frame:
         return f"{where} ({', '.join(calls)})" if calls else where
 
     def is_within(self, macro: Macro) -> bool:
-        """Whether the frame belongs to a call of the macro, directly or through others."""
+        """Return whether the frame belongs to a call of the macro, directly or through others."""
         frame: Frame | None = self
         while frame is not None:
             if frame.macro is macro:
@@ -95,7 +101,7 @@ Symbol = Reference | Planned | Frame | Node
 
 
 def without_tags(expression: Expression) -> Expression:
-    """The expression with the tags of its outermost call left out."""
+    """Return the expression without the tags of its outermost call."""
     if not isinstance(expression, Call):
         return expression
     kept = tuple(argument for argument in expression.arguments if (argument.name or "").lower() != "tag")

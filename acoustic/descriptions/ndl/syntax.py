@@ -1,7 +1,7 @@
-"""The parts of a network description as data: what `parse` makes and `evaluate` reads.
+"""The syntax tree of a network description, which parse.py produces and evaluate.py reads.
 
-`str` of each is text that parses back to an equal one; `where` ("file:line") does not count in comparisons.
-Source: CNTK book, section 4.1.
+`str` of each part is text that parses to an equal part; `where` ("file:line") is ignored in comparisons. Source: CNTK
+book, section 4.1.
 """
 
 import re
@@ -16,7 +16,7 @@ def _where() -> str:
 
 @dataclass(frozen=True)
 class Number:
-    """A number as written, `value` what it means."""
+    """A number: its text and its value."""
 
     text: str
     value: int | float
@@ -28,7 +28,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Name:
-    """A variable, parameter or node, perhaps with dots, or a word that an option takes (`uniform`); quoted or bare."""
+    """A variable, parameter or node, possibly dotted, or an option's word (`uniform`); quoted or bare."""
 
     text: str
     quoted: bool = False
@@ -40,7 +40,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a call; `name` is None when it is given by position."""
+    """An argument of a call; `name` is None for a positional one."""
 
     name: str | None
     value: "Expression"
@@ -51,7 +51,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or macro with its arguments."""
+    """A call of a function or macro."""
 
     function: str
     arguments: tuple[Argument, ...]
@@ -74,7 +74,7 @@ Expression = Number | Name | Call
 
 @dataclass(frozen=True)
 class Assignment:
-    """`name = value`; name is "" for a call that stands alone."""
+    """``name = value``; the name of a call that stands alone is empty."""
 
     name: str
     value: Expression
@@ -86,7 +86,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class NodeList:
-    """`FeatureNodes = (a, b)`: the name as written, and the names in the list."""
+    """A node array, ``FeatureNodes = (a, b)``: its name as written and its members."""
 
     name: str
     members: tuple[Name, ...]
@@ -101,7 +101,7 @@ Statement = Assignment | NodeList
 
 @dataclass(frozen=True)
 class Macro:
-    """A macro's name, the names of its parameters, its statements in order."""
+    """A macro: its name, parameter names and statements."""
 
     name: str
     parameters: tuple[str, ...]
@@ -116,7 +116,7 @@ class Macro:
 
 @dataclass(frozen=True)
 class Script:
-    """Statements in order and the macros defined among them."""
+    """Statements in order, and the macros defined among them."""
 
     statements: tuple[Statement, ...] = ()
     macros: tuple[Macro, ...] = ()

@@ -210,16 +210,16 @@ def test_sentences_in_columns_serve_too(here):
 FAULTS = [
     ({"encoder": "[run=Nobody]"}, r"no block Nobody"),
     ({"decoder": "[run=E]"}, r"decoder: has no PairNetwork.*; expected PairNetwork\(encoder.X\)"),
-    ({"encoder": SIMPLE % 7, "decoder": SIMPLE % 6}, r"node 'PastH1' .*: has 6 rows and 'encoder.H1', .*, 7"),
-    ({"sgd": "encoderNodes=Cell.h"}, r"p.cntk:\d+: 1 encoderNodes and 0 decoderNodes; expected as many"),
-    ({"sgd": "encoderNodes=Cell.h; decoderNodes=pastH"}, r"encoderNodes and decoderNodes beside PairNetwork nodes"),
+    ({"encoder": SIMPLE % 7, "decoder": SIMPLE % 6}, r"node 'PastH1' .*: has 6 rows, and its initial state .* 7"),
+    ({"sgd": "encoderNodes=Cell.h"}, r"p.cntk:\d+: 1 encoderNodes and 0 decoderNodes; expected equal numbers"),
+    ({"sgd": "encoderNodes=Cell.h; decoderNodes=pastH"}, r"encoderNodes and decoderNodes as well as PairNetwork"),
     (
         {"sgd": "encoderNodes=Cell.hh; decoderNodes=PastH1", "decoder": SIMPLE % 8},
         r"encoderNodes: node 'Cell.hh': not in the encoder; did you mean Cell.h",
     ),
     (
         {"sgd": "encoderNodes=Cell.h; decoderNodes=H1", "decoder": SIMPLE % 8},
-        r"decoderNodes: 'H1' is no PastValue of the decoder",
+        r"decoderNodes: 'H1' is not a PastValue of the decoder",
     ),
     (
         {"extra": "decoderCVReader=[]", "cv": False},

@@ -195,16 +195,16 @@ def test_copying_refuses_and_then_changes_nothing(pairs, values_only, error, mes
 
 def test_special_parts_are_played_by_what_can(tmp_path):
     network = layers()
-    editing.set_part(network, "L2.P", "outputs", True)
-    editing.set_part(network, "L2.P", "outputs", True)
-    editing.set_part(network, "CE.P", "outputs", False)
-    editing.set_part(network, "labels", "labels", False)
-    editing.set_part(network, "labels", "features", True)
+    editing.set_role(network, "L2.P", "outputs", True)
+    editing.set_role(network, "L2.P", "outputs", True)
+    editing.set_role(network, "CE.P", "outputs", False)
+    editing.set_role(network, "labels", "labels", False)
+    editing.set_role(network, "labels", "features", True)
     assert (network.outputs, network.features, network.labels) == (["L2.P"], ["features", "labels"], [])
     save_model(network, tmp_path / "net")
     assert load_model(tmp_path / "net").special() == network.special()
     with pytest.raises(ModelError, match=r"'L1.S' .*among the features; expected an input"):
-        editing.set_part(network, "L1.S", "features", True)
+        editing.set_role(network, "L1.S", "features", True)
 
 
 def test_parameters_are_frozen_and_their_rates_set():
@@ -224,7 +224,7 @@ def test_a_clone_is_changed_apart():
     network = layers()
     twin = editing.clone(network)
     editing.remove(twin, ["L2.W"])
-    editing.set_part(twin, "CE.P", "outputs", False)
+    editing.set_role(twin, "CE.P", "outputs", False)
     editing.set_learning(twin, "L1.W", "needGradient", False)
     twin.set_value("L1.B", np.ones((4, 1)))
     network.validate()

@@ -141,8 +141,8 @@ def test_pairs_keep_what_the_star_stands_for(models, source, target, pairs):
     [
         ("L3.*", "L4", r"L3.\* to L4: expected a \* in both"),
         ("L3.RL", "L9.*", "no such node"),
-        ("L3.RL", "a b", "is no name"),
-        ("L3.RL", ".a", "is no name"),
+        ("L3.RL", "a b", "invalid name"),
+        ("L3.RL", ".a", "invalid name"),
     ],
 )
 def test_pairs_that_do_not_go_together(models, source, target, message):

@@ -63,7 +63,7 @@ def test_statements(text, statements):
         ("m=LoadModel(a, format=onnx)", "LoadModel: format is 'onnx'; expected cntk"),
         ("Copy(copy=all, a, b)", "Copy: 'a' after an option; expected options last"),
         ("Copy(a, b", r"\( is opened and not closed"),
-        ("Copy(a, b))", r"found \), which closes nothing"),
+        ("Copy(a, b))", r"found \) without an opening"),
         ("Copy", r"found 'Copy'; expected Command\(...\), name=... or name=\[...\]"),
         ("(a)", r"found '\(a\)'; expected Command"),
         ("F(x) = Sigmoid(x)", "macro F defined in a script; expected it in a snippet"),
@@ -110,8 +110,8 @@ def test_without_edit_the_rest_is_the_script():
     [
         ("edit=third\nfirst=[\n]", "edit.mel:1: edit=third: no such section; expected one of the file's: first"),
         ("load=x", "load=x: no such section; expected one of the file's: none"),
-        ("edit=a\nedit=a\na=[\n]", "edit.mel:2: edit= is there twice"),
-        ("edit=a\na=[\n]\nRemove(x)", "edit.mel:4: stands outside the sections of edit="),
+        ("edit=a\nedit=a\na=[\n]", "edit.mel:2: edit= occurs twice"),
+        ("edit=a\na=[\n]\nRemove(x)", "edit.mel:4: is outside the sections of edit="),
     ],
 )
 def test_sections_that_are_not_there(text, message):

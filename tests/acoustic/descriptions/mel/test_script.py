@@ -50,7 +50,7 @@ def test_what_is_saved_is_the_model_at_that_line(shop):
 def test_a_model_that_the_script_saved_is_loaded_from_it(shop):
     shop.run("m=LoadModel(a.dnn)\nRemove(Err)\nSaveModel(m, one.dnn)\nn=LoadModel(./one.dnn)\nSaveModel(n, two.dnn)")
     assert "Err" not in load_model("two.dnn").nodes
-    with pytest.raises(ModelError, match=r"edit.mel:3: LoadModel: one.txt: text that the script itself writes"):
+    with pytest.raises(ModelError, match=r"edit.mel:3: LoadModel: one.txt: the script writes text to this file"):
         shop.run("m=LoadModel(a.dnn)\nDump(m, one.txt)\nn=LoadModel(one.txt)")
 
 

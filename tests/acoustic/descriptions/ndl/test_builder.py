@@ -90,7 +90,9 @@ def test_loaded_sections_may_make_nodes_that_the_network_uses(files):
 def test_constants_that_are_loaded_may_stand_for_each_other_but_not_in_a_circle(files):
     network = build("load=c\nrun=r", "c=[a=b;b=4;M(r)=Parameter(r, A)]\nr=[W=M(3)]")
     assert network["W.M"].value.shape == (3, 4)
-    with pytest.raises(ConfigError, match=r"exp.cntk:1: [ab] stands for itself; expected names that lead to a value"):
+    with pytest.raises(
+        ConfigError, match=r"exp.cntk:1: [ab] refers to itself; expected a value at the end of the references"
+    ):
         build("load=c\nrun=r", "c=[a=b;b=a];r=[W=Parameter(a)]")
 
 
@@ -137,7 +139,7 @@ def test_macro_files_are_looked_up_further_out_and_several(files):
             "net.ndl:13: macro Layer is defined already, at",
         ),
         ("networkDescription={}/plain.ndl", r"plain.ndl:1: no run=, and sections a, b; expected run= with the section"),
-        ("networkDescription={}/twice.ndl", "twice.ndl:2: section A is there already, at .*twice.ndl:1"),
+        ("networkDescription={}/twice.ndl", "twice.ndl:2: section A is defined already, at .*twice.ndl:1"),
         ("networkDescription={}/net.ndl;ndlMacros={}/none.ndl", "none.ndl: No such file"),
         ("networkDescription={}/net.ndl;randomSeedOffset=-1", "randomSeedOffset is -1; expected 0 or more"),
         ("networkDescription={}/net.ndl;seed=1", "NDLNetworkBuilder.seed is not known here"),

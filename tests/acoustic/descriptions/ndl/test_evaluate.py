@@ -208,11 +208,11 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
         ("M(a)=M(a)\ny=M(x)", r"net.ndl:2 \(M called at net.ndl:3\): macro M calls itself; expected no recursion"),
         ("A(a)=B(a)\nB(a)=A(a)\ny=A(x)", r"net.ndl:3 \(B called at net.ndl:2, A called at net.ndl:4\): macro A calls"),
         ("y=Plus(z,x)\nz=Plus(y,x)", "net.ndl:2: y is its own operand: y <- z <- y; expected no loop, or one with a"),
-        ("y=z\nz=y\nw=Exp(y)", "stands for itself; expected names that lead to a value"),
+        ("y=z\nz=y\nw=Exp(y)", "refers to itself; expected a value at the end of the references"),
         ("y=PastValue(5, x)", "net.ndl:2: node 'y' .PastValue.: m 'x' is 4x.; expected 5 rows, one column per frame"),
         ("y=PastValue(1, 7)", "net.ndl:2: node 'y' .PastValue.: m '.*' is 1x1; expected one column per frame"),
         ("y=StrideTimes(x)", "net.ndl:2: node type StrideTimes, for recurrent networks, is not built yet"),
-        ("y=Exp(x)\nA(a){\nb=Exp(a)\n}\nz=A(x)\nz.B=Exp(x)", "net.ndl:7: there is a node z.B already, from net.ndl:4"),
+        ("y=Exp(x)\nA(a){\nb=Exp(a)\n}\nz=A(x)\nz.B=Exp(x)", "net.ndl:7: node z.B exists already, from net.ndl:4"),
         (
             "y=SBFF(x, 2, 5)",
             r"^default_macros.ndl:\d+ \(FF called at default_macros.ndl:\d+, BFF called at default_macros.ndl:\d+, "
@@ -240,7 +240,7 @@ def test_faults_name_line_and_calls(text, message):
 
 def test_macros_that_grow_without_measure_are_refused():
     text = "\n".join(f"M{n}(a)=M{n + 1}(M{n + 1}(a))" for n in range(40))
-    with pytest.raises(ConfigError, match="calls of macros and functions, more than 50000 in all"):
+    with pytest.raises(ConfigError, match="more calls of macros and functions than 50000 in all"):
         scope(f"x=Input(2)\ny=M0(x)\n{text}\nM40(a)=Exp(a)")
 
 
@@ -281,7 +281,7 @@ def test_macros_in_line_are_refused_and_those_of_a_snippet_are_global():
     snippet.evaluate(Source.from_text("Twice(a)=Exp(Exp(a))", "edit.mel"))
     edit.evaluate(Source.from_text("y=Twice(L2.RL)", "edit.mel"), define_macros=False)
     assert edit.find("y").name == "y.Twice"
-    with pytest.raises(ConfigError, match=r"edit.mel:1: macro M among statements in line; expected it in a snippet"):
+    with pytest.raises(ConfigError, match=r"edit.mel:1: macro M among in-line statements; expected it in a snippet"):
         edit.evaluate(Source.from_text("M(a)=Exp(a)", "edit.mel"), define_macros=False)
 
 
