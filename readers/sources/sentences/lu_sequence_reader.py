@@ -37,6 +37,7 @@ READER_NAMES = (
     *("readerType", "file", "wordContext", "unk", "wordmap", "equalLength", "dataMultiPass"),
     *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
 )
+BLOCK_NAMES = ("labelIn", "labels", "features")  # the names in the book; the reference page lists them
 LABEL_NAMES = (
     *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
     *CACHE_NAMES,
