@@ -2,14 +2,21 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# numpy has not been imported yet.  Its BLAS would use a thread for every processor in each process of pytest-xdist, for
-# products of a few microseconds; most of the time is then spent in waiting.  The engine's threads are not concerned.
+# The tests run side by side, in processes of their own, on networks so small that most threads would only wait for each
+# other.  The engine computes with two threads, whatever the machine has; a test that needs another number sets it.
+# numpy's BLAS, which has not been imported yet, uses one.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Compiled modules are kept: collecting rewrites every test file, and tests start processes that import the packages.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("untimed", deadline=None)  # tests never measure time, of a busy machine least of all
 settings.load_profile("untimed")

@@ -1,4 +1,4 @@
-"""The systems of small_system.py and argon_system.py, made once per session, and a user with a copy of the first."""
+"""The systems of small_system.py and argon_system.py, made once per session; a user; recipes without pictures."""
 
 from pathlib import Path
 
@@ -31,3 +31,11 @@ def made(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("argon")
     make_argon_system(root)
     return root
+
+
+@pytest.fixture
+def toy_run(monkeypatch) -> None:
+    """One thread and no pictures of curves and confusions, which on a toy corpus take most of the time."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+    monkeypatch.setattr("decoder.scoring.report.plot_confusions", lambda results, path: None)

@@ -66,8 +66,7 @@ SETTINGS = (
 
 
 @pytest.mark.slow
-def test_recipe_ties_trains_decodes_aligns_and_trains_again(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+def test_recipe_ties_trains_decodes_aligns_and_trains_again(toy_run, tmp_path, monkeypatch, capsys):
     grid = Grid({"acweight": 0.15}, {"acweight": (0.15, 0.2)}, (12.0,), {"word_end_beam_frac": 1.0})
     monkeypatch.setattr("recipes.an4.grid.GRID", grid)
     data, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"

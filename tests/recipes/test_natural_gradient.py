@@ -116,9 +116,7 @@ SETTINGS = (f"NumStates={len(STATES)}", "HiddenLayers=12*2", "NumEpochs=3", "Min
 
 
 @pytest.mark.slow
-def test_all_of_it_on_tones_and_resume(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+def test_all_of_it_on_tones_and_resume(toy_run, tmp_path, capsys):
     corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
     options = ["--data", str(corpus), "--out", str(out), "--workers", "1", "--jobs", "1,2"]
     options += [word for setting in SETTINGS for word in ("--set", setting)]

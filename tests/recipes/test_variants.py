@@ -223,9 +223,7 @@ def run_toy(data: Path, out: Path, names: str, *arguments: str, settings: Sequen
 
 
 @pytest.mark.slow
-def test_all_variants_on_tones_and_resume(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)  # a third of the time
+def test_all_variants_on_tones_and_resume(toy_run, tmp_path, capsys):
     corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
     assert run_toy(corpus, out, "all") == 0
     shown = capsys.readouterr().out
@@ -253,9 +251,7 @@ def test_all_variants_on_tones_and_resume(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_recurrent_variants_on_tones(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+def test_recurrent_variants_on_tones(toy_run, tmp_path, capsys):
     corpus, out = make_corpus(tmp_path / "corpus"), tmp_path / "exp"
     assert run_toy(corpus, out, "recurrent", settings=RECURRENT_SETTINGS) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[-4:]] == ["variant", *RECURRENT]

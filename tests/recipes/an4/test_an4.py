@@ -224,8 +224,7 @@ TOY_BLSTM = (
 
 
 @pytest.mark.slow
-def test_recurrent_network_shares_graphs_with_the_other(toy_corpus, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+def test_recurrent_network_shares_graphs_with_the_other(toy_run, toy_corpus, tmp_path, capsys):
     out = tmp_path / "exp"
     settings = [word for setting in TOY_BLSTM for word in ("--set", setting)]
     command = ["recipe", "an4", "--data", str(toy_corpus), "--out", str(out), "--workers", "1", *settings]
@@ -240,8 +239,7 @@ def test_recurrent_network_shares_graphs_with_the_other(toy_corpus, tmp_path, mo
 
 
 @pytest.mark.slow
-def test_recurrent_layer_on_the_dnn_begins_with_it(toy_corpus, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
+def test_recurrent_layer_on_the_dnn_begins_with_it(toy_run, toy_corpus, tmp_path, capsys):
     out = tmp_path / "exp"
     top = "AN4_TrainTop=[SGD=[maxEpochs=1;epochSize=0;learningRatesPerSample=1e-5]]"
     settings = [
