@@ -49,7 +49,7 @@ def test_kaldis_lexicons_are_dictionaries(tmp_path):
         ("!SIL", ("SIL",)), ("A", ("AH",)), ("A", ("EY",)), ("'BOUT", ("B", "AW", "T")),
     ]  # fmt: skip
     lexicon.write_text("'BOUT 1.0 B AW T\n")
-    with pytest.raises(FormatError, match=r"expected another ', or \\' where a name begins with it"):
+    with pytest.raises(FormatError, match=r"expected another ', or \\' if a name begins with it"):
         read_dictionary(lexicon)
 
 
