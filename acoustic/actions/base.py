@@ -27,6 +27,7 @@ class Machine:
     precision: str = "float"  # or "double"
     device: str = "cpu"  # "gpu", "gpu:N"
     seed: int = 0  # of initial values, of the order of the data, of dropout
+    allows_commands: bool = False  # whether commands in a configuration are run
     stdout: TextIO | None = None  # where action write puts the text of outputPath "-"
 
 

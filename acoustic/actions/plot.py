@@ -23,8 +23,8 @@ TIMEOUT = 600.0  # seconds for one picture
 class Plot(Action):
     """modelPath; outputDOTFile (MODEL.dot); outputFile, a picture, and renderCmd, the command that makes it.
 
-    renderCmd has <IN> and <OUT> for the two files; no shell sees it.  Without it `dot` draws; matplotlib does where
-    Graphviz is not installed.
+    renderCmd has <IN> and <OUT> for the two files; it is run without a shell, and only where the user allows commands
+    of a configuration.  Otherwise `dot` draws, or matplotlib where Graphviz is not installed.
     """
 
     blocks = ()
@@ -37,6 +37,10 @@ class Plot(Action):
         self.command = _words(config) if config.has("renderCmd") else []
         if self.command and self.picture is None:
             raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
+        self.refused = ""
+        if self.command and not machine.allows_commands:
+            self.refused = f"{config.where('renderCmd')}: renderCmd is not run without --allow-commands"
+            self.command = []
         for path in (self.dot_file, *([self.picture] if self.picture else [])):
             require_writable(path, [self.model_path])
         if self.picture is not None:
@@ -62,6 +66,8 @@ class Plot(Action):
             file.write(dot_text(network).encode())
         log(f"Written: {self.dot_file}")
         if self.picture is not None:
+            if self.refused:
+                log(f"warning: {self.refused}")
             self._draw(network, log)
             log(f"Written: {self.picture}")
         return RunReport("nodes", len(network.nodes))

@@ -3,9 +3,7 @@
 Importing this module registers the types in the order of the book's section 2.4.
 """
 
-import importlib.metadata
 from collections.abc import Iterator
-from functools import cache
 
 from acoustic.nodes import leaves  # noqa: F401  isort: skip
 from acoustic.nodes import elementwise  # noqa: F401  isort: skip
@@ -36,9 +34,8 @@ from acoustic.nodes import time_reverse  # noqa: F401  isort: skip
 from acoustic.nodes import pair_network  # noqa: F401  isort: skip
 from acoustic.nodes.base import REGISTRY, Node
 from acoustic.nodes.option import name_hint
+from readers.common.extensions import extension_modules
 from readers.errors import ModelError
-
-EXTENSIONS = "argonaut.nodes"  # the entry point group in which other packages name modules with node types
 
 # Names of CNTK's node types that are refused with a message, and what each type is for.
 NOT_BUILT = (
@@ -68,7 +65,7 @@ def node_class(name: str) -> type[Node]:
         For an unknown name, with the nearest known names.
     """
     if name.lower() not in REGISTRY:
-        _load_extensions()
+        extension_modules()
     if name.lower() in REGISTRY:
         return REGISTRY[name.lower()]
     for not_built, purpose in NOT_BUILT.items():
@@ -80,19 +77,5 @@ def node_class(name: str) -> type[Node]:
 
 def registered_nodes() -> Iterator[type[Node]]:
     """Yield every node type once, in order of registration; those of other packages come last."""
-    _load_extensions()
+    extension_modules()
     yield from dict.fromkeys(REGISTRY.values())
-
-
-@cache
-def _load_extensions() -> None:
-    """Import the modules that other packages declare as entry points of EXTENSIONS; they register their types."""
-    for point in importlib.metadata.entry_points(group=EXTENSIONS):
-        try:
-            point.load()
-        except Exception as error:  # a foreign module may raise anything
-            package = point.dist.name if point.dist else "another package"
-            raise ModelError(
-                f"node types of {package}: {point.value}: {type(error).__name__}: {error}; "
-                "expected a module that can be imported"
-            ) from error

@@ -1,22 +1,21 @@
 """Where minibatches come from and outputs go: what a reader and a writer are, and how a configuration names one.
 
 A reader is a class made from its block of the configuration, `Type(config, rng_seed, write, progress)`; a writer is one
-made as `Type(config)`.  `readerType` and `writerType` name them: by a name of the tables below, by a name that another
-installed package declares as an entry point (groups argonaut.readers and argonaut.writers), or as `module:Class`, for
-one in a file of the user's own.
+made as `Type(config)`.  `readerType` and `writerType` name them: by a name of the tables below, or by the name of a
+subclass of Reader or Writer that an extension defines (readers/common/extensions.py).
 Source: CNTK book, section 5.1 (IDataReader, IDataWriter); there a name is that of a DLL.
 """
 
 import importlib
-import importlib.metadata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from readers.common.extensions import OPTION, extensions_of
 from readers.common.report import Progress
 from readers.config.config import Config
 from readers.config.values import Schedule, did_you_mean
@@ -79,8 +78,8 @@ class Utterance:
 class Reader(ABC):
     """What training, evaluation and writing ask of a reader.
 
-    A reader need not derive from this class, but one that does has only to define `dims`, `num_frames`, `assemble` and,
-    if action write shall work with it, `utterances`.
+    A reader derives from this class and defines `dims`, `num_frames`, `assemble` and, if action write shall work with
+    it, `utterances`.
 
     warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
     of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether training takes
@@ -226,39 +225,31 @@ def open_writer(config: Config) -> Writer:
 
 def reader_class(config: Config) -> type:
     """The class that readerType names.  Raises ConfigError for one that is not there."""
-    return _pick(config, "readerType", READERS, "argonaut.readers")
+    return _pick(config, "readerType", READERS, Reader)
 
 
 def writer_class(config: Config) -> type:
     """The class that writerType names.  Raises ConfigError for one that is not there."""
-    return _pick(config, "writerType", WRITERS, "argonaut.writers")
+    return _pick(config, "writerType", WRITERS, Writer)
 
 
-def _pick(config: Config, key: str, known: dict[str, str], group: str) -> type:
+def _pick(config: Config, key: str, known: dict[str, str], base: type) -> type:
     name = config.text(key, next(iter(known)))
     by_lower = {one.lower(): target for one, target in known.items()}
     if name.lower() in by_lower:
         return _load(by_lower[name.lower()])
     where = f"{config.where(key)}: {key} {name}"
-    added = {point.name: point for point in importlib.metadata.entry_points(group=group)}
-    for point in added.values():
-        if point.name.lower() == name.lower():
-            return _foreign(point.load, f"{where}: {point.value} of another package")
     if ":" in name:
-        return _foreign(lambda: _load(name), f"{where}; PYTHONPATH names the directories of modules of your own")
+        raise ConfigError(
+            f"{where} names a module; expected the name of a class, and its file on the command line: {OPTION} FILE.py"
+        )
+    added = extensions_of(base)
+    for own_name, found in added.items():
+        if own_name.lower() == name.lower():
+            return found
     fault = "is not built yet" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
     names = [*known, *added]
     raise ConfigError(f"{where} {fault}; expected {' or '.join(names)}{did_you_mean(name, names)}")
-
-
-def _foreign(load: Callable[[], type], where: str) -> type:
-    """What load() gives; code that is not ours may raise anything."""
-    try:
-        return load()
-    except Exception as fault:
-        raise ConfigError(
-            f"{where}: {type(fault).__name__}: {fault}; expected module:Class of a module that can be imported"
-        ) from fault
 
 
 def _load(target: str) -> type:

@@ -17,6 +17,8 @@ worked example: train the network that the block TIMIT_Train describes, then tes
   traceLevel         0 (default): one log line per epoch; 1: also one every few minibatches
   stderr             prefix of the log file: the names of the commands and .log are appended
   --scheduler A      address of the Dask scheduler that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
+  --extension F.py   a Python file with readers, writers or node types that the configuration uses
+  --allow-commands   run the command of renderCmd (action=plot), which is otherwise left out
   doneFile           file to write when all commands have finished
   makeMode           true (default): continue a training where it stopped; false: start it again
 
@@ -31,14 +33,17 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from readers.common.files import atomic_write, require_writable
 from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
+from recipes.cli.extensions import take_extensions
 
 BANNER = "#" * 46
+ALLOW_COMMANDS = "--allow-commands"
 # Settings outside of all blocks, most of them listed above.  A similar name gives a warning.
 TOP_NAMES = (
     "configFile", "currentDirectory", "command", "precision", "deviceId", "numCPUThreads", "randomSeed", "traceLevel",
@@ -61,13 +66,15 @@ def run(argv: list[str]) -> int:
     from acoustic.actions import make_action
     from readers.config.config import AskedConfig, load_config
 
-    config = load_config(settings(argv), AskedConfig)
+    argv = take_extensions(argv)
+    allowed = ALLOW_COMMANDS in argv
+    config = load_config(settings([argument for argument in argv if argument != ALLOW_COMMANDS]), AskedConfig)
     commands = read_commands(config)
     with open_log(config, commands) as log, engines(config):
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
         done = done_file(config)
-        machine = read_machine(config)
+        machine = replace(read_machine(config), allows_commands=allowed)
         # Construct, and thereby check, all actions before the first one starts.
         actions = {}
         for command in commands:

@@ -11,6 +11,7 @@ import sys
 
 from readers.errors import ConfigError
 from recipes.cli.console import run_guarded
+from recipes.cli.extensions import take_extensions
 
 COMMANDS = {
     "hcopy": "extract HTK feature files from audio files with an HCopy configuration",
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str]) -> int:
+    argv = take_extensions(argv)
     if argv and argv[0] in COMMANDS:
         module = importlib.import_module(f"recipes.cli.{MODULES.get(argv[0], argv[0])}")
         if argv[0] in RAW_COMMANDS:

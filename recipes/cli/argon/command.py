@@ -27,6 +27,7 @@ from recipes.cli.argon.decoding import Pipeline, process_files
 from recipes.cli.argon.options import ALIGNING, DECODING, canonical, make_parser, refuse_streaming
 from recipes.cli.argon.setup import precompile_graph
 from recipes.cli.console import run_guarded
+from recipes.cli.extensions import take_extensions
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str]) -> int:
+    argv = take_extensions(argv)
     if not argv:
         raise ConfigError("command line: no options; argon -help shows them")
     parser = make_parser(__doc__)

@@ -24,7 +24,7 @@ class Here:
         save_model(network, "net")
 
     def action(self, name: str, settings: str):
-        return make_action(name, Config.from_text(settings, "edit.cntk"), Machine())
+        return make_action(name, Config.from_text(settings, "edit.cntk"), Machine(allows_commands=True))
 
     def run(self, name: str, settings: str):
         return self.action(name, settings).run(self.log.append, lambda *done, **figures: None)
@@ -195,6 +195,16 @@ def test_plot_renders_with_a_command_and_no_shell(here, monkeypatch):
     assert here.read("graphs/p.jpg") == "graphs/a; b.dot"
     assert here.log[-1] == "Written: graphs/p.jpg"
     assert {path.name for path in (here.directory / "graphs").iterdir()} == {"a; b.dot", "p.jpg"}
+
+
+def test_a_command_of_a_configuration_is_run_where_it_is_allowed_only(here, monkeypatch):
+    here.write("draw.py", PICTURE)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    settings = f'modelPath=net\noutputFile=p.png\nrenderCmd="{sys.executable} draw.py <IN> <OUT>"'
+    action = make_action("plot", Config.from_text(settings, "edit.cntk"), Machine())
+    action.run(here.log.append, lambda *done, **figures: None)
+    assert "warning: edit.cntk:3: renderCmd is not run without --allow-commands" in here.log
+    assert (here.directory / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients, compare_with_forward_mode
 from acoustic.network.network import Network
 from acoustic.nodes import base, registry
-from readers.errors import ModelError
+from readers.common import extensions
+from readers.errors import ConfigError
 from tests.pages import page_text
 
 PAGE = page_text("nodes")
@@ -23,18 +24,18 @@ def install(tmp_path, monkeypatch):
     registered = dict(base.REGISTRY)
     for module in (base, registry):
         monkeypatch.setattr(module, "REGISTRY", registered)
-    registry._load_extensions.cache_clear()
+    extensions._packages.cache_clear()
 
     def write(code, module):
         (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
         info = tmp_path / f"{module}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
-        (info / "entry_points.txt").write_text(f"[argonaut.nodes]\nmine = {module}\n", encoding="utf-8")
+        (info / "entry_points.txt").write_text(f"[argonaut.extensions]\nmine = {module}\n", encoding="utf-8")
         monkeypatch.syspath_prepend(tmp_path)
 
     yield write
-    registry._load_extensions.cache_clear()
+    extensions._packages.cache_clear()
 
 
 def test_the_page_from_top_to_bottom(install):
@@ -56,8 +57,8 @@ def test_the_page_from_top_to_bottom(install):
 
 def test_a_package_that_cannot_be_imported_is_named(install):
     install("import a_module_that_is_not_there\n", "my_broken_nodes")
-    message = "^node types of my_broken_nodes: my_broken_nodes: ModuleNotFoundError: No module named 'a_module_that"
-    with pytest.raises(ModelError, match=message):
+    message = "^extension of my_broken_nodes: my_broken_nodes: ModuleNotFoundError: No module named 'a_module_that"
+    with pytest.raises(ConfigError, match=message):
         registry.node_class("Mine")
     assert registry.node_class("Sigmoid").type_name == "Sigmoid"  # what the project has itself stays known
 
@@ -66,5 +67,5 @@ def test_a_name_that_is_taken_is_refused(install):
     code = "from acoustic.nodes.base import Node, register_node\n\n\n"
     code += '@register_node("sigmoid")\nclass Mine(Node):\n    "X"\n'
     install(code, "my_second_sigmoid")
-    with pytest.raises(ModelError, match="ValueError: node type 'sigmoid' is already Sigmoid"):
+    with pytest.raises(ConfigError, match="ValueError: node type 'sigmoid' is already Sigmoid"):
         registry.node_class("Mine")

@@ -1,6 +1,5 @@
-"""What readers.md shows works: its reader and writer in one file each, by module and entry point; its blocks."""
+"""What readers.md shows works: its reader and writer, as files and from a package; its blocks."""
 
-import importlib.metadata
 import re
 import sys
 from pathlib import Path
@@ -8,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from readers.common import extensions
+from readers.common.extensions import VARIABLE
 from readers.config.config import Config
 from readers.errors import ConfigError
 from readers.htk.parameter_file import parse_kind, write_htk
@@ -34,11 +35,12 @@ def modules(tmp_path, monkeypatch):
     """The files of the page, on the path."""
     for name, code in PYTHON.items():
         (tmp_path / name).write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "")
     yield tmp_path
     for name in PYTHON:
         sys.modules.pop(name.removesuffix(".py"), None)
+    extensions._packages.cache_clear()
 
 
 def make_data(directory: Path) -> None:
@@ -48,14 +50,15 @@ def make_data(directory: Path) -> None:
 
 def test_reader_and_writer_of_ones_own_train_and_write(modules, capsys):
     make_data(modules)
-    reader = block("readerType=npz_reader:NpzReader")
+    reader = block("readerType=NpzReader")
     (modules / "own.cntk").write_text(
         "command=Train:Write\ndeviceId=-1\nmodelPath=model/net\noutputNodeNames=HLast\n"
         "Train=[\naction=train\nSimpleNetworkBuilder=[layerSizes=2:4:2;evalCriterion=ErrorPrediction;initValueScale=8]\n"
         f"SGD=[maxEpochs=5;minibatchSize=10;learningRatesPerMB=0.5]\n{reader}]\n"
-        f"Write=[\naction=write\n{reader}writer=[\nwriterType=npy_writer:NpyWriter\ndirectory=out\n]\n]\n"
+        f"Write=[\naction=write\n{reader}writer=[\nwriterType=NpyWriter\ndirectory=out\n]\n]\n"
     )
-    assert cntk.main(["configFile=own.cntk"]) == 0
+    files = ["--extension", "npz_reader.py", "--extension=npy_writer.py"]
+    assert cntk.main(["configFile=own.cntk", *files]) == 0
     assert "records: 120 done, 0 skipped, 0 failed" in capsys.readouterr().err
     written = np.load(modules / "out" / "data.HLast.npy")
     assert (written.argmax(axis=1) == np.load("data.npz")["y"]).mean() > 0.9
@@ -66,29 +69,99 @@ def test_reader_and_writer_of_ones_own_train_and_write(modules, capsys):
     assert "data.npz has no z; expected one of x, y" in capsys.readouterr().err
 
 
-def test_reader_and_writer_of_another_package(modules):
+def test_reader_and_writer_of_another_package(modules, monkeypatch):
     make_data(modules)
     (toml,) = [text for language, text in FENCED if language == "toml"]
-    points = re.sub(r'\[project.entry-points."(.*?)"\]', r"[\1]", toml).replace("my_package.", "").replace('"', "")
-    info = modules / "my_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(points + "Broken = nowhere:Nothing\n")
-    text = block("npz_reader:NpzReader").replace("npz_reader:NpzReader", "npzreader")
+    install(modules, monkeypatch, toml)
+    text = block("readerType=NpzReader").replace("NpzReader", "npzreader")
     config = Config.from_text(text, "e.cntk").block("reader")
     assert reader_class(config).__name__ == "NpzReader"
     assert open_reader(config).dims() == {"features": 2, "labels": 2}
-    writer = Config.from_text("writer=[\nwriterType=NpyWriter\n]", "e.cntk").block("writer")
-    assert writer_class(writer).__name__ == "NpyWriter"
-    for name, message in (
-        ("Broken", r"e.cntk:2: writerType Broken: nowhere:Nothing of another package: ModuleNotFoundError"),
-        ("NpxWriter", r"e.cntk:2: writerType NpxWriter is unknown; .*NpyWriter.*did you mean NpyWriter"),
-        ("nowhere:X", r"e.cntk:2: writerType nowhere:X; PYTHONPATH .*: ModuleNotFoundError: .*; expected module:Class"),
-        ("npy_writer:X", r"writerType npy_writer:X; .*AttributeError"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            writer_class(Config.from_text(f"writer=[\nwriterType={name}\n]", "e.cntk").block("writer"))
-    assert importlib.metadata.entry_points(group="argonaut.readers")
+    assert writer_of("NpyWriter").__name__ == "NpyWriter"
+    with pytest.raises(ConfigError, match=r"e.cntk:2: writerType NpxWriter is unknown; .*NpyWriter.*did you mean NpyW"):
+        writer_of("NpxWriter")
+
+
+def install(directory, monkeypatch, toml: str) -> None:
+    """Install a package that declares these entry points for modules in the directory."""
+    points = re.sub(r'\[project.entry-points."(.*?)"\]', r"[\1]", toml).replace("my_package.", "").replace('"', "")
+    info = directory / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(directory)
+    extensions._packages.cache_clear()
+
+
+def writer_of(name: str) -> type:
+    return writer_class(Config.from_text(f"writer=[\nwriterType={name}\n]", "e.cntk").block("writer"))
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        (
+            "nowhere",
+            "^extension of my-package: nowhere: ModuleNotFoundError: .*; expected a module that can be",
+        ),
+        ("npy_writer:NpyWriter", "^extension of my-package: npy_writer:NpyWriter; expected the name of a module"),
+    ],
+)
+def test_a_package_that_cannot_be_imported_is_named(modules, monkeypatch, point, message):
+    install(modules, monkeypatch, f'[project.entry-points."argonaut.extensions"]\nmine = "{point}"\n')
+    with pytest.raises(ConfigError, match=message):
+        writer_of("NpyWriter")
+
+
+def test_a_configuration_names_no_code(modules, monkeypatch):
+    """Neither modules of the standard library nor files beside the configuration are imported for it."""
+    (modules / "evil.py").write_text("open('was_here', 'w').close()\n")
+    monkeypatch.syspath_prepend(modules)
+    for name in ("evil:Evil", "os:system", "npy_writer:NpyWriter", "readers.writers.text_writer:TextWriter"):
+        with pytest.raises(ConfigError, match=r"e.cntk:2: writerType .* names a module; expected .* --extension"):
+            writer_of(name)
+    for name in ("evil", "evil.Evil", "system"):
+        with pytest.raises(ConfigError, match=f"e.cntk:2: writerType {name} is unknown"):
+            writer_of(name)
+    assert not (modules / "was_here").exists()
+    assert "evil" not in sys.modules
+
+
+def test_only_readers_and_writers_of_an_extension_are_taken(modules, monkeypatch):
+    (modules / "mine.py").write_text(
+        "from readers.minibatches import Reader, Writer\nfrom subprocess import Popen\n\n\nclass Other:\n    pass\n\n\n"
+        "class Mine(Writer):\n    pass\n"
+    )
+    monkeypatch.setenv(VARIABLE, str(modules / "mine.py"))
+    assert writer_of("mine").__name__ == "Mine"
+    for name in ("Other", "Popen", "Reader", "Writer"):
+        with pytest.raises(ConfigError, match=f"writerType {name} is unknown"):
+            writer_of(name)
+    with pytest.raises(ConfigError, match="readerType Mine is unknown"):
+        reader_class(Config.from_text("reader=[\nreaderType=Mine\n]", "e.cntk").block("reader"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--extension"], "error: --extension: nothing follows; expected the path of a .py file"),
+        (
+            ["--extension", "nowhere.py"],
+            "error: --extension nowhere.py: no such Python file; expected the path of a .py file",
+        ),
+        (
+            ["--extension=broken.py"],
+            "error: --extension broken.py: ZeroDivisionError: division by zero; expected a module",
+        ),
+        (["--extension=own.cntk"], "error: --extension own.cntk: no such Python file; expected the path of a .py file"),
+    ],
+)
+def test_extensions_that_are_none_are_named(modules, capsys, arguments, message):
+    (modules / "broken.py").write_text("1 / 0\n")
+    (modules / "own.cntk").write_text("Test=[action=test\nmodelPath=m\nreader=[readerType=Mine]]\n")
+    assert cntk.main(["configFile=own.cntk", "command=Test", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
 
 
 @pytest.mark.parametrize("name", READERS)
