@@ -8,7 +8,7 @@ from acoustic.actions.base import Action, Machine
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
-from acoustic.training.options import OptionFault
+from acoustic.training.options import located_faults
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
@@ -86,12 +86,8 @@ class ConvertDbn(Action):
     def _options(
         self, sizes: tuple[int, ...], kinds: tuple[str, ...], with_prior: bool = False
     ) -> SimpleNetworkOptions:
-        try:
+        with located_faults(self.config):
             return SimpleNetworkOptions(sizes, kinds, normalise_features=True, with_prior=with_prior, **self.settings)
-        except OptionFault as fault:
-            raise ConfigError(
-                f"{self.config.where(fault.key)}: {self.config.full_name(fault.key)}: {fault.text}"
-            ) from None
 
     @staticmethod
     def _fill(network: Network, model: DbnModel, num_inputs: int) -> None:

@@ -4,7 +4,7 @@ from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, check_keys
+from readers.config.option_check import OptionFault, check_keys, located_faults, read_fields
 from readers.errors import ConfigError
 
 # Field of TrainingOptions: (name in the configuration, how Config reads it).
@@ -95,15 +95,13 @@ def training_options(sgd: Config) -> TrainingOptions:
             f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
             "every minibatch instead, which is as fast (numCPUThreads says how many)"
         )
-    values = {field: getattr(sgd, kind)(key) for field, (key, kind) in READ.items() if sgd.has(key)}
+    values = read_fields(sgd, READ)
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
     if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):
         values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")
-    try:
+    with located_faults(sgd):
         values["auto_adjust"] = auto_adjust_options(sgd)
         return TrainingOptions(**values, rule=_rule(sgd), adaptation_weight=_adaptation_weight(sgd))
-    except OptionFault as fault:
-        raise ConfigError(f"{sgd.where(fault.key)}: {sgd.full_name(fault.key)}: {fault.text}") from None
 
 
 def rule_keys() -> list[str]:
@@ -142,7 +140,7 @@ def _rule(sgd: Config) -> Rule:
         rule = AdaGrad
     if rule is not Momentum and sgd.bool("useNAG", False):
         raise OptionFault("useNAG", f"given beside {rule.names[0]}; expected gradUpdateType=None with it")
-    return rule(**{field: getattr(sgd, kind)(key) for field, (key, kind) in rule.keys.items() if sgd.has(key)})
+    return rule(**rule.values_in(sgd))
 
 
 def auto_adjust_options(sgd: Config) -> AutoAdjust:
@@ -156,13 +154,11 @@ def auto_adjust_options(sgd: Config) -> AutoAdjust:
     if name.lower() not in MODES:
         expected = ", ".join(dict.fromkeys(MODES.values()))
         raise ConfigError(f"{block.where('autoAdjustLR')}: autoAdjustLR is {name}; expected {expected}")
-    values = {field: getattr(block, kind)(key) for field, (key, kind) in AutoAdjust.keys.items() if block.has(key)}
+    values = AutoAdjust.values_in(block)
     if block.has("numPrevLearnRate"):  # the book's spelling
         values["previous_rates"] = block.int("numPrevLearnRate")
-    try:
+    with located_faults(block):
         return AutoAdjust(MODES[name.lower()], **values)
-    except OptionFault as fault:
-        raise ConfigError(f"{block.where(fault.key)}: {block.full_name(fault.key)}: {fault.text}") from None
 
 
 def _auto_adjust_block(sgd: Config) -> Config | None:

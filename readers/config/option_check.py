@@ -1,6 +1,8 @@
 """Checks of a configuration block: unknown names, values out of range."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 from readers.config.config import Config
 from readers.errors import ConfigError
@@ -12,6 +14,42 @@ class OptionFault(ConfigError):
     def __init__(self, key: str, text: str):
         super().__init__(f"{key}: {text}")
         self.key, self.text = key, text
+
+
+class KeyedOptions:
+    """Base class of dataclasses whose fields are options of a configuration.
+
+    Attributes
+    ----------
+    keys : dict
+        Field -> (name in a configuration, method of Config that reads it).
+    """
+
+    keys: ClassVar[dict[str, tuple[str, str]]] = {}
+
+    @classmethod
+    def values_in(cls, block: Config) -> dict[str, Any]:
+        """Return field -> value for the options that a block sets."""
+        return read_fields(block, cls.keys)
+
+    def require(self, field: str, fine: bool, expected: str) -> None:
+        """Raise OptionFault with the configuration's name of the option unless `fine`."""
+        if not fine:
+            raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")
+
+
+def read_fields(block: Config, keys: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return field -> value for the options that a block sets; see KeyedOptions for `keys`."""
+    return {field: getattr(block, kind)(key) for field, (key, kind) in keys.items() if block.has(key)}
+
+
+@contextmanager
+def located_faults(block: Config) -> Iterator[None]:
+    """Turn an OptionFault into a ConfigError that names file, line and full name of the option."""
+    try:
+        yield
+    except OptionFault as fault:
+        raise ConfigError(f"{block.where(fault.key)}: {block.full_name(fault.key)}: {fault.text}") from None
 
 
 def check_keys(config: Config, known: Iterable[str], not_built: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
+from readers.config.option_check import OptionFault, located_faults
 from readers.errors import ConfigError
 
 LAYER_TYPES = {
@@ -191,10 +191,8 @@ def read_options(builder: Config, make: Callable[..., Options], **more: Any) -> 
         "with_dropout": builder.bool("addDropoutNodes", False),
         "words": order,
     }
-    try:
+    with located_faults(builder):
         return make(**(common | more))
-    except OptionFault as fault:
-        raise ConfigError(f"{builder.where(fault.key)}: {builder.full_name(fault.key)}: {fault.text}") from None
 
 
 def add_input(network: Network, options: BuilderOptions) -> Node:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from readers.config.option_check import OptionFault
+from readers.config.option_check import KeyedOptions, OptionFault
 from readers.config.values import Schedule
 
 NONE, AFTER, BEFORE = "none", "adjustAfterEpoch", "searchBeforeEpoch"
@@ -18,7 +18,7 @@ MODES = (
 
 
 @dataclass(frozen=True)
-class AutoAdjust:
+class AutoAdjust(KeyedOptions):
     """Options of the control, with the defaults of the 2016 tool.
 
     `keys` maps the fields to their names in a configuration; the comment beside each field gives its meaning.
@@ -72,19 +72,14 @@ class AutoAdjust:
         known = (NONE, AFTER, BEFORE)
         if self.mode not in known:
             raise OptionFault("autoAdjustLR", f"{self.mode}; expected {', '.join(known)}")
-        self._require("reduce_below", 0 <= self.reduce_below < math.inf, "a relative improvement >= 0")
-        self._require("interval", self.interval > 0, "a number of epochs > 0")
-        self._require("decrease", 0 < self.decrease < 1, "a factor between 0 and 1")
-        self._require("increase_above", self.increase_above >= 0, "a relative improvement >= 0")
-        self._require("increase", 1 <= self.increase < math.inf, "a factor >= 1")
-        self._require("trial_minibatches", min(trials, default=0) > 0, "a number of minibatches > 0")
-        self._require("previous_rates", self.previous_rates > 0, "a number of epochs > 0")
-        self._require("best_epochs", self.best_epochs >= 0, "a number of epochs >= 0")
-        self._require("tuning_frequency", self.tuning_frequency > 0, "a number of epochs > 0")
-        self._require("tuning_max", self.tuning_max > 0, "a number of frames > 0")
-        self._require("error_margin", 0 <= self.error_margin < math.inf, "a percentage >= 0")
-
-    def _require(self, field: str, fine: bool, expected: str) -> None:
-        if not fine:
-            value = getattr(self, field)
-            raise OptionFault(self.keys[field][0], f"{value}; expected {expected}")
+        self.require("reduce_below", 0 <= self.reduce_below < math.inf, "a relative improvement >= 0")
+        self.require("interval", self.interval > 0, "a number of epochs > 0")
+        self.require("decrease", 0 < self.decrease < 1, "a factor between 0 and 1")
+        self.require("increase_above", self.increase_above >= 0, "a relative improvement >= 0")
+        self.require("increase", 1 <= self.increase < math.inf, "a factor >= 1")
+        self.require("trial_minibatches", min(trials, default=0) > 0, "a number of minibatches > 0")
+        self.require("previous_rates", self.previous_rates > 0, "a number of epochs > 0")
+        self.require("best_epochs", self.best_epochs >= 0, "a number of epochs >= 0")
+        self.require("tuning_frequency", self.tuning_frequency > 0, "a number of epochs > 0")
+        self.require("tuning_max", self.tuning_max > 0, "a number of frames > 0")
+        self.require("error_margin", 0 <= self.error_margin < math.inf, "a percentage >= 0")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, check_keys
+from readers.config.option_check import KeyedOptions, check_keys, located_faults
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
@@ -27,7 +27,7 @@ KEPT = 20  # averaged models, P of the paper's C.4
 
 
 @dataclass(frozen=True)
-class ParallelOptions:
+class ParallelOptions(KeyedOptions):
     """Options of training by several jobs.
 
     Parameters
@@ -81,8 +81,7 @@ class ParallelOptions:
     def __post_init__(self) -> None:
         least = {"num_jobs": 1, "samples": 1, "threads": 1, "processes": 0, "retries": 0, "keep": 0}
         for field, smallest in least.items():
-            if getattr(self, field) < smallest:
-                raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {smallest} or more")
+            self.require(field, getattr(self, field) >= smallest, f"{smallest} or more")
 
     def plan(self, num_frames: int) -> tuple[int, int]:
         """(outer iterations, frames of each job in each) of an epoch of num_frames: all of them, at the least.
@@ -116,14 +115,12 @@ def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
             f"{block.where('parallelizationMethod')}: parallelizationMethod is {method}, "
             f"{'which is not built' if known else 'which is unknown'}; expected {AVERAGING}"
         )
-    values = {field: getattr(block, kind)(key) for field, (key, kind) in ParallelOptions.keys.items() if block.has(key)}
+    values = ParallelOptions.values_in(block)
     if "samples" not in values and (samples := _tools_samples(block)):
         values["samples"] = samples
     values.setdefault("best_first", new)
-    try:
+    with located_faults(block):
         return ParallelOptions(**values, scheduler=block.text("scheduler", ""))
-    except OptionFault as fault:
-        raise ConfigError(f"{block.where(fault.key)}: {block.full_name(fault.key)}: {fault.text}") from None
 
 
 def _block(sgd: Config) -> Config | None:

@@ -15,12 +15,11 @@ from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
 from readers.common.report import Log
 from readers.config.config import Config
-from readers.config.option_check import OptionFault
-from readers.errors import ConfigError
+from readers.config.option_check import KeyedOptions, located_faults
 
 
 @dataclass(frozen=True)
-class LayerwiseOptions:
+class LayerwiseOptions(KeyedOptions):
     """epochs: that each smaller network is trained for; 0: there are none.  epoch_size: their frames, 0: as the others.
 
     The smaller networks learn with the first epoch's learning rate, minibatch size and momentum.  Raises OptionFault.
@@ -32,9 +31,8 @@ class LayerwiseOptions:
     epoch_size: int = 0
 
     def __post_init__(self) -> None:
-        for name, (key, _) in self.keys.items():
-            if getattr(self, name) < 0:
-                raise OptionFault(key, f"{getattr(self, name)}; expected a number >= 0")
+        for name in self.keys:
+            self.require(name, getattr(self, name) >= 0, "a number >= 0")
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:
         """How a smaller network is trained that comes before a training with these options."""
@@ -51,12 +49,9 @@ class LayerwiseOptions:
 
 
 def layerwise_options(sgd: Config) -> LayerwiseOptions:
-    """What an SGD block says of it.  Raises ConfigError."""
-    values = {name: getattr(sgd, kind)(key) for name, (key, kind) in LayerwiseOptions.keys.items() if sgd.has(key)}
-    try:
-        return LayerwiseOptions(**values)
-    except OptionFault as fault:
-        raise ConfigError(f"{sgd.where(fault.key)}: {sgd.full_name(fault.key)}: {fault.text}") from None
+    """Read the options of layer-wise training from an SGD block. Raises ConfigError."""
+    with located_faults(sgd):
+        return LayerwiseOptions(**LayerwiseOptions.values_in(sgd))
 
 
 def smaller_networks(options: SimpleNetworkOptions) -> Iterator[SimpleNetworkOptions]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from readers.config.option_check import OptionFault
+from readers.config.option_check import KeyedOptions
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,13 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(KeyedOptions):
     """Base class of update rules: a frozen dataclass whose fields are the options of the rule.
 
     Attributes
     ----------
     names : tuple of str
         Values of `gradUpdateType` that select the rule.
-    keys : dict
-        Field -> (name in a configuration, method of Config that reads it).
     state : dict
         Matrices kept for each parameter, of its shape, with their initial values.
     uses_momentum : bool
@@ -59,12 +57,11 @@ class Rule:
     """
 
     names: ClassVar[tuple[str, ...]] = ()
-    keys: ClassVar[dict[str, tuple[str, str]]] = {}
     state: ClassVar[dict[str, float]] = {}
     uses_momentum: ClassVar[bool] = False
-    repeats: ClassVar[bool] = False  # with equal Steps its updates are the same calls: see acoustic/runtime/replay.py
-    by_columns: ClassVar[bool] = False  # it has update_columns
-    refuses: ClassVar[tuple[str, ...]] = ()  # names of options that do not go with it
+    repeats: ClassVar[bool] = False
+    by_columns: ClassVar[bool] = False
+    refuses: ClassVar[tuple[str, ...]] = ()
 
     @property
     def by_parts(self) -> bool:
@@ -108,8 +105,3 @@ class Rule:
         The other columns of weight and state do not change.
         """
         raise NotImplementedError
-
-    def require(self, field: str, fine: bool, expected: str) -> None:
-        """Raise OptionFault with the configuration's name of the option unless `fine`."""
-        if not fine:
-            raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")
