@@ -66,8 +66,8 @@ def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
     """`Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3`; before: minibatches of earlier lines."""
     figures = totals.averages()
     parts = [f"; perplexity = {perplexity(figures[name]):.8f}" for name in perplexities]
-    text = figures_text(totals.figures, totals.num_frames)
-    return f"Minibatch[{before + 1}-{before + totals.num_minibatches}]: {text}{''.join(parts)}"
+    numbers = f"{before + 1}-{before + totals.num_minibatches}"
+    return f"Minibatch[{numbers}]: {figures_text(totals)}{''.join(parts)}"
 
 
 def perplexity(value: float) -> float:

@@ -48,10 +48,8 @@ class Learner:
         Source of the minibatches.
     options : TrainingOptions
         Options of the training.
-    criterion : str
-        Name of the node to minimise.
     names : list of str
-        The criterion and the evaluation nodes whose values are accumulated.
+        Nodes whose values are accumulated. The first is the criterion to minimise.
 
     Attributes
     ----------
@@ -63,11 +61,9 @@ class Learner:
         Name of the pass in messages; "" stands for the epoch.
     """
 
-    def __init__(
-        self, network: Network, reader: Any, options: TrainingOptions, criterion: str, names: list[str]
-    ) -> None:
+    def __init__(self, network: Network, reader: Any, options: TrainingOptions, names: list[str]) -> None:
         self.reader, self.options = reader, options
-        self.criterion, self.names = criterion, names
+        self.criterion, self.names = names[0], names
         branches = options.execution_engine == ASYNCHRONOUS
         self.engine = make_engine(network, names, options=replace(EngineOptions.default(), branches=branches))
         self.updater = make_updater(network, options)

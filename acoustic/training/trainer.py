@@ -64,10 +64,11 @@ class Trainer:
         self.network, self.reader, self.cv_reader = network, reader, cv_reader
         self.options, self.files, self.log = options, files, log
         self.progress, self.on_epoch = callbacks.progress, callbacks.on_epoch
-        self.criterion, self.names = _criteria(network, options)
+        self.names = _criteria(network, options)
+        self.criterion = self.names[0]
         if options.packed_samples:
             limit_packing(network, options.packed_samples)
-        self.learner = make_learner(network, reader, options, self.criterion, self.names)
+        self.learner = make_learner(network, reader, options, self.names)
         self.engine, self.updater = self.learner.engine, self.learner.updater
         self._prepare_learner(reference)
         check_inputs(self.engine, reader, "reader")
@@ -254,25 +255,15 @@ class Trainer:
     def _train_and_validate(self, epoch: int, values: EpochOptions) -> dict:
         """Train and validate one epoch, and return its row of the history."""
         total = self.options.epoch_size or self.reader.num_frames
-        display = Display(self.options, epoch, total, self.log, self.progress)
-        display.begin(self.network, self.criterion, self.names)
+        display = Display(self.network, self.names, self.options, epoch, total, self.log, self.progress)
         begin = time.perf_counter()
         totals = self.learner.run(epoch, values, display.add)
         display.finish()
         seconds = time.perf_counter() - begin
         self.total_samples += totals.num_frames
         require_finite(self.network, f"epoch {epoch + 1}")
-        self.log(
-            finished_line(
-                epoch + 1,
-                self.options.max_epochs,
-                totals.figures,
-                totals.num_frames,
-                self.total_samples,
-                values.learning_rate,
-                seconds,
-            )
-        )
+        rate, last = values.learning_rate, self.options.max_epochs
+        self.log(finished_line(epoch + 1, last, totals, self.total_samples, rate, seconds))
         row = {
             "epoch": epoch + 1,
             "learning_rate_per_sample": values.learning_rate,
@@ -293,7 +284,7 @@ class Trainer:
         # Order does not matter to sums, so every epoch validates in the order of epoch 0.
         minibatches = self.cv_reader.minibatches(epoch=0, minibatch_size=values.minibatch_size, epoch_size=0)
         totals = evaluate(self.engine, minibatches, self.names)
-        self.log(validation_line(epoch + 1, self.options.max_epochs, totals.figures, totals.num_frames))
+        self.log(validation_line(epoch + 1, self.options.max_epochs, totals))
         return totals.averages()
 
     # ---- after an epoch
@@ -362,8 +353,8 @@ class Trainer:
             self._last_plot = time.monotonic()
 
 
-def _criteria(network: Network, options: TrainingOptions) -> tuple[str, list[str]]:
-    """(the criterion to train by, it and the evaluation nodes to show)."""
+def _criteria(network: Network, options: TrainingOptions) -> list[str]:
+    """Return the criterion to train by, followed by the evaluation nodes to show."""
     if options.train_criterion:
         criterion = network[options.train_criterion].name
     elif network.criteria:
@@ -371,4 +362,4 @@ def _criteria(network: Network, options: TrainingOptions) -> tuple[str, list[str
     else:
         raise ModelError("the network has no training criterion; expected one, or trainCriterionNodeName")
     evaluations = [network[options.eval_criterion].name] if options.eval_criterion else network.evaluations
-    return criterion, list(dict.fromkeys([criterion, *evaluations]))
+    return list(dict.fromkeys([criterion, *evaluations]))

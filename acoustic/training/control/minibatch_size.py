@@ -30,7 +30,6 @@ class AdaptiveMinibatch:
     """
 
     def __init__(self, options: Any, epoch_frames: int = 0) -> None:
-        """epoch_frames: frames of an epoch; 0 where only the options' epoch_size tells."""
         self.options, self.auto = options, options.auto_adjust
         self.epoch_frames = options.epoch_size or epoch_frames
         self.previous = 0  # size chosen last; 0: none yet

@@ -1,7 +1,7 @@
 """Compiled online natural gradient of a layer for float32 on the CPU.
 
-The loops are in layer_kernels.py and estimate_kernels.py. A minibatch runs without Python between the matrix products
-and without passes over memory other than those that the norms need.
+The loops are in layer_kernels.py and estimate_kernels.py. No Python runs between the matrix products of a minibatch,
+and memory is read again only where the norms require it.
 """
 
 import threading
@@ -78,7 +78,7 @@ class CompiledLayer(Layer):
             self._parameters = parameters
             table[k.WEIGHT : k.BIAS + 1] = [0 if matrix is None else address_of(matrix) for matrix in parameters]
         for side, fisher in self._sides:
-            table[k.UPDATES + side] = fisher.rank > 0 and fisher.settings.updates(fisher.count)
+            table[k.UPDATES + side] = fisher.rank > 0 and fisher.rule.updates(fisher.count)
             fisher.advance()
 
     def settle(self) -> None:

@@ -1,6 +1,4 @@
-"""The online natural gradient's estimates brought up to date, compiled: see layer_kernels.py, and online.py for the
-same in plain matrix products.
-"""
+"""Compiled update of the Fisher factors of the online natural gradient; online.py has the same in array operations."""
 
 import numpy as np
 
@@ -33,7 +31,7 @@ from acoustic.training.natural_gradient.online import LARGEST_CONDITION, LARGEST
 
 @loop
 def update_estimate(table, side, count, workers):
-    """The estimate of the next minibatch, on one side.  [eq. 54 to 66; see next_scales in online.py]"""
+    """Compute the estimate of one side for the next minibatch. [eq. 54 to 66; see next_scales in online.py]"""
     rank, dim, w, j = table[RANK + side], dimension(table, side), table[W + side], table[J + side]
     scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
     before = total(table, AFTER + side, workers) + total(table, TAKEN + side, workers)
@@ -63,7 +61,7 @@ def update_estimate(table, side, count, workers):
 
 @loop
 def check_orthogonality(table, side):
-    """Say in DOUBTFUL whether R's rows have ceased to be orthonormal.  [B.3.1]"""
+    """Set DOUBTFUL if the rows of R are no longer orthonormal. [B.3.1]"""
     rank = table[RANK + side]
     w, products = frames(table[W + side], dimension(table, side), rank), frames(table[SCRATCH + side], rank, rank)
     multiply(table, w.T, w, products.T)
@@ -77,10 +75,11 @@ def check_orthogonality(table, side):
 
 @loop
 def next_estimate(table, side, squares, factor, scratch, before, eta, count):
-    """D and rho in scales, and A' in factor; 1 where orthogonality is in doubt, -1 where nothing was changed.
+    """Write D and rho to the scales and A' [eq. 65] to `factor`.
 
-    squares: B B', of which Z [eq. 54] is a multiple on either side as long as the rows of R are orthonormal, and which
-    keeps them so where they are not quite; scratch: where memory for Z and all that follows lies.
+    squares: B B', of which Z [eq. 54] is a multiple as long as the rows of R are orthonormal, and which brings them
+    back to that if they are not quite. scratch: address of memory for Z and what follows it. Returns 1 if orthogonality
+    is in doubt, -1 if nothing was changed because something is not finite, else 0.
     """
     rank, dim, alpha = table[RANK + side], dimension(table, side), doubles(table[NUMBERS], HISTORY + 1)[ALPHA]
     scales, e = doubles(table[SCALES + side], rank + 2), reduction(table, side)
@@ -126,11 +125,14 @@ def next_estimate(table, side, squares, factor, scratch, before, eta, count):
 
 @loop
 def eigenvectors(function, scratch, rank):
-    """Overwrite a symmetric matrix by its eigenvectors, a row each, values rising behind it, by LAPACK's dsyevd."""
+    """Replace a symmetric matrix by its eigenvectors, one per row, followed by its eigenvalues in ascending order.
+
+    Uses dsyevd of LAPACK; returns whether it succeeded.
+    """
     values = scratch + aligned(8 * rank * rank)
     whole = values + aligned(8 * rank)
     work = whole + aligned(8 * (5 * rank + 16))
-    numbers = whole_numbers(whole, 8)  # read as 32 bits by libraries that have no more
+    numbers = whole_numbers(whole, 8)  # libraries with 32-bit integers read the low half
     numbers[0], numbers[1], numbers[2], numbers[3] = rank, 1 + 6 * rank + 2 * rank * rank, 3 + 5 * rank, 0
     numbers[4], numbers[5] = ord("V"), ord("L")
     call_with_pointers(
@@ -144,14 +146,14 @@ def eigenvectors(function, scratch, rank):
 
 
 def scratch_size(rank):
-    """Bytes that `update_estimate` needs."""
+    """Return the bytes of scratch memory that `update_estimate` needs."""
     doubles = aligned(8 * rank * rank) + aligned(8 * rank)
     return 2 * aligned(4 * rank * rank) + doubles + aligned(8 * (5 * rank + 16)) + 8 * (1 + 6 * rank + 2 * rank * rank)
 
 
 @table_call
 def estimate_layer(p):
-    """p: the layer's table, frames, worker, workers, turn."""
+    """p: table of the layer, frames, worker, workers, turn."""
     table, workers = whole_numbers(p[0], FIELDS), p[3]
     for side in range(2):
         if table[UPDATES + side] and p[2] == (p[4] + side) % workers:

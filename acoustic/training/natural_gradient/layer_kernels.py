@@ -1,8 +1,8 @@
-"""The online natural gradient of a layer, compiled, for float32 on the CPU: see compiled.py, and online.py for the same
-in plain matrix products.
+"""Compiled online natural gradient of a layer for float32 on the CPU; online.py has the same in array operations.
 
-Two functions do a step: `reduce_layer` some frames, in the thread of each worker, and when all have, `change_layer`
-a part of the weights.  They stand at the end, in this file: numba's cache sees changes of that alone.
+A minibatch takes two calls: each worker preconditions its frames (`reduce_layer`); when all have finished, each updates
+a part of the weights (`change_layer`). Both stand at the end of this file, because numba's cache notices changes only
+in the file of the called function.
 """
 
 import numpy as np
@@ -44,15 +44,15 @@ from acoustic.training.natural_gradient.layer_table import (
     total,
 )
 
-BLOCK = 1 << 18  # elements of the frames that are looked at at a time, so that they stay in the cache
+BLOCK = 1 << 18  # elements processed at a time, so that they stay in the cache
 
 
 @loop
-def look_at_frames(table, x, y, first, count, worker):
-    """Multiply frames by the inverse of the Fisher matrix's factors.
+def reduce_frames(table, x, y, first, count, worker):
+    """Multiply frames by the inverse Fisher factors of both sides.
 
-    x, y: where the derivatives of the layer's outputs, and its inputs, of these frames lie; x is changed in place, y to
-    REDUCED.  first: their number in the minibatch.
+    x, y: addresses of the derivatives with respect to the outputs, changed in place, and of the inputs, whose result
+    goes to REDUCED. first: index of the first frame in the minibatch.
     """
     sums = doubles(table[SUMS] + 8 * NUM_SUMS * worker, NUM_SUMS)
     sums[:] = 0
@@ -67,6 +67,7 @@ def look_at_frames(table, x, y, first, count, worker):
 
 @loop
 def reduce_outputs(table, x, first, count, worker, sums, norms):
+    """Precondition the output derivatives; norms (count,) receives their squared norms."""
     rows, rank = table[ROWS + OUT], table[RANK + OUT]
     ones, change = singles(table[REDUCED_ONE] + 4 * first, count), bias_change(table, worker)
     change[:] = 0
@@ -84,6 +85,7 @@ def reduce_outputs(table, x, first, count, worker, sums, norms):
 
 @loop
 def reduce_inputs(table, y, first, count, worker, sums, norms):
+    """Precondition the inputs; norms (count,) receives their squared norms, the constant 1 of the bias included."""
     rows, rank, bias = table[ROWS + IN], table[RANK + IN], table[BIAS] != 0
     ones = singles(table[REDUCED_ONE] + 4 * first, count)
     ones[:] = 1
@@ -111,20 +113,20 @@ def reduce_inputs(table, y, first, count, worker, sums, norms):
 
 @loop
 def block_of(rows):
-    """How many frames are looked at at a time."""
+    """Return the number of frames to process at a time."""
     return max(32, BLOCK // rows // 32 * 32)
 
 
 @loop
 def bias_change(table, worker):
-    """A worker's share of the bias's derivative; lines of the cache that no other worker writes."""
+    """Return a worker's sum of the gradient of the bias, in cache lines of its own."""
     rows = table[ROWS + OUT]
     return singles(table[BIAS_CHANGE] + aligned(4 * rows) * worker, rows)
 
 
 @loop
 def add_bias(column, last, h, ones):
-    """The 1 that the bias is multiplied by: its share of H = W x and of J = H x', and what is left of it."""
+    """Add the constant 1 of the bias to H = W x and J = H x'; ones (count,) receives its preconditioned value."""
     for t in range(h.shape[0]):
         row, left = h[t], np.float32(1)
         for r in range(column.shape[0]):  # rows may be longer
@@ -136,9 +138,7 @@ def add_bias(column, last, h, ones):
 
 @loop
 def squares_and_sum(x, norms, weights, summed):
-    """The squared norms of frames, and the frames, each multiplied by its weight, added to `summed`; returns the sum of
-    the norms.
-    """
+    """Compute squared norms, add the weighted frames to `summed`, and return the sum of the norms."""
     total = 0.0
     for t in range(x.shape[0]):
         one, row, weight = np.float32(0), x[t], weights[t]
@@ -152,7 +152,7 @@ def squares_and_sum(x, norms, weights, summed):
 
 @loop
 def add_squares(x, norms):
-    """The squared norms of frames are added to what stands there; returns their sum."""
+    """Add the squared norms of frames to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
         one, row = np.float32(0), x[t]
@@ -165,7 +165,7 @@ def add_squares(x, norms):
 
 @loop
 def add_and_square(x, y, norms):
-    """y += x, both of frames, and the squared norms of y are added to what stands there; returns their sum."""
+    """y += x; add the squared norms of y to norms (count,), and return the sum of these."""
     total = 0.0
     for t in range(x.shape[0]):
         one, row, added = np.float32(0), y[t], x[t]
@@ -180,7 +180,7 @@ def add_and_square(x, y, norms):
 
 @loop
 def taken_squares(table, side, first, count):
-    """How much less the sum of squares is after some frames were reduced: the sum of h' (2 I - E) h.  [eq. 73]"""
+    """Return by how much preconditioning decreases the sum of squares: the sum of h' (2 I - E) h. [eq. 73]"""
     rank = table[RANK + side]
     if rank == 0:
         return 0.0
@@ -198,7 +198,7 @@ def taken_squares(table, side, first, count):
 
 @loop
 def project(table, side, x, first, count):
-    """H = W x, without the bias's share.  [eq. 75]"""
+    """H = W x without the bias. [eq. 75]"""
     rows, rank = table[ROWS + side], table[RANK + side]
     h = table[H + side] + 4 * rank * first
     multiply(table, matrix(table[W + side], rank, rows), matrix(x, rows, count), matrix(h, rank, count))
@@ -206,7 +206,7 @@ def project(table, side, x, first, count):
 
 @loop
 def gather(table, side, x, first, count, worker, start):
-    """Add a worker's part of J = H x', if J is wanted; start: how many of its frames came before.  [eq. 77]"""
+    """Add to a worker's part of J = H x', if the estimate is updated; start: frames of this worker so far. [eq. 77]"""
     if table[UPDATES + side]:
         rows, rank = table[ROWS + side], table[RANK + side]
         h = matrix(table[H + side] + 4 * rank * first, rank, count)
@@ -216,7 +216,7 @@ def gather(table, side, x, first, count, worker, start):
 
 @loop
 def take_away(table, side, to, first, count, keep):
-    """to = keep to - W' H.  [eq. 76]"""
+    """to = keep to - W' H. [eq. 76]"""
     rows, rank = table[ROWS + side], table[RANK + side]
     w, h = matrix(table[W + side], rank, rows), matrix(table[H + side] + 4 * rank * first, rank, count)
     multiply(table, w.T, h, matrix(to, rows, count), -1.0, keep)
@@ -224,7 +224,7 @@ def take_away(table, side, to, first, count, keep):
 
 @loop
 def norm_factor(table, side, workers):
-    """gamma.  [eq. 37]"""
+    """Return gamma. [eq. 37]"""
     after = total(table, AFTER + side, workers)
     before = after + total(table, TAKEN + side, workers)
     return np.sqrt(before / after) if after > 0 else 1.0
@@ -232,10 +232,9 @@ def norm_factor(table, side, workers):
 
 @loop
 def change(table, x, y, count, worker, workers):
-    """One worker's part of the weights, the longer side being shared out, and its rows of the bias.
+    """Update one worker's part of the weights, which are divided along their longer side, and its rows of the bias.
 
-    x, y: where the derivatives of the outputs, as `look_at_frames` left them, and the inputs lie; count: frames of the
-    minibatch.
+    x, y: addresses of the preconditioned output derivatives and of the inputs; count: frames of the minibatch.
     """
     rows, cols = table[ROWS + OUT], table[ROWS + IN]
     numbers = doubles(table[NUMBERS], HISTORY + 1)
@@ -266,11 +265,11 @@ def change(table, x, y, count, worker, workers):
 
 @table_call
 def reduce_layer(p):
-    """p: the layer's table, derivatives of its outputs, its inputs, first frame, frames, worker."""
-    look_at_frames(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
+    """p: table of the layer, derivatives of its outputs, inputs, first frame, frames, worker."""
+    reduce_frames(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])
 
 
 @table_call
 def change_layer(p):
-    """p: the layer's table, derivatives of its outputs, its inputs, frames, worker, workers."""
+    """p: table of the layer, derivatives of its outputs, inputs, frames, worker, workers."""
     change(whole_numbers(p[0], FIELDS), p[1], p[2], p[3], p[4], p[5])

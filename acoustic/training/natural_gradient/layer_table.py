@@ -1,8 +1,8 @@
-"""What compiled loops are told of a layer: a table of int64, and where everything stands there.
+"""The table through which Python passes a layer to the compiled loops, and helpers of these loops.
 
-Sizes, flags, and where the layer's matrices lie, all in Fortran order.  A side is that of the layer's outputs or of its
-inputs; one whose Fisher matrix's factor is not estimated has rank 0.  When this file changes, what numba keeps in
-__pycache__ of those that call it has to go.
+The table (int64) holds sizes, flags and addresses of matrices in Fortran order. A side is the outputs or the inputs of
+the layer; its Fisher factor has rank 0 if it is not estimated. Numba's cache does not notice changes of this file:
+after one, remove __pycache__ of the files that import it.
 """
 
 import numpy as np
@@ -13,15 +13,16 @@ from acoustic.runtime import gemm_calls
 from acoustic.runtime.memory import LINE_BYTES
 from acoustic.runtime.pointers import doubles, frames
 
-# Fields of the table.  OUT and IN are one after the other, so that OUT + side names one of both.
+# Fields of the table. A field with one value per side occupies two places: FIELD + OUT and FIELD + IN.
 GEMM, WIDE, EIGEN, WEIGHT, BIAS, SUMS, NUMBERS = range(7)
 ROWS, RANK, W, SCALES, H, J, UPDATES, DOUBTFUL, SCRATCH = range(8, 26, 2)
-REDUCED, REDUCED_ONE = 26, 27  # the inputs as `reduce_layer` leaves them, and the 1 that the bias is multiplied by
-BIAS_CHANGE = 28  # of each worker: the product with that 1
+REDUCED, REDUCED_ONE = 26, 27  # preconditioned inputs, and the preconditioned constant 1 of the bias
+BIAS_CHANGE = 28  # per worker: the gradient of the bias
 FIELDS = 29
 OUT, IN = 0, 1
-RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # of NUMBERS
-AFTER, TAKEN, BOUND = 0, 2, 4  # of the sums of each worker: squares that are left, and were taken, of either side
+RATE, KEEP, LIMIT, ALPHA, HISTORY = range(5)  # places in NUMBERS
+# Places in the sums of a worker: squared norm after preconditioning and the decrease, per side; bound of the change.
+AFTER, TAKEN, BOUND = 0, 2, 4
 NUM_SUMS = 8
 
 
@@ -39,13 +40,13 @@ def multiply(table, a, b, out, scale=1.0, keep=0.0):
 
 @loop
 def dimension(table, side):
-    """Of the vectors on a side; the inputs have a 1 more where there is a bias."""
+    """Return the dimension of a side: that of its vectors, plus 1 for the inputs of a layer with a bias."""
     return table[ROWS + side] + (1 if side == IN and table[BIAS] else 0)
 
 
 @loop
 def reduction(table, side):
-    """The diagonal of E, float32.  [eq. 34, 40]"""
+    """Return the diagonal of E. [eq. 34, 40]"""
     rank, dim = table[RANK + side], dimension(table, side)
     scales, numbers = doubles(table[SCALES + side], rank + 2), doubles(table[NUMBERS], HISTORY + 1)
     total = 0.0
@@ -60,6 +61,7 @@ def reduction(table, side):
 
 @loop
 def total(table, which, workers):
+    """Return one of the sums, over all workers."""
     found = 0.0
     for worker in range(workers):
         found += doubles(table[SUMS] + 8 * NUM_SUMS * worker, NUM_SUMS)[which]
@@ -68,5 +70,5 @@ def total(table, which, workers):
 
 @loop
 def aligned(size):
-    """Bytes, a multiple of those that libraries want matrices to begin at, to give the same bits in every run."""
+    """Round a size in bytes up to cache lines: BLAS gives the same bits in every run only for aligned matrices."""
     return (size + LINE_BYTES - 1) // LINE_BYTES * LINE_BYTES

@@ -9,7 +9,7 @@ from acoustic.kernels.backend import matmul_into
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
 from acoustic.nodes.sums import Plus
-from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
+from acoustic.training.natural_gradient.online import OnlineFisher
 from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.rules.natural_gradient import ONLINE, SIMPLE, NaturalGradient
 
@@ -18,8 +18,9 @@ RATE = "learningRateMultiplier"
 
 @dataclass
 class Step:
-    """One update of a layer.  rate: per frame, the layer's own; keep: what L2 leaves of the weights; limit: of the
-    change, see `scaled_rate`.
+    """Values of one update of a layer.
+
+    rate: learning rate per frame; keep: factor of the weights (L2 regularisation); limit: largest norm of the change.
     """
 
     rate: float = 0.0
@@ -27,7 +28,7 @@ class Step:
     limit: float = math.inf
 
     def scaled_rate(self, bound: float) -> float:
-        """The rate, smaller where the change might exceed the limit; bound: of its norm at rate 1.  [eq. 85]"""
+        """Return the rate, reduced if the change could exceed the limit; bound: of its norm at rate 1. [eq. 85]"""
         if not bound * self.rate > self.limit:
             return self.rate
         return self.limit / bound if math.isfinite(bound) else 0.0
@@ -35,9 +36,9 @@ class Step:
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """A weight matrix and, if it has one of its own, the bias that is added to its product.
+    """A weight matrix and the bias added to its product, if there is one.
 
-    input_axis: which of the weight's dimensions is that of the layer's inputs.
+    input_axis: dimension of the weight that belongs to the inputs of the layer.
     """
 
     weight: Node
@@ -46,7 +47,7 @@ class LayerPlan:
 
     @property
     def dims(self) -> tuple[int, int]:
-        """Rows of the layer's outputs, and of its inputs with the 1 that the bias is multiplied by."""
+        """Rows of the outputs, and of the inputs including the constant 1 of a bias."""
         shape = self.weight.value.shape
         return shape[1 - self.input_axis], shape[self.input_axis] + (self.bias is not None)
 
@@ -88,10 +89,9 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
 
 
 class ArrayLayer(Layer):
-    """A layer's update in plain matrix products.
+    """Update of a layer in array operations.
 
-    output_fisher, input_fisher: the Fisher matrix's factors, None where they are not estimated from minibatch to
-    minibatch.
+    output_fisher, input_fisher: the Fisher factors, None if they are not estimated over minibatches.
     """
 
     def __init__(self, xp: Any, dtype: Any, plan: LayerPlan, rule: NaturalGradient) -> None:
@@ -99,9 +99,8 @@ class ArrayLayer(Layer):
         self.output_fisher: OnlineFisher | None = None
         self.input_fisher: OnlineFisher | None = None
         if rule.method == ONLINE:
-            settings = OnlineSettings(rule.alpha, rule.history, rule.period)
-            self.output_fisher = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, settings)
-            self.input_fisher = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, settings)
+            self.output_fisher = OnlineFisher(xp, dtype, plan.dims[0], rule.rank_out, rule)
+            self.input_fisher = OnlineFisher(xp, dtype, plan.dims[1], rule.rank_in, rule)
         self.step = Step()
 
     @property
@@ -130,7 +129,7 @@ class ArrayLayer(Layer):
 
     def _update(self, a: Any, b: Any) -> None:
         xp, weight, bias = self.xp, self.plan.weight.value, self.plan.bias
-        x, given = (a, b) if self.plan.input_axis == 1 else (b, a)  # outputs' derivatives, inputs
+        x, given = (a, b) if self.plan.input_axis == 1 else (b, a)  # derivatives of the outputs, inputs
         if not self.step.rate:
             return
         x = x if self.plan.input_axis == 1 else x.copy(order="F")

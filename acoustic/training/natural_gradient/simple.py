@@ -1,4 +1,4 @@
-"""The simple method: every frame is multiplied by the inverse Fisher matrix that the others of its minibatch give.
+"""Simple natural gradient: each frame is multiplied by the inverse Fisher matrix of the other frames of its minibatch.
 
 Source: Povey, Zhang and Khudanpur (2015), appendix A; a row of their X is a column here.
 """
@@ -10,10 +10,23 @@ SMALLEST_TRACE = 1e-20
 
 
 def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
-    """Multiply each column of x (D, N) by the inverse of a smoothed covariance of the other columns, in place.
+    """Multiply each column of x by the inverse of a smoothed covariance of the other columns, in place.
 
-    Returns what to multiply the result by so that its Frobenius norm is that of x [eq. 12], and the squared norms (N,)
-    of its columns as they are, without that factor.  With one column there are no others, and nothing changes.
+    Parameters
+    ----------
+    xp : module
+        numpy or cupy.
+    x : array, shape (D, N)
+        The frames. A single frame stays as it is.
+    alpha : float
+        Smoothing with the unit matrix, relative to the mean of the diagonal.
+
+    Returns
+    -------
+    scale : float
+        Factor that gives x its former Frobenius norm. [eq. 12]
+    norms : array, shape (N,)
+        Squared norms of the columns without that factor.
     """
     dim, count = x.shape
     before = float(xp.vdot(x, x))
@@ -24,7 +37,7 @@ def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
         # Mathematically below N - 1; rounding must not make it equal.
         rest = xp.maximum(count - 1 - held, (count - 1) * 1e-6)
         xp.multiply(multiplied, 1 + held / rest, out=x)  # [eq. 16, 17]
-        largest = float(xp.abs(x).max())  # the factor 1 / smoothing may be beyond what can be squared
+        largest = float(xp.abs(x).max())  # 1 / smoothing may be too large to be squared
         x /= largest or 1.0
     norms = xp.einsum("dn,dn->n", x, x)
     after = float(norms.sum())
@@ -32,19 +45,19 @@ def precondition(xp: Any, x: Any, alpha: float) -> tuple[float, Any]:
 
 
 def _by_columns(xp: Any, x: Any, smoothing: float) -> Any:
-    """G^-1 x with G = smoothing I + x x' / (N - 1), of x's number of rows.  [eq. 13, 14 (i)]"""
+    """Return G^-1 x with G = smoothing I + x x' / (N - 1), by a (D, D) matrix. [eq. 13, 14 (i)]"""
     matrix = x @ x.T
     return xp.linalg.solve(_smoothed(xp, matrix, x.shape[1], smoothing), x)
 
 
 def _by_rows(xp: Any, x: Any, smoothing: float) -> Any:
-    """The same by a matrix of x's number of columns.  [eq. 14 (ii)]"""
+    """Return G^-1 x by an (N, N) matrix. [eq. 14 (ii)]"""
     matrix = x.T @ x
     return xp.linalg.solve(_smoothed(xp, matrix, x.shape[1], smoothing), x.T).T
 
 
 def _smoothed(xp: Any, products: Any, count: int, smoothing: float) -> Any:
-    """products / (N - 1) + smoothing I, in place."""
+    """Return products / (N - 1) + smoothing I, computed in place."""
     products /= count - 1
     diagonal = xp.arange(len(products))
     products[diagonal, diagonal] += smoothing

@@ -1,4 +1,4 @@
-"""Training by several jobs whose parameters are averaged now and then (Povey, Zhang and Khudanpur, 2015, section 3)."""
+"""Training by several jobs with parameter averaging (Povey, Zhang and Khudanpur, 2015, section 3)."""
 
 from acoustic.training.parallel.learner import ParallelLearner
 from acoustic.training.parallel.options import ParallelOptions, parallel_options

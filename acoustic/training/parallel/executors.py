@@ -1,7 +1,7 @@
-"""Where jobs run: processes of this machine, or the workers of a Dask cluster; and that each of them comes to its end.
+"""Executors of jobs: processes of this machine, or the workers of a Dask cluster.
 
-Both are `concurrent.futures.Executor`s, and nothing here moves data or decides what runs where.  A job whose worker is
-gone is submitted again.  Dask does that by itself when a worker dies; of local processes all jobs are lost with one.
+A job whose worker died is submitted again. Dask does that by itself; if one local process
+dies, the jobs of all of them are lost.
 """
 
 import contextlib
@@ -24,9 +24,10 @@ Done = Callable[[JobResult], None]
 
 
 class Jobs:
-    """Runs the jobs of one outer iteration after the other.  Processes start, or the cluster is asked, with the first.
+    """Runs the jobs of the outer iterations.
 
-    log gets a line for every job that was lost and is run again.
+    Processes start, or the cluster is contacted, with the first iteration. `log` receives a line for every job that was
+    lost and runs again.
     """
 
     def __init__(self, options: ParallelOptions, log: Log):
@@ -34,10 +35,10 @@ class Jobs:
         self._place: LocalProcesses | DaskCluster | None = None
 
     def run(self, jobs: Sequence[Job], done: Done) -> list[JobResult]:
-        """The results of jobs, in their order; done(result) is called as each comes.
+        """Run jobs and return their results in order; done(result) is called as each one comes in.
 
-        Raises the fault of the first job that has one, saying which it was; ModelError, or OSError if that was it, for
-        a job that was lost more often than it is to be run again.
+        Raises the error of the first job that failed, with the job's name. A job that was lost more often than it may
+        be run again raises OSError if that was the cause, else ModelError.
         """
         results: dict[int, JobResult] = {}
         for attempts_left in range(self.options.retries, -1, -1):
@@ -60,14 +61,14 @@ class Jobs:
                 return [results[job.number] for job in jobs]
             self._say_lost(jobs, lost, attempts_left)
             self.close()
-        raise AssertionError  # the last of the attempts has returned or raised
+        raise AssertionError  # the last attempt has returned or raised
 
     def _submit(self, jobs: Sequence[Job], lost: dict[int, BaseException]) -> dict[Future, Job]:
         if self._place is None:
             cluster = self.options.scheduler
             self._place = DaskCluster(cluster, self.log) if cluster else LocalProcesses(self.options)
         waiting: dict[Future, Job] = {}
-        with interrupts_held_back():  # a process that has just been started would die of one, and say so
+        with interrupts_held_back():  # an interrupt would kill a process that has just started, with a traceback
             for job in jobs:
                 try:
                     waiting[self._place.executor.submit(attempt, job)] = job
@@ -94,14 +95,14 @@ class Jobs:
         ) from fault
 
     def close(self) -> None:
-        """End processes, those included that still work, or the connection to the cluster."""
+        """Terminate the processes, including busy ones, or close the connection to the cluster."""
         place, self._place = self._place, None
         if place is not None:
             place.close()
 
 
 def _fault_of(future: Future) -> BaseException | None:
-    """What kept a job from giving an answer."""
+    """Return the exception that kept a job from returning a result, if any."""
     try:
         return future.exception()
     except BaseException as fault:
@@ -111,7 +112,7 @@ def _fault_of(future: Future) -> BaseException | None:
 
 
 class LocalProcesses:
-    """Processes that are started afresh, not forked: a fork of a process with threads may stand still for ever."""
+    """Spawned processes; a forked copy of a process with threads may deadlock."""
 
     def __init__(self, options: ParallelOptions):
         processes = min(options.num_jobs, options.processes or _processors())
@@ -133,7 +134,7 @@ def _processors() -> int:
 
 
 class DaskCluster:
-    """The workers of a Dask scheduler, by its address or by the file that it has written its address to."""
+    """Workers of a Dask scheduler, given by its address or by the file that contains it."""
 
     def __init__(self, scheduler: str, log: Log):
         try:
@@ -145,14 +146,14 @@ class DaskCluster:
             ) from fault
 
         class QuietClient(Client):
-            def __del__(self) -> None:  # one that has not connected complains of it a second time, on the terminal
+            def __del__(self) -> None:  # a client that never connected prints the failure again when it is deleted
                 with contextlib.suppress(Exception):
                     super().__del__()
 
         where: dict[str, Any] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
         try:
             self.client = QuietClient(**where, timeout=CONNECTION_SECONDS, set_as_default=False)
-        except Exception as fault:  # an address of any kind may be wrong in a way of its own
+        except Exception as fault:  # a wrong address can raise many types
             text = " ".join(str(fault).split()) or f"not reached ({type(fault).__name__})"
             raise ConfigError(
                 f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
@@ -164,5 +165,5 @@ class DaskCluster:
         self.executor: Executor = self.client.get_executor(pure=False)
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # a scheduler that is gone
+        with contextlib.suppress(Exception):  # the scheduler may be gone
             self.client.close()

@@ -1,11 +1,11 @@
-"""The averaged models of a training by several jobs: one after every outer iteration, in a directory of their own.
+"""Files of a training by several jobs: the averaged model after every outer iteration, in their own directory.
 
-    MODEL.parallel/model.K           the network after K outer iterations, 0: before the first
-    MODEL.parallel/model.K.ckp       what the update rule keeps, and where the epoch stands
-    MODEL.parallel/job.K.J           what job J made of model K; gone when model K + 1 is there
-    MODEL.parallel/history.jsonl     a JSON object for each outer iteration: see ParallelLearner
+    MODEL.parallel/model.K           the network after K outer iterations; 0: before the first
+    MODEL.parallel/model.K.ckp       state of the update rule and position in the epoch
+    MODEL.parallel/job.K.J           result of job J from model K; removed when model K + 1 exists
+    MODEL.parallel/history.jsonl     one JSON object per outer iteration: see ParallelLearner
 
-As with a training's other files (see checkpoint.py), a model's checkpoint is written before it.
+A checkpoint is written before its model, as in state/checkpoint.py.
 """
 
 import re
@@ -25,10 +25,10 @@ NAME = re.compile(r"(model\.(\d+)(\.ckp)?|job\.(\d+)\.\d+|\..*\.tmp)")
 
 @dataclass
 class Iteration:
-    """Where a training stands after `number` outer iterations.
+    """State of a training after `number` outer iterations.
 
     plan: what the iterations of this epoch have in common; figures, num_frames: sums over the epoch so far; tensors,
-    scalars: what the update rule keeps.
+    scalars: state of the update rule.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Iteration:
 
 
 class IterationFiles:
-    """keep: how many averaged models stay."""
+    """The files in a directory, of which `keep` averaged models are kept."""
 
     def __init__(self, directory: str | Path, keep: int):
         self.directory, self.keep = Path(directory), keep
@@ -56,7 +56,7 @@ class IterationFiles:
         return self.directory / f"job.{number}.{job}"
 
     def models(self) -> list[Path]:
-        """The averaged models that are there, in order."""
+        """Return the paths of the existing averaged models, in order."""
         return [self.model(number) for number in sorted(self._numbers())]
 
     def _numbers(self) -> list[int]:
@@ -64,7 +64,7 @@ class IterationFiles:
         return [int(match.group(2)) for match in found if match and not match.group(3)]
 
     def save(self, network: Network, iteration: Iteration) -> None:
-        """Write checkpoint and model of an iteration, and remove what it makes superfluous."""
+        """Write checkpoint and model of an iteration, and remove the files that it replaces."""
         metadata = {
             "format": FORMAT,
             "version": VERSION,
@@ -84,32 +84,32 @@ class IterationFiles:
         self.remove_outputs()
 
     def remove_outputs(self) -> None:
-        """Remove what jobs have written, of any iteration."""
+        """Remove the results of jobs of all iterations."""
         for path in list(self.directory.glob("job.*")):
             path.unlink(missing_ok=True)
 
     def discard_after(self, number: int) -> None:
-        """Remove all models of later iterations, the latest first; -1: of all."""
+        """Remove the models of later iterations, the latest first; -1: of all."""
         for later in sorted(self._numbers(), reverse=True):
             if later > number:
                 self.model(later).unlink(missing_ok=True)
                 self.checkpoint(later).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove everything that a training has written here."""
+        """Remove all files of a training."""
         for path in list(self.directory.glob("*")) + list(self.directory.glob(".*.tmp")):
             if path.is_file() and (NAME.fullmatch(path.name) or path == self.history):
                 path.unlink(missing_ok=True)
 
     def newest(self, before: int, last: int) -> Iteration | None:
-        """The newest iteration after `before` and up to `last` whose model and checkpoint are there."""
+        """Return the newest iteration in (before, last] whose model and checkpoint exist, or None."""
         for number in sorted(self._numbers(), reverse=True):
             if before < number <= last and self.checkpoint(number).exists():
                 return self.load(number)
         return None
 
     def load(self, number: int) -> Iteration:
-        """Raises ModelError when the checkpoint is damaged."""
+        """Read an iteration. Raises ModelError if its checkpoint is damaged."""
         path = self.checkpoint(number)
         tensors, found = load_tensors(path)
         if (found.get("format"), found.get("version")) != (FORMAT, VERSION):

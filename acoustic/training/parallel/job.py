@@ -1,7 +1,7 @@
-"""What one job does between two averagings: learn from its share of the data, starting from the averaged model.
+"""A job: training on its share of the data between two averagings, starting from the averaged model.
 
-It runs in another process, often on another machine with the same file system.  It depends on what it is told alone, so
-that a job that is run again, anywhere, with as many threads, gives the same.
+A job runs in another process, often on another machine with the same file system. Its result depends only on its
+fields, so a job that is repeated elsewhere with as many threads gives the same result.
 """
 
 import contextlib
@@ -28,13 +28,30 @@ FORMAT = "argonaut-job"
 
 @dataclass(frozen=True)
 class Job:
-    """A share of an outer iteration.
+    """One job of an outer iteration.
 
-    iteration, number: which of them, and which job of it, from 0; start: the averaged model; state: the file with what
-    the update rule keeps of it, None: it begins anew; output: where the job's model goes; source: opens the reader;
-    share: the reader's epoch, of options.epoch_size frames, that is this job's; values: for this job, its learning rate
-    among them; criterion, names: see Learner; engine: see EngineOptions.from_text; directory: what
-    relative paths count from.
+    Attributes
+    ----------
+    iteration, number : int
+        Outer iteration and job, counted from 0.
+    start : Path
+        The averaged model.
+    state : Path or None
+        File with the state of the update rule; None starts with a new state.
+    output : Path
+        Where the resulting parameters are written.
+    source : callable
+        Opens the reader.
+    share : int
+        Epoch of the reader, of `options.epoch_size` frames, that is the share of this job.
+    options, values : TrainingOptions, EpochOptions
+        Options of the job; the learning rate is that of a single job.
+    names : tuple of str
+        The criterion and the evaluation nodes.
+    precision, device, threads, engine
+        Where and how to compute; see EngineOptions.from_text.
+    directory : Path
+        Directory that relative paths refer to.
     """
 
     iteration: int
@@ -46,7 +63,6 @@ class Job:
     share: int
     options: TrainingOptions
     values: EpochOptions
-    criterion: str
     names: tuple[str, ...]
     precision: str
     device: str
@@ -61,8 +77,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """figures: sums over the job's frames; scalars: what the update rule keeps for all parameters; seconds: that
-    learning took, reading the data included."""
+    """Result of a job: sums over its frames, shared numbers of the update rule, and seconds with reading the data."""
 
     figures: dict[str, float]
     num_frames: int
@@ -71,9 +86,9 @@ class JobResult:
 
 
 def attempt(job: Job) -> JobResult | Exception:
-    """The result of a job, or the fault that ends it wherever it is run.
+    """Run a job and return its result, or the error that would end it anywhere.
 
-    What is raised instead (no memory, a file system that does not answer) may go well when it is run again.
+    Errors that may not occur again (memory, file system) are raised.
     """
     try:
         return run_job(job)
@@ -86,22 +101,22 @@ def attempt(job: Job) -> JobResult | Exception:
 
 
 def _portable(fault: ArgonautError) -> ArgonautError:
-    """The fault, or one that says the same, as it can be sent to another process."""
+    """Return the error, or one with the same text, in a form that can be sent to another process."""
     try:
         return pickle.loads(pickle.dumps(fault))
     except Exception:
         return ArgonautError(str(fault))
 
 
-_alone = threading.Lock()  # directory and threads are the whole process's
+_alone = threading.Lock()  # directory and number of threads belong to the process
 
 
 def run_job(job: Job) -> JobResult:
-    """Learn, and write the model of it.  Raises ArgonautError, OSError."""
+    """Train on the share of a job and write the parameters. Raises ArgonautError, OSError."""
     with _alone, contextlib.chdir(job.directory), computing_with(job.threads), engines_with(job.engine):
         reader = _reader(job.source)
         network = load_model(job.start, job.precision, _device(job))
-        learner = Learner(network, reader, job.options, job.criterion, list(job.names))
+        learner = Learner(network, reader, job.options, list(job.names))
         learner.place = job.title
         if job.state is not None:
             tensors, found = load_tensors(job.state)
@@ -116,7 +131,7 @@ def run_job(job: Job) -> JobResult:
 
 
 def _tensors(network: Network, learner: Learner, job: Job) -> dict[str, Any]:
-    """What is averaged: every stored value, and what the update rule keeps if the next job is to have it."""
+    """Return the matrices to average: stored values, and the state of the update rule if jobs continue it."""
     to_host = network.backend.to_host
     tensors = {f"value:{node.name}": to_host(node.value) for node in network.stored() if node.value is not None}
     if keeps_state(job.options):
@@ -125,15 +140,15 @@ def _tensors(network: Network, learner: Learner, job: Job) -> dict[str, Any]:
 
 
 def keeps_state(options: TrainingOptions) -> bool:
-    """Whether what the update rule keeps of each parameter is averaged, as the parameters are.
+    """Return whether the state of the update rule is averaged like the parameters.
 
-    The factors of the natural gradient are not: every job finds its own from its first minibatch on (B.3.2).
+    The factors of the natural gradient are not: every job estimates its own from its first minibatch. [B.3.2]
     """
     return bool(options.rule.state)
 
 
 def load_output(path: Path) -> dict[str, Any]:
-    """The arrays that a job has written.  Raises ModelError, OSError."""
+    """Read the arrays that a job has written. Raises ModelError, OSError."""
     tensors, found = load_tensors(path)
     if found.get("format") != FORMAT:
         raise ModelError(f"{path}: {found.get('format')!r}; expected {FORMAT!r}")
@@ -141,7 +156,7 @@ def load_output(path: Path) -> dict[str, Any]:
 
 
 def _device(job: Job) -> str:
-    """Where a job computes; "gpu" alone gives job J the J-th of the devices that can be seen there, round and round."""
+    """Return the device of a job; "gpu" alone distributes the jobs over the visible devices."""
     if job.device != "gpu":
         return job.device
     import cupy
@@ -149,11 +164,11 @@ def _device(job: Job) -> str:
     return f"gpu:{job.number % max(1, cupy.cuda.runtime.getDeviceCount())}"
 
 
-_open: dict[bytes, Reader] = {}  # the reader of the last job of this process
+_open: dict[bytes, Reader] = {}  # reader of the last job of this process
 
 
 def _reader(source: Callable[[], Reader]) -> Reader:
-    """The reader of a source; it stays open, since the next job here will most likely want it again."""
+    """Return the reader of a source, which stays open for the next job of this process."""
     key = pickle.dumps((source, Path.cwd()))
     if key not in _open:
         close_reader()
@@ -162,6 +177,6 @@ def _reader(source: Callable[[], Reader]) -> Reader:
 
 
 def close_reader() -> None:
-    """Close the reader that a job has left open."""
+    """Close the reader that stayed open after a job."""
     while _open:
         _open.popitem()[1].close()

@@ -1,7 +1,8 @@
-"""Epochs learned by several jobs, in outer iterations: each learns from its share, then their parameters are averaged.
+"""Epochs trained by several jobs: in each outer iteration every job learns from its share; then they are averaged.
 
-The learning rate of the configuration is the effective one, that is a job's divided by the number of jobs: averaging
-dilutes what one of them has learned as many times.  So results can be compared over numbers of jobs.
+The configured learning rate is the effective one: each job uses it times the number of jobs, because averaging divides
+the change of a single job by that number. Results are therefore comparable between numbers of jobs.
+
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", sections
 3.1, C.2, C.7.
 """
@@ -55,14 +56,13 @@ class ParallelLearner(Learner):
         network: Network,
         reader: Reader,
         options: TrainingOptions,
-        criterion: str,
         names: list[str],
         *,
         parallel: ParallelOptions,
         directory: str | Path,
         log: Log,
     ) -> None:
-        super().__init__(network, reader, options, criterion, names)
+        super().__init__(network, reader, options, names)
         self.network, self.parallel, self.log = network, parallel, log
         if parallel.source is None:
             raise ModelError("ParallelOptions without source; expected a function that opens the training reader")
@@ -77,7 +77,7 @@ class ParallelLearner(Learner):
             )
         self.job_options = replace(options, epoch_size=self.share_frames, check_gradients=False)
         self._jobs = Jobs(parallel, log)
-        self._resumes = True  # only the first epoch after the start can have been begun by an earlier run
+        self._resumes = True  # only the first epoch of a run can have been started by an earlier run
 
     def begin_training(self, start: int | None) -> None:
         if start is None or not self.options.make_mode:
@@ -85,12 +85,12 @@ class ParallelLearner(Learner):
             self._resumes = False
 
     def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
-        """Learn an epoch, counted from 0, from where an earlier run has left it; see Learner.run."""
+        """Train an epoch, counted from 0, continuing one that an earlier run has begun; see Learner.run."""
         if num_frames:
             return super().run(epoch, values, each, num_frames)
         first, last = epoch * self.num_iterations, (epoch + 1) * self.num_iterations
         totals = Totals(self.names)
-        number = self._take_up(first, last, values, totals)
+        number = self._continue_epoch(first, last, values, totals)
         if number > first and each is not None:
             each(totals.figures, totals.num_frames)
         while number < last:
@@ -100,15 +100,13 @@ class ParallelLearner(Learner):
     def close(self) -> None:
         self._jobs.close()
 
-    # ---- where an epoch begins
-
     def _plan(self, values: EpochOptions) -> dict[str, Any]:
-        """What has to be equal for an epoch to be continued."""
+        """Return the values that must be equal if an epoch is to be continued."""
         figures = {"figures": list(self.names)}
         return {"jobs": self.parallel.num_jobs, "frames": self.share_frames, **figures, **asdict(values)}
 
-    def _take_up(self, first: int, last: int, values: EpochOptions, totals: Totals) -> int:
-        """The outer iterations that are done: of this epoch, by an earlier run, too; totals gets their sums."""
+    def _continue_epoch(self, first: int, last: int, values: EpochOptions, totals: Totals) -> int:
+        """Return the number of outer iterations that are done, and add the sums of those in this epoch to `totals`."""
         resumes, self._resumes = self._resumes, False
         found = self.files.newest(first, last) if resumes else None
         if found is not None and found.plan != self._plan(values):
@@ -143,10 +141,8 @@ class ParallelLearner(Learner):
         iteration = Iteration(number, self._plan(values), *sums, tensors, self.updater.scalars if keeps else {})
         self.files.save(self.network, iteration)
 
-    # ---- an outer iteration
-
     def _iterate(self, number: int, epoch: int, values: EpochOptions, totals: Totals, each: Each | None) -> int:
-        """Do outer iteration `number`, counted from 0; values: of its epoch.  Returns how many are done then."""
+        """Run outer iteration `number`, counted from 0, with the values of its epoch; return number + 1."""
         begin = time.perf_counter()
         rate = values.learning_rate * values.decay ** ((number - epoch * self.num_iterations) * self._part)
         now = replace(values, learning_rate=rate)
@@ -181,7 +177,7 @@ class ParallelLearner(Learner):
         return number + 1
 
     def _make_jobs(self, number: int, values: EpochOptions) -> Iterator[Job]:
-        """values: those of the outer iteration; the decay of the learning rate is still the epoch's."""
+        """Yield the jobs of an outer iteration; `values` has its learning rate and the decay of the epoch."""
         count = self.parallel.num_jobs
         backend = self.network.backend
         values = replace(values, learning_rate=values.learning_rate * count, decay=values.decay**self._part)
@@ -196,7 +192,6 @@ class ParallelLearner(Learner):
                 share=number * count + job,
                 options=self.job_options,
                 values=values,
-                criterion=self.criterion,
                 names=tuple(self.names),
                 precision=backend.precision,
                 device=backend.device,
@@ -206,7 +201,7 @@ class ParallelLearner(Learner):
             )
 
     def _choose(self, number: int, results: Sequence[JobResult]) -> int | None:
-        """The job whose model is taken, by its criterion on its own data; None: the average is."""
+        """Return the job with the best criterion on its share if its model is to be used, or None for the average."""
         if len(results) == 1 or number > 0 or not self.parallel.best_first:
             return None
         means = [result.figures[self.criterion] / result.num_frames for result in results]
@@ -218,7 +213,7 @@ class ParallelLearner(Learner):
         return best
 
     def _combine(self, outputs: Sequence[Path]) -> None:
-        """Take the average of what jobs have written; the sums are double precision, in the order of the jobs."""
+        """Set parameters and state to the average of the results of jobs, summed in double precision in their order."""
         sums: dict[str, np.ndarray] = {}
         for path in outputs:
             tensors = load_output(path)

@@ -1,7 +1,7 @@
-"""What training by several jobs is told: the block parallelTrain of an SGD block.
+"""Options of training by several jobs: the block parallelTrain of an SGD block.
 
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", section
-3.1; the block's name, and those of what stands in it for other ways to train, are the 2016 tool's.
+3.1. The names of the block and of its entries for other methods are those of the 2016 tool.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from readers.minibatches.base import Reader
 
 AVERAGING = "ModelAveragingSGD"
 OTHER_METHODS = ("none", "DataParallelSGD", "BlockMomentumSGD")
-# Of the tool's block, and why they make no difference here.
+# Names of the tool's block that have no effect, and why.
 WITHOUT_EFFECT = {
     "distributedMBReading": "every job reads its own share",
-    "parallelizationStartEpoch": "all epochs are learned by the jobs",
+    "parallelizationStartEpoch": "jobs train all epochs",
     "syncPerfStats": "the history of outer iterations has the times",
     "DataParallelSGD": "it belongs to another method",
 }
@@ -84,25 +84,40 @@ class ParallelOptions(KeyedOptions):
             self.require(field, getattr(self, field) >= smallest, f"{smallest} or more")
 
     def plan(self, num_frames: int) -> tuple[int, int]:
-        """(outer iterations, frames of each job in each) of an epoch of num_frames: all of them, at the least.
+        """Return the outer iterations of an epoch and the frames of each job in each of them.
 
-        As many iterations as bring the frames nearest to `samples`.
+        The number of iterations brings the frames nearest to `samples`; together they have at least num_frames.
         """
         iterations = max(1, round(num_frames / (self.num_jobs * self.samples)))
         return iterations, -(-num_frames // (self.num_jobs * iterations))
 
     def kept(self, iterations: int) -> int:
-        """How many averaged models stay of a training with so many outer iterations in an epoch.
+        """Return how many averaged models to keep for this number of outer iterations per epoch.
 
-        C.4 combines the last P, or P averages over parts of the last epoch where it has more; those need all of it.
+        Section C.4 combines the last P models, or P averages over parts of the last epoch if it has more iterations.
         """
         return self.keep or max(KEPT, iterations)
 
 
 def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
-    """What the block parallelTrain of an SGD block asks for; None without one, or without numJobs in it.
+    """Read the block parallelTrain of an SGD block.
 
-    new: training starts from random parameters, after which no average helps.  Raises ConfigError.
+    Parameters
+    ----------
+    sgd : Config
+        The SGD block.
+    new : bool
+        Whether training starts from random parameters, which cannot be averaged after the first iteration.
+
+    Returns
+    -------
+    ParallelOptions or None
+        None without the block, or without numJobs in it.
+
+    Raises
+    ------
+    ConfigError
+        With file and line, for an unknown name or method and a value out of range.
     """
     block = _block(sgd)
     if block is None or not block.has("numJobs"):
@@ -124,7 +139,7 @@ def parallel_options(sgd: Config, new: bool = True) -> ParallelOptions | None:
 
 
 def _block(sgd: Config) -> Config | None:
-    """The block; None when there is none, or `parallelTrain=false` stands for or around it."""
+    """Return the block, or None if it is missing or `parallelTrain=false` is set in its place or around it."""
     if sgd.parent is not None and not sgd.parent.is_block("parallelTrain"):
         around = sgd.parent.text("parallelTrain", "")
         if around.lower() in ("false", "none"):
@@ -135,7 +150,7 @@ def _block(sgd: Config) -> Config | None:
 
 
 def _tools_samples(block: Config) -> int:
-    """The frames between two averagings by the tool's name for them; 0 when it is not there."""
+    """Return the frames between two averagings by the name of the tool; 0 if it is not set."""
     inner = block.block(AVERAGING) if block.has_own(AVERAGING) else block
     if inner is not block:
         check_keys(inner, ["syncFrequencyInFrames"], {})

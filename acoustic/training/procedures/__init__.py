@@ -1,6 +1,6 @@
-"""Procedures besides gradient descent: precomputation, adaptation, layer-wise growth, mixing-up, model combination.
+"""Procedures besides gradient descent: statistics, adaptation, layer-wise training, mixing-up, model combination.
 
-Each file is one procedure; open precompute.py first.
+Each file holds one procedure; open precompute.py first.
 """
 
 from readers.common.lazy import face

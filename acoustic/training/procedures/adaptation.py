@@ -1,7 +1,8 @@
-"""KL adaptation: a fixed model keeps the adapted one from forgetting (CNTK book 3.3.1.4, 3.5.2).
+"""KL adaptation: the labels are mixed with the posteriors of a fixed model (CNTK book 3.3.1.4, 3.5.2).
 
-Adding r times the Kullback-Leibler divergence from the fixed model's posteriors p to 1 - r times the cross-entropy with
-labels y is the same as the cross-entropy with the labels (1 - r) y + r p.
+r times the Kullback-Leibler divergence from the posteriors p of the fixed model, plus 1 - r times the cross-entropy
+with labels y, equals the cross-entropy with the labels (1 - r) y + r p, up to a constant.
+
 Source: Yu, Yao, Su, Li and Seide, "KL-divergence regularized deep neural network adaptation", ICASSP 2013.
 """
 
@@ -16,10 +17,22 @@ from readers.minibatches.sequence_layout import SequenceLayout
 
 
 class Reference:
-    """A fixed model whose node, usually PosteriorProb, is mixed into the labels."""
+    """A fixed model whose outputs are mixed into the labels.
+
+    Parameters
+    ----------
+    network : Network
+        The fixed model.
+    node : str
+        Name of the output node, usually PosteriorProb.
+
+    Raises
+    ------
+    ModelError
+        If there is no such node, or its value is not a column per frame.
+    """
 
     def __init__(self, network: Network, node: str) -> None:
-        """Raises ModelError when there is no such node, or nothing in it changes from frame to frame."""
         if not node:
             raise ModelError("refNodeName is missing; KL adaptation expects a node of the original model")
         self.network, self.node = network, network[node].name
@@ -28,9 +41,26 @@ class Reference:
         self.engine = Engine(network, [self.node])
 
     def soft_labels(self, engine: Engine, criterion: str, weight: float) -> Callable[..., Matrices]:
-        """Gives the matrices of a minibatch, from them and its layout, with labels (1 - weight) y + weight p.
+        """Return a function that replaces the labels of a minibatch by (1 - weight) y + weight p.
 
-        y: the label input below the criterion of the adapted network, (rows, T).  Raises ModelError, ShapeError.
+        Parameters
+        ----------
+        engine : Engine
+            The network that is adapted; y is the label input below its criterion.
+        criterion : str
+            Name of the criterion.
+        weight : float
+            Weight of the posteriors p.
+
+        Returns
+        -------
+        callable
+            Maps the matrices of a minibatch and its layout to new matrices.
+
+        Raises
+        ------
+        ModelError, ShapeError
+            If the inputs or labels of the two networks do not fit.
         """
         label = _label_of(engine.network, criterion)
         rows, ours = engine.network.shapes[label].rows, self.network.shapes[self.node].rows
@@ -55,7 +85,7 @@ class Reference:
 
 
 def _label_of(network: Network, criterion: str) -> str:
-    """The label input that the criterion compares with."""
+    """Return the label input below a criterion."""
     below = {node.name for node in forward_order([network[criterion]], lambda node: node.operands)}
     names = [name for name in network.labels if name in below]
     if len(names) != 1:

@@ -1,4 +1,4 @@
-"""Generalised model combination: of each layer its own weighted sum of the last models' parameters.
+"""Generalised model combination: a weighted sum of the parameters of several models, with weights per layer.
 
 Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
 2015, appendix C.4.
@@ -19,17 +19,29 @@ from acoustic.training.procedures.lbfgs import minimise
 from readers.common.report import Log
 from readers.errors import ModelError
 
-REGULARISATION = 1e-10  # of the squared weights: p-norm networks do not mind how long they are
-SMOOTHING = 0.01  # of the preconditioner by the mean of its diagonal
-FISHER_MINIBATCH, FISHER_FRAMES = 64, 20_000  # the gradients that it is made from
+REGULARISATION = 1e-10  # of the squared weights, because p-norm networks are invariant to their scale
+SMOOTHING = 0.01  # of the preconditioner, relative to the mean of its diagonal
+FISHER_MINIBATCH, FISHER_FRAMES = 64, 20_000  # frames of each gradient, and of all, in the preconditioner
 
 
 @dataclass
 class Combined:
-    """What combination found.
+    """Result of a combination.
 
-    network: with the combined parameters; weights (models, layers) float64; layers: the parameters of each layer;
-    objectives: the criterion per frame of every model by itself and, last, of their average; objective: of the network.
+    Attributes
+    ----------
+    network : Network
+        The network with the combined parameters.
+    weights : array, shape (models, layers), float64
+        The weights found.
+    layers : list of list of str
+        Names of the parameters of each layer.
+    objectives : list of float
+        Criterion per frame of each model and, last, of their average.
+    objective : float
+        Criterion per frame of the combined network.
+    evaluations : int
+        Number of function evaluations.
     """
 
     network: Network
@@ -41,12 +53,12 @@ class Combined:
 
     @property
     def start(self) -> int:
-        """Which of the objectives was the lowest, from where the search went out."""
+        """Index of the lowest objective, from which the search started."""
         return int(np.where(np.isfinite(self.objectives), self.objectives, np.inf).argmin())
 
 
 def layers_of(network: Network) -> list[list[str]]:
-    """The learnable parameters by layers: a matrix, and the columns that are added to its products or stand alone."""
+    """Return the learnable parameters by layer: a matrix with the columns added to its product, or a column alone."""
     learnable = {node.name: node for node in network.parameters() if node.needs_gradient}
     layers = {name: [name] for name, node in learnable.items() if node.value.shape[1] > 1}
     for name, node in learnable.items():
@@ -56,7 +68,7 @@ def layers_of(network: Network) -> list[list[str]]:
 
 
 def _matrix_beside(network: Network, column: Node, matrices: dict[str, list[str]]) -> str:
-    """The matrix to whose product a column is added; the column itself where that is nobody's."""
+    """Return the name of the matrix to whose product a column is added, or of the column if there is none."""
     for user in network.nodes.values():
         if user.type_name == "Plus" and column in user.operands:
             for other in user.operands:
@@ -124,22 +136,22 @@ def combine(
 
     def in_space(y: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal done
-        value, gradient = space.objective_and_gradient(_solve(factor.T, y).reshape(start.shape))
+        value, gradient = space.objective_and_gradient(np.linalg.solve(factor.T, y).reshape(start.shape))
         progress(done := done + 1, max_evaluations, epoch="combining", loss=value)
-        return value, _solve(factor, gradient.ravel())
+        return value, np.linalg.solve(factor, gradient.ravel())
 
     found = minimise(in_space, factor.T @ start.ravel(), max_evaluations)
-    weights, best = _solve(factor.T, found.point).reshape(start.shape), float(finite.min())
+    weights, best = np.linalg.solve(factor.T, found.point).reshape(start.shape), float(finite.min())
     objective = space.objective(weights)
     log(f"combination: {found.evaluations} evaluations: {objective:.6f}, from {best:.6f}")
-    if not objective <= best:  # where statistics of minibatches, which the search sees, say otherwise
-        log("combination: no better than what it began with, which stays")
+    if not objective <= best:  # the search sees statistics of minibatches, which may differ
+        log("combination: no improvement; the best start is kept")
         weights, objective = start, space.objective(start)
     return Combined(space.network, weights, space.layers, objectives, objective, found.evaluations)
 
 
 def average(models: Sequence[Network]) -> Network:
-    """The network with the mean of the models' parameters and running statistics.  Raises ModelError as `combine`."""
+    """Return the network with the mean of parameters and running statistics. Raises ModelError as `combine`."""
     if len(models) == 1:
         return models[0]
     _check_alike(models)
@@ -149,7 +161,7 @@ def average(models: Sequence[Network]) -> Network:
 
 
 def _average_into(network: Network, models: Sequence[Network], but: Collection[str] = ()) -> None:
-    """Give learnable parameters of a network, but for some, the mean of the models'."""
+    """Set the learnable parameters of a network, except some, to the mean over the models."""
     for node in network.parameters():
         if node.needs_gradient and node.name not in but:
             node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
@@ -157,16 +169,12 @@ def _average_into(network: Network, models: Sequence[Network], but: Collection[s
 
 
 def criterion_of(network: Network, name: str = "") -> str:
-    """The criterion of that name, or the first one, to combine models by.  Raises ModelError where there is none."""
+    """Return the criterion of a name, or the first one. Raises ModelError if there is none."""
     if name:
         return network[name].name
     if not network.criteria:
         raise ModelError("the network has no training criterion; expected one to combine models by")
     return network.criteria[0]
-
-
-def _solve(triangle: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.linalg.solve(triangle, y)
 
 
 def _check_alike(models: Sequence[Network]) -> None:
@@ -188,7 +196,7 @@ def _check_alike(models: Sequence[Network]) -> None:
 
 
 class _WeightSpace:
-    """The criterion, with its regularisation, as a function of weights (models, layers)."""
+    """The regularised criterion as a function of the weights (models, layers)."""
 
     def __init__(self, models: Sequence[Network], minibatches: list[Any], criterion: str) -> None:
         self.network = _own_copy(models)
@@ -204,7 +212,7 @@ class _WeightSpace:
         self.layers = [layer for layer in layers if layer]
         _average_into(self.network, models, but={name for layer in self.layers for name in layer})
         xp = self.network.backend.xp
-        # Per parameter the models' values, (size, models), so that both ways are one product.
+        # Values of all models, (size, models), per parameter: both directions are then one product.
         self.values = {
             name: xp.stack([model[name].value.reshape(-1, order="F") for model in models], axis=1)
             for layer in self.layers
@@ -212,7 +220,7 @@ class _WeightSpace:
         }
 
     def put(self, weights: np.ndarray) -> None:
-        """Give the network the parameters of these weights."""
+        """Set the parameters of the network to the sums with these weights."""
         backend = self.network.backend
         for layer, column in zip(self.layers, weights.T):
             for name in layer:
@@ -222,20 +230,20 @@ class _WeightSpace:
                 node.touch()
 
     def objective(self, weights: np.ndarray) -> float:
-        """Per frame, of the network with its running statistics; it keeps both."""
+        """Return the criterion per frame of the network with these weights and its running statistics."""
         self.put(weights)
         self._measure()
         total = sum(self._forward(minibatch, training=False) for minibatch in self.minibatches)
         return total / self.num_frames + REGULARISATION * float((weights**2).sum())
 
     def _measure(self) -> None:
-        """Give the network the mean over the minibatches of what each makes its running statistics."""
+        """Set the running statistics to the mean over the minibatches."""
         if not self.running:
             return
         sums = dict.fromkeys(self.running, 0.0)
         for minibatch in self.minibatches:
             for name in self.running:
-                self.network[name].value[...] = 0  # nothing known: all of it is the minibatch's
+                self.network[name].value[...] = 0  # the result is then that of the minibatch alone
                 self.network[name].touch()
             self._forward(minibatch, training=True)
             self.engine.backward(self.criterion, on_gradient=lambda node, gradient: None)
@@ -246,6 +254,7 @@ class _WeightSpace:
             self.network[name].touch()
 
     def objective_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the criterion per frame with statistics of the minibatches, and its gradient."""
         self.put(weights)
         total, sums = 0.0, dict.fromkeys(self.values, 0.0)
         for minibatch in self.minibatches:
@@ -264,7 +273,7 @@ class _WeightSpace:
         return scalar(self.engine, self.criterion)
 
     def _along_models(self, gradients: dict[str, Any]) -> np.ndarray:
-        """The gradient with respect to the weights, (models, layers), from that with respect to the parameters."""
+        """Return the gradient (models, layers) with respect to the weights from that of the parameters."""
         to_host = self.network.backend.to_host
         columns = [
             sum(to_host(self.values[name].T @ gradients[name].reshape(-1, order="F")).astype(float) for name in layer)
@@ -273,10 +282,10 @@ class _WeightSpace:
         return np.stack(columns, axis=1)
 
     def preconditioner(self, weights: np.ndarray) -> np.ndarray:
-        """C of the smoothed Fisher matrix C C' of the weights, all of them in one row, lower triangular.
+        """Return lower triangular C, with C C' the smoothed Fisher matrix of all weights in one row.
 
-        In the coordinates C' w the Fisher matrix is the unit matrix.  It is the mean over small minibatches of the
-        outer products of their gradients, by their frames.
+        In the coordinates C' w the Fisher matrix is the unit matrix. It is the mean over frames of the outer products
+        of the gradients of small minibatches.
         """
         self.put(weights)
         fisher, frames = np.zeros((weights.size, weights.size)), 0
@@ -294,7 +303,7 @@ class _WeightSpace:
         return np.linalg.cholesky(fisher + SMOOTHING * size * np.eye(weights.size))
 
     def _small_minibatches(self) -> Iterable[Any]:
-        """Parts of the minibatches, whole ones where their columns are sequences."""
+        """Yield parts of the minibatches, or whole ones if their columns are sequences."""
         frames = 0
         for minibatch in self.minibatches:
             if getattr(minibatch, "layout", None) is not None:
@@ -316,23 +325,21 @@ class _Part:
 
 
 def _own_copy(models: Sequence[Network]) -> Network:
-    """The last model with values of its own, running statistics averaged over all."""
+    """Copy the last model; its running statistics become the mean over all models."""
     network = clone(models[-1])
     xp = network.backend.xp
     running = _running_statistics(network)
     for node in network.stored():
         if node.value is not None:
-            own = (
-                xp.mean(xp.stack([model[node.name].value for model in models]), axis=0)
-                if node.name in running
-                else None
-            )
-            node.value = xp.array(node.value if own is None else own, order="F", dtype=network.backend.dtype)
+            value = node.value
+            if node.name in running:
+                value = xp.mean(xp.stack([model[node.name].value for model in models]), axis=0)
+            node.value = xp.array(value, order="F", dtype=network.backend.dtype)
     return network
 
 
 def _running_statistics(network: Network) -> set[str]:
-    """The names of what follows the minibatches."""
+    """Return the names of the running statistics."""
     return {
         operand.name
         for node in network.nodes.values()

@@ -1,4 +1,4 @@
-"""Gradient checks of the toolkit: computed against numeric derivatives of single elements (CNTK book 3.3.1.6)."""
+"""Gradient checks of the toolkit: computed and numeric derivatives of single elements (CNTK book 3.3.1.6)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from acoustic.engine.gradient_check import EPSILON, GradientChecker
 from readers.errors import ModelError
 
 SAMPLES = 10  # elements of a parameter
-ULPS = 4  # of a criterion, that its rounding may amount to
+ULPS = 4  # rounding of a criterion
 
 
 @dataclass(frozen=True)
 class ParameterCheck:
-    """Sampled elements of one parameter: how many, the largest relative error and where, both derivatives there.
+    """Result for sampled elements of one parameter: the largest relative error, with its place and both derivatives.
 
-    rounding: as much of the error as the rounding of the criterion can make.
+    rounding: the part of the error that the rounding of the criterion can cause.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ParameterCheck:
         return self.error - self.rounding <= 10.0**-digits
 
     def remark(self, digits: int) -> str:
-        """What the table says of it: nothing where all is well."""
+        """Return the remark for the table; empty if the derivatives agree."""
         if not self.agrees(digits):
             return "  differs"
         return "" if self.error <= 10.0**-digits else "  rounding"
@@ -50,12 +50,31 @@ def check_elements(
     seed: int = 0,
     **settings: Any,
 ) -> list[ParameterCheck]:
-    """Compare derivatives of `num_samples` random elements of every parameter below a criterion.
+    """Compare derivatives of random elements of every parameter below a criterion.
 
-    The network has to be in double precision; matrices and settings as Engine.forward takes them.  The error is
-    relative to the larger of the two derivatives, or to the largest derivative of the parameter over 1e4, whichever is
-    more; what the rounding of two criteria can make of their difference is allowed.  Parameters keep
-    their values.  Raises ModelError.
+    Parameters
+    ----------
+    engine : Engine
+        A network in double precision; its parameters keep their values.
+    criterion : str
+        Name of the criterion.
+    matrices, settings
+        The minibatch and the settings of Engine.forward.
+    num_samples : int
+        Elements per parameter.
+    seed : int
+        Seed of the choice of elements.
+
+    Returns
+    -------
+    list of ParameterCheck
+        Errors are relative to the larger of the two derivatives, but at least to 1e-4 of the largest derivative of the
+        parameter.
+
+    Raises
+    ------
+    ModelError
+        If the network is not in double precision.
     """
     checker = GradientChecker(engine, criterion, matrices, **settings)
     gradients = checker.gradients()
@@ -80,7 +99,7 @@ def check_elements(
 
 
 def report_lines(checks: list[ParameterCheck], digits: int) -> list[str]:
-    """A table, one parameter a line."""
+    """Return a table with one line per parameter."""
     width = max([len(check.name) for check in checks] + [9])
     lines = [f"{'parameter':{width}}  {'size':>11}  {'elements':>8}  {'error':>9}  {'computed':>15}  {'numeric':>15}"]
     for check in checks:
@@ -93,7 +112,7 @@ def report_lines(checks: list[ParameterCheck], digits: int) -> list[str]:
 
 
 class GradientCheck:
-    """`gradientcheck=true`: compares before the first update of an epoch, and stops the training at a difference."""
+    """`gradientcheck=true`: checks gradients before the first update of an epoch, and stops training at an error."""
 
     def __init__(self, engine: Engine, criterion: str, digits: int, log: Callable[[str], None]) -> None:
         if engine.backend.precision != "double":
@@ -101,7 +120,7 @@ class GradientCheck:
         self.engine, self.criterion, self.digits, self.log = engine, criterion, digits, log
 
     def __call__(self, matrices: Mapping[str, Any], **settings: Any) -> None:
-        """Raises ModelError when computed and numeric derivatives differ."""
+        """Check a minibatch. Raises ModelError if computed and numeric derivatives differ."""
         checks = check_elements(self.engine, self.criterion, matrices, **settings)
         worst = max(checks, key=lambda check: (not check.error <= np.inf, check.error))
         if not worst.agrees(self.digits):

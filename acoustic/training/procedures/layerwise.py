@@ -1,4 +1,4 @@
-"""Layer-wise back-propagation: a network is trained for a while with one hidden layer, then with two, up to all.
+"""Layer-wise training: a network is trained with one hidden layer, then with two, up to all.
 
 Sources: F. Seide, G. Li, X. Chen, D. Yu, "Feature engineering in context-dependent deep neural networks for
 conversational speech transcription", 2011; D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural
@@ -20,9 +20,21 @@ from readers.config.option_check import KeyedOptions, located_faults
 
 @dataclass(frozen=True)
 class LayerwiseOptions(KeyedOptions):
-    """epochs: that each smaller network is trained for; 0: there are none.  epoch_size: their frames, 0: as the others.
+    """Options of layer-wise training.
 
-    The smaller networks learn with the first epoch's learning rate, minibatch size and momentum.  Raises OptionFault.
+    The smaller networks are trained with the first epoch's learning rate, minibatch size and momentum.
+
+    Parameters
+    ----------
+    epochs : int
+        Epochs of each smaller network; 0: no layer-wise training.
+    epoch_size : int
+        Frames of these epochs; 0: as in the rest of the training.
+
+    Raises
+    ------
+    OptionFault
+        If a value is negative.
     """
 
     keys: ClassVar = {"epochs": ("layerwiseEpochs", "int"), "epoch_size": ("layerwiseEpochSize", "int")}
@@ -35,7 +47,7 @@ class LayerwiseOptions(KeyedOptions):
             self.require(name, getattr(self, name) >= 0, "a number >= 0")
 
     def stage(self, options: TrainingOptions) -> TrainingOptions:
-        """How a smaller network is trained that comes before a training with these options."""
+        """Return the options for training a smaller network before a training with the given options."""
         first = {
             name: getattr(options, name)[:1]
             for name in (
@@ -55,9 +67,10 @@ def layerwise_options(sgd: Config) -> LayerwiseOptions:
 
 
 def smaller_networks(options: SimpleNetworkOptions) -> Iterator[SimpleNetworkOptions]:
-    """The same with 1, 2, ... of its hidden layers, all of them left out; a table that is looked up goes with the next.
+    """Yield the options with 1, 2, ... of the hidden layers, without the full network.
 
-    Only sizes differ, so that layers of equal numbers have equal names and, with one seed, equal initial values.
+    A look-up table counts with the layer above it. Only sizes differ, so corresponding layers have equal names and,
+    with equal seeds, equal initial values.
     """
     fewest = 2 if options.words > 1 else 1
     for hidden in range(fewest, options.num_hidden):
@@ -65,9 +78,9 @@ def smaller_networks(options: SimpleNetworkOptions) -> Iterator[SimpleNetworkOpt
 
 
 def carry_over(below: Network, hidden: int, network: Network) -> None:
-    """Give a network the first `hidden` layers of a smaller one, and its statistics; all else stays as it was made.
+    """Copy the first `hidden` layers and the statistics of a smaller network into a larger one.
 
-    What was the output layer is left out: a hidden layer above must begin anew, and so must the output layer.
+    The output layer is not copied: it and the hidden layers above keep their initial values.
     """
     layers = {name for layer in range(hidden) for name in (f"W{layer}", f"B{layer}", "E0")}
     for node in network.stored():
@@ -82,9 +95,22 @@ def grow(
     train_stage: Callable[[int, Network], Network],
     log: Log = lambda line: None,
 ) -> Network:
-    """The network of the options, all its hidden layers but the last trained in the smaller networks.
+    """Build a network whose hidden layers, except the last, have been trained in smaller networks.
 
-    build: makes a network with its initial values; train_stage(hidden layers, network): trains one and returns it.
+    Parameters
+    ----------
+    options : SimpleNetworkOptions
+        The full network.
+    build : callable
+        Makes a network with initial values from options.
+    train_stage : callable
+        train_stage(hidden layers, network) trains a smaller network and returns it.
+    log : callable
+        Receives a line per smaller network.
+
+    Returns
+    -------
+    Network
     """
     below: Network | None = None
     before = 0

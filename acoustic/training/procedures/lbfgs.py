@@ -1,7 +1,7 @@
-"""L-BFGS for functions of a few hundred numbers: each step by the last curvatures, of a length by the weak Wolfe rules.
+"""L-BFGS for functions of a few hundred variables, with a line search for the weak Wolfe conditions.
 
-Sources: J. Nocedal, S. Wright, "Numerical Optimization", algorithms 7.4 and 7.5; the search for the length is the
-bisection of A. Lewis and M. Overton, "Nonsmooth optimization via quasi-Newton methods", 2013, algorithm 2.6.
+Sources: J. Nocedal, S. Wright, "Numerical Optimization", algorithms 7.4 and 7.5; A. Lewis, M. Overton, "Nonsmooth
+optimization via quasi-Newton methods", 2013, algorithm 2.6 (line search by bisection).
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-DECREASE, CURVATURE = 1e-4, 0.9  # of the Wolfe rules
+DECREASE, CURVATURE = 1e-4, 0.9  # constants of the Wolfe conditions
 LONGEST_SEARCH = 20  # evaluations along one line
 
 
@@ -32,11 +32,26 @@ def minimise(
     tolerance: float = 1e-7,
     first_length: float = 1.0,
 ) -> Minimum:
-    """Minimise a function, which answers (value, gradient), from a point (n,) float64.
+    """Minimise a function.
 
-    It ends after max_evaluations, when a step lowers the value by less than tolerance times its size, or when no step
-    does.  first_length: of the first step, along the gradient, in units of its length; a value that is not finite
-    makes the step shorter.
+    Parameters
+    ----------
+    function : callable
+        Returns value and gradient (n,) at a point.
+    start : array, shape (n,)
+        Where the search starts.
+    max_evaluations : int
+        Limit of function evaluations.
+    memory : int
+        Number of steps whose curvature is used.
+    tolerance : float
+        The search ends if a step decreases the value by less than this fraction of it, or if no step decreases it.
+    first_length : float
+        Length of the first step in units of the gradient. Steps to points without a finite value are shortened.
+
+    Returns
+    -------
+    Minimum
     """
     search = _Search(function, max_evaluations)
     x = np.array(start, float)
@@ -51,7 +66,7 @@ def minimise(
         if found is None:
             if not pairs:
                 break
-            pairs.clear()  # once more along the gradient itself
+            pairs.clear()  # try again along the gradient itself
             continue
         point, lower, slope = found
         step, change = point - x, slope - gradient
@@ -65,7 +80,7 @@ def minimise(
 
 
 def _inverse_hessian_times(gradient: np.ndarray, pairs: deque) -> np.ndarray:
-    """Algorithm 7.4: the two loops over (step, change of gradient)."""
+    """Return the product of inverse Hessian and gradient from pairs (step, change of gradient). [algorithm 7.4]"""
     q, factors = gradient.copy(), []
     for step, change in reversed(pairs):
         factor = (step @ q) / (step @ change)
@@ -103,7 +118,7 @@ class _Search:
     def along(
         self, x: np.ndarray, value: float, gradient: np.ndarray, direction: np.ndarray, length: float
     ) -> tuple[np.ndarray, float, np.ndarray] | None:
-        """(point, value, gradient) at a length that obeys both rules, or the best that lowers the value at all."""
+        """Return point, value and gradient at a length that meets both conditions, else the best decrease, if any."""
         slope, shortest, longest = direction @ gradient, 0.0, np.inf
         lower = None
         for _ in range(min(LONGEST_SEARCH, self.left)):

@@ -1,7 +1,7 @@
-"""Mixing-up: classes become sums of sub-classes, more of them where there are more data, half way through training.
+"""Mixing-up: classes become sums of sub-classes, of which frequent classes get more.
 
 Source: D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging",
-2015, appendix C.5; the order in which sub-classes are given out is that of Kaldi's mixtures of Gaussians.
+2015, appendix C.5. Sub-classes are allocated in the order of Kaldi's Gaussian mixtures.
 """
 
 import heapq
@@ -21,7 +21,7 @@ NOISE = 0.01
 
 @dataclass(frozen=True)
 class AffineLayer:
-    """total = weights x + bias, with the names of its four nodes."""
+    """Names of the nodes of a layer: total = product + bias, product = weights x."""
 
     total: str
     product: str
@@ -30,10 +30,10 @@ class AffineLayer:
 
 
 def allocate(counts: Sequence[float], total: int, power: float = POWER) -> list[int]:
-    """How many of `total` sub-classes each class gets: at least one, else in proportion to its count^power.
+    """Return how many of `total` sub-classes each class gets: at least one, else in proportion to count^power.
 
-    One after the other they go to the class with the most count^power to each of those that it has, of equals the
-    first.  Raises ModelError where there are fewer of them than classes.
+    Each sub-class goes to the class with the largest count^power per sub-class, the first of equals. Raises ModelError
+    if there are fewer sub-classes than classes.
     """
     if total < len(counts):
         raise ModelError(f"{total} sub-classes of {len(counts)} classes; expected at least as many")
@@ -57,13 +57,43 @@ def mix_up(
     noise: float = NOISE,
     seed: int = 0,
 ) -> list[int]:
-    """Give the classes of an output layer `total` sub-classes in all; returns how many each has.
+    """Divide the classes of an output layer into `total` sub-classes.
 
-    counts: of the classes in the training data; output: the sum of product and bias that is the output layer, default:
-    what the first criterion compares with the labels.  Under its name stands a LogSumGroups node afterwards, and the
-    layer is called NAME.SubClasses.  Each row of the weights goes to the sub-classes of its class with normal noise
-    of the given deviation added, and the bias less the logarithm of their number: without noise every posterior is as
-    before.  Raises ModelError for a network without such a layer, or with other numbers of classes.
+    The layer is renamed to NAME.SubClasses, and a LogSumGroups node takes its name. The weights of a class are copied
+    to its sub-classes with noise, and its bias is decreased by the logarithm of their number, so that without noise all
+    posteriors stay the same.
+
+    Parameters
+    ----------
+    network : Network
+        The network to change.
+    counts : sequence of float
+        Counts of the classes in the training data.
+    total : int
+        Number of sub-classes.
+    output : str
+        The sum of product and bias that forms the output layer; "" for the node that the first criterion compares with
+        the labels.
+    power : float
+        Exponent of the counts in the allocation.
+    noise : float
+        Standard deviation of the noise.
+    seed : int
+        Seed of the noise.
+
+    Returns
+    -------
+    list of int
+        Number of sub-classes of each class.
+
+    Raises
+    ------
+    ModelError
+        If there is no such layer, or its number of classes differs from the counts.
+
+    References
+    ----------
+    Povey, Zhang and Khudanpur (2015), appendix C.5.
     """
     layer = affine_layer(network, output or _compared(network))
     weights, bias = network[layer.weights], network[layer.bias]
@@ -94,14 +124,14 @@ def mix_up(
 
 
 def _replace(network: Network, node: Node, value: np.ndarray) -> None:
-    """A value of another number of rows."""
+    """Set a value with another number of rows."""
     node.settings["rows"] = len(value)
     node.value = network.backend.asarray(np.asfortranarray(value))
     network.shapes[node.name] = node.infer_shape()
 
 
 def _compared(network: Network) -> str:
-    """The node whose class is compared with the labels by the first criterion."""
+    """Return the node that the first criterion compares with the labels."""
     for name in network.criteria[:1]:
         others = [operand.name for operand in network[name].operands if operand.name not in network.labels]
         if len(others) == 1:
@@ -110,7 +140,7 @@ def _compared(network: Network) -> str:
 
 
 def affine_layer(network: Network, name: str) -> AffineLayer:
-    """The layer whose value a node is, W x + b of two learnable parameters in either order.  Raises ModelError."""
+    """Return the layer W x + b, in either order, whose value is a node. Raises ModelError if there is none."""
     total = network[name]
     parameters = {node.name for node in network.parameters()}
     if total.type_name == "Plus":

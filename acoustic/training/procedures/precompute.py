@@ -1,4 +1,4 @@
-"""The sweep over all training data that fills the statistics (Mean, InvStdDev, ...) before training (book 2.4.4)."""
+"""Statistics of the training data (Mean, InvStdDev, ...), computed before training (CNTK book 2.4.4)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Matrices = Mapping[str, Any]
 
 
 def frames_alone(minibatch: Minibatch) -> Matrices:
-    """The matrices of a minibatch without columns that hold no frame, each frame on its own."""
+    """Return the matrices of a minibatch without its gap columns."""
     layout = getattr(minibatch, "layout", None)
     gaps = None if layout is None else layout.gap_columns
     if gaps is None:
@@ -25,11 +25,27 @@ def frames_alone(minibatch: Minibatch) -> Matrices:
 def precompute(
     network: Network, sweep: Callable[[], Iterable[Matrices]], progress: Callable[..., Any] | None = None
 ) -> list[str]:
-    """Fill every statistic that has no value yet; returns the names of those nodes.
+    """Compute all statistics that have no value yet.
 
-    sweep(): one pass over the training data, as minibatches {input name: (rows, T)}; it is called once, and again for
-    statistics of what other statistics go into.  progress(done): frames seen in this sweep.  Raises ModelError when the
-    data hold no frame.
+    Parameters
+    ----------
+    network : Network
+        Its statistics get their values.
+    sweep : callable
+        Returns the minibatches {input name: (rows, T)} of one pass over the data. It is called again for statistics of
+        values that depend on other statistics.
+    progress : callable, optional
+        Called as progress(frames seen in this sweep).
+
+    Returns
+    -------
+    list of str
+        Names of the computed nodes.
+
+    Raises
+    ------
+    ModelError
+        If the data hold no frame.
     """
     filled: list[str] = []
     while pending := [node for node in network.precomputed() if node.value is None]:
@@ -40,7 +56,7 @@ def precompute(
 
 
 def _unknown_below(node: Node) -> bool:
-    """Whether a statistic's operands depend on a statistic that has no value yet."""
+    """Return whether the operands of a statistic depend on a statistic without a value."""
     return any(below.is_precomputed and below.value is None for below in forward_order(node.operands))
 
 

@@ -1,4 +1,4 @@
-"""What a training shows and leaves to be read: log lines in CNTK's wording, progress, history, plots.
+"""Reports of a training: log lines in the wording of CNTK, progress, history file and plots.
 
 Open log.py first.
 """

@@ -1,4 +1,4 @@
-"""What an epoch shows while it runs: the minibatch lines of the log, and live figures for a progress display."""
+"""Progress of a running epoch: lines of the log, and figures for a progress display."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ PROGRESS_INTERVAL = 0.1  # seconds
 
 
 def silent(*_arguments, **_figures) -> None:
-    """A log or progress display that shows nothing."""
+    """Log or progress display that shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,50 @@ class Callbacks:
 
 
 class Display:
-    """The figures of one epoch, counted from 0; total_frames: as many as it should have, 0: not known."""
+    """Shows the progress of one epoch.
 
-    def __init__(self, options: TrainingOptions, epoch: int, total_frames: int, log: Log, progress: Progress):
+    The progress display says "loss" for the criterion and "error" for the only ErrorPrediction node; the log uses the
+    names of the nodes.
+
+    Parameters
+    ----------
+    network : Network
+        The network that is trained.
+    names : sequence of str
+        The criterion and the evaluation nodes.
+    options : TrainingOptions
+        Which minibatches get a line.
+    epoch : int
+        Epoch, counted from 0.
+    total_frames : int
+        Frames that the epoch should have; 0 if unknown.
+    log, progress : callable
+        Receive lines and figures.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        names: Sequence[str],
+        options: TrainingOptions,
+        epoch: int,
+        total_frames: int,
+        log: Log,
+        progress: Progress,
+    ):
         self.options, self.log, self.progress = options, log, progress
         self.epoch, self.total_frames = epoch, total_frames
-
-    def begin(self, network: Network, criterion: str, names: Sequence[str]) -> None:
-        """People read "loss" and "error"; the log and the history keep the nodes' own names."""
         self.labels = {name: name for name in names}
         errors = [name for name in names if network[name].type_name == "ErrorPrediction"]
         if len(errors) == 1:
             self.labels[errors[0]] = "error"
-        self.labels[criterion] = "loss"
+        self.labels[names[0]] = "loss"
         self.totals = Totals(names)
         self.window = Totals(names)  # since the last line
         self.began = self.window_began = self.shown = time.perf_counter()
 
     def add(self, figures: dict[str, float], num_frames: int) -> None:
-        """Take in one minibatch."""
+        """Add the sums of one minibatch."""
         self.totals.add(figures, num_frames)
         self.window.add(figures, num_frames)
         count = self.totals.num_minibatches
@@ -63,6 +88,7 @@ class Display:
             self._show_progress(now)
 
     def finish(self) -> None:
+        """Show what has not been shown yet."""
         if self.window.num_minibatches:
             self._show_line()
         self._show_progress(time.perf_counter())
@@ -71,17 +97,10 @@ class Display:
         now = time.perf_counter()
         if self.options.trace_level > 0:
             last = self.totals.num_minibatches
-            self.log(
-                minibatch_line(
-                    self.epoch + 1,
-                    self.options.max_epochs,
-                    (last - self.window.num_minibatches + 1, last),
-                    self.totals.num_frames / self.total_frames if self.total_frames else None,
-                    self.window.figures,
-                    self.window.num_frames,
-                    now - self.window_began,
-                )
-            )
+            shown = last - self.window.num_minibatches + 1, last
+            done = self.totals.num_frames / self.total_frames if self.total_frames else None
+            seconds = now - self.window_began
+            self.log(minibatch_line(self.epoch + 1, self.options.max_epochs, shown, done, self.window, seconds))
         self.window = Totals(self.totals.names)
         self.window_began = now
 

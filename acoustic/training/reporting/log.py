@@ -1,22 +1,22 @@
-"""The lines of a training log in CNTK's 2016 wording, and the history file beside the model.
+"""Lines of the training log in the wording of the 2016 tool, and the history file beside the model.
 
-Nothing here writes to a terminal: the functions return text, and the command line decides where it goes.
+The functions return text; the caller decides where it goes.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+from acoustic.training.evaluation import Totals
 from readers.common.files import atomic_write
 from readers.common.text import read_lines
 from readers.errors import FormatError
 
-Figures = dict[str, float]  # node name: sum over frames
-
 
 def figure_text(name: str, total: float, count: int) -> str:
-    """`name = average * count`, as the tool prints a criterion: eight decimals, or the exponential form.
+    """Return `name = average * count` with eight decimals, or in exponential form, as the tool prints a criterion.
 
-    total is the sum over count frames.  A name that ends in "s" counts errors and is shown in percent.
+    `total` is the sum over `count` frames. A name that ends in "s" counts errors, which are shown in percent.
     """
     average = total / count if count else 0.0
     if name.endswith("s"):
@@ -25,12 +25,16 @@ def figure_text(name: str, total: float, count: int) -> str:
     return f"{name} = {average:.8e} * {count}" if exponential else f"{name} = {average:.8f} * {count}"
 
 
-def figures_text(figures: Figures, count: int) -> str:
-    return "; ".join(figure_text(name, total, count) for name, total in figures.items())
+def figures_text(totals: Totals) -> str:
+    """Return the figures of all nodes, separated by semicolons."""
+    return "; ".join(figure_text(name, total, totals.num_frames) for name, total in totals.figures.items())
 
 
 def starting_line(epoch: int, learning_rate: float, momentum: float, time_constant: float) -> str:
-    """epoch counts from 1; learning_rate per frame; momentum of a full minibatch; time_constant in frames."""
+    """Return the line at the start of an epoch, counted from 1.
+
+    The learning rate is per frame, the momentum that of a full minibatch, and the time constant in frames.
+    """
     return (
         f"Starting Epoch {epoch}: learning rate per sample = {learning_rate:.6f}  effective momentum = {momentum:.6f}"
         f"  momentum as time constant = {time_constant:.1f} samples"
@@ -38,61 +42,76 @@ def starting_line(epoch: int, learning_rate: float, momentum: float, time_consta
 
 
 def minibatch_line(
-    epoch: int,
-    max_epochs: int,
-    minibatches: tuple[int, int],
-    fraction: float | None,
-    figures: Figures,
-    count: int,
-    seconds: float,
+    epoch: int, max_epochs: int, minibatches: tuple[int, int], done: float | None, totals: Totals, seconds: float
 ) -> str:
-    """What the minibatches from..to of an epoch gave; all counts from 1; fraction of the epoch done, None: unknown."""
+    """Return the line on the minibatches first..last of an epoch, all counted from 1.
+
+    `done` is the fraction of the epoch so far, None if unknown; `totals` and `seconds` are those of these minibatches.
+    """
     first, last = minibatches
-    percent = "" if fraction is None else f", {100 * fraction:.2f}%"
-    rate = count / seconds if seconds > 0 else 0.0
+    percent = "" if done is None else f", {100 * done:.2f}%"
+    rate = totals.num_frames / seconds if seconds > 0 else 0.0
     return (
-        f" Epoch[{epoch:2d} of {max_epochs}]-Minibatch[{first:4d}-{last:4d}{percent}]: {figures_text(figures, count)}; "
+        f" Epoch[{epoch:2d} of {max_epochs}]-Minibatch[{first:4d}-{last:4d}{percent}]: {figures_text(totals)}; "
         f"time = {seconds:.4f}s; samplesPerSecond = {rate:.1f}"
     )
 
 
 def finished_line(
-    epoch: int, max_epochs: int, figures: Figures, count: int, total_samples: int, learning_rate: float, seconds: float
+    epoch: int, max_epochs: int, totals: Totals, total_samples: int, learning_rate: float, seconds: float
 ) -> str:
-    """The training result of an epoch.  count: its frames; total_samples: those since training began."""
+    """Return the line with the training result of an epoch, counted from 1; total_samples: frames since the start."""
     return (
-        f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Training] {figures_text(figures, count)}; "
+        f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Training] {figures_text(totals)}; "
         f"totalSamplesSeen = {total_samples}; learningRatePerSample = {learning_rate:.8g}; epochTime={seconds:.6g}s"
     )
 
 
-def validation_line(epoch: int, max_epochs: int, figures: Figures, count: int) -> str:
-    return f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Validate] {figures_text(figures, count)}"
+def validation_line(epoch: int, max_epochs: int, totals: Totals) -> str:
+    """Return the line with the validation result of an epoch, counted from 1."""
+    return f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Validate] {figures_text(totals)}"
 
 
 def append_history(path: str | Path, row: dict, number: str = "epoch") -> None:
-    """Add one epoch to the history file: JSON, one object a line, `epoch` counting from 1.
+    """Add a row to a history file, which has one JSON object per line.
 
-    Rows of that epoch and later ones, left by an earlier run, are dropped.  number: what the rows count instead.
+    `number` is the key of the number of a row, counted from 1. Rows with the same or a higher number, left by an
+    earlier run, are dropped.
     """
-    kept = [old for old in read_history(path) if old.get(number, 0) < row[number]]
-    with atomic_write(path, "w") as file:
-        for item in (*kept, row):
-            file.write(json.dumps(item) + "\n")
+    _write_rows(path, [*(old for old in read_history(path) if old.get(number, 0) < row[number]), row])
 
 
 def truncate_history(path: str | Path, epoch: int) -> None:
-    """Drop the rows of the epochs after `epoch`, counting from 1."""
+    """Drop the rows of the epochs after `epoch`, counted from 1."""
     rows = read_history(path)
-    if any(row["epoch"] > epoch for row in rows):
-        with atomic_write(path, "w") as file:
-            for row in rows:
-                if row["epoch"] <= epoch:
-                    file.write(json.dumps(row) + "\n")
+    kept = [row for row in rows if row["epoch"] <= epoch]
+    if len(kept) < len(rows):
+        _write_rows(path, kept)
+
+
+def _write_rows(path: str | Path, rows: Iterable[dict]) -> None:
+    with atomic_write(path, "w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def read_history(path: str | Path) -> list[dict]:
-    """The rows of a history file, oldest first; none when there is no such file."""
+    """Read a history file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    list of dict
+        The rows, oldest first; empty if the file does not exist.
+
+    Raises
+    ------
+    FormatError
+        If a line is not a JSON object with an epoch.
+    """
     path = Path(path)
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""Pictures of training: criterion and error over the epochs.  matplotlib is imported only when one is drawn."""
+"""Plots of training: criterion and error over the epochs. matplotlib is imported when the first one is drawn."""
 
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,7 @@ def save_figure(figure: Any, path: str | Path, dpi: int = 110) -> None:
 
 
 def draw_history(rows: list[dict], path: str | Path) -> None:
-    """Draw one panel per criterion and evaluation node, training and validation together, to a PNG file.
-
-    rows: as log.read_history returns them.  Uses the Agg backend, so that no display is needed.
-    """
+    """Draw the rows of a history to a PNG file: one panel per node, with training and validation."""
     from matplotlib.ticker import MaxNLocator
 
     names = list(rows[-1]["training"])

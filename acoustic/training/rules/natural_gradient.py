@@ -7,6 +7,7 @@ from typing import ClassVar
 from acoustic.training.rules.base import Rule
 
 ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"  # methods
+FIRST_UPDATES = 10  # minibatches that all update the estimates
 
 
 @dataclass(frozen=True)
@@ -71,3 +72,11 @@ class NaturalGradient(Rule):
     @property
     def by_parts(self) -> bool:
         return False
+
+    def forgetting(self, num_frames: int) -> float:
+        """Return eta, the weight of a minibatch in the estimates. [eq. 74]"""
+        return -math.expm1(-num_frames / self.history)
+
+    def updates(self, count: int) -> bool:
+        """Return whether minibatch `count`, counted from 0, updates the estimates."""
+        return count < FIRST_UPDATES or count % self.period == 0

@@ -1,4 +1,4 @@
-"""What a training can be continued from: model files with checkpoints beside them, and snapshots in memory.
+"""State of a training: model files with their checkpoints, and snapshots in memory.
 
 Open checkpoint.py first.
 """

@@ -1,9 +1,9 @@
-"""Where training stands: model files per epoch, the checkpoint beside each, and which of them a new run starts from.
+"""Model files of a training with their checkpoints, and the epoch from which a new run continues.
 
-Model files are `modelPath.N` after epoch N, `modelPath` after the last one, `modelPath.0` before the first; the
-checkpoint of a model has `.ckp` appended (CNTK's names).  It holds what the update rule keeps, and counters.  It is
-written before its model, and removed only after the next model stands, so that whenever the process dies the newest
-model has its checkpoint.
+The model after epoch N is `modelPath.N`, after the last epoch `modelPath`, before the first `modelPath.0`; its
+checkpoint, with the state of the update rule and counters, has `.ckp` appended, as in CNTK. A checkpoint is written
+before its model and removed only when the next model exists, so the newest model always has a checkpoint, whenever the
+process dies.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ VERSION = 2
 
 @dataclass
 class Checkpoint:
-    """Training after `epoch` epochs.
+    """State of a training after `epoch` epochs.
 
-    total_samples: frames seen so far; tensors: what the update rule keeps (see Updater); state: values for JSON of
-    whatever else a resumed run needs, by who needs them ("update", ...).
+    total_samples: frames seen so far; tensors: state of the update rule (see Updater); state: JSON values that a
+    resumed run needs, by owner ("update", ...).
     """
 
     epoch: int
@@ -38,7 +38,17 @@ class Checkpoint:
 
 
 class TrainingFiles:
-    """The files of one training of `max_epochs` epochs; its history and picture stand beside the final model."""
+    """The files of a training.
+
+    Parameters
+    ----------
+    model_path : str or Path
+        The final model. History and plot are written beside it.
+    max_epochs : int
+        Number of epochs.
+    keep_checkpoints : bool
+        Keep the checkpoints of all epochs, not only the newest.
+    """
 
     def __init__(self, model_path: str | Path, max_epochs: int, keep_checkpoints: bool = False):
         self.model_path, self.max_epochs, self.keep_checkpoints = Path(model_path), max_epochs, keep_checkpoints
@@ -46,7 +56,7 @@ class TrainingFiles:
         self.plot = Path(f"{model_path}.png")
 
     def model(self, epoch: int) -> Path:
-        """The model after `epoch` epochs; 0: the network before training, statistics included."""
+        """Return the path of the model after `epoch` epochs; 0: the network before training, with its statistics."""
         return self.model_path if epoch == self.max_epochs else Path(f"{self.model_path}.{epoch}")
 
     def checkpoint(self, epoch: int) -> Path:
@@ -88,7 +98,7 @@ class TrainingFiles:
         return load_model(self.model(epoch), precision, device)
 
     def load_checkpoint(self, epoch: int) -> Checkpoint | None:
-        """The checkpoint of an epoch, None when it is missing.  Raises ModelError when it is damaged."""
+        """Return the checkpoint of an epoch, or None if it is missing. Raises ModelError if it is damaged."""
         path = self.checkpoint(epoch)
         if not path.exists():
             return None
@@ -129,7 +139,7 @@ class TrainingFiles:
             self.checkpoint(later).unlink(missing_ok=True)
 
     def save_description(self, text: str) -> None:
-        """What was asked for, as text beside the final model."""
+        """Write the text of the configuration beside the final model."""
         with atomic_write(f"{self.model_path}.config", "w") as file:
             file.write(text)
 

@@ -1,4 +1,4 @@
-"""Where training stood, in memory: for trials that are to leave no trace, and to return to a better model."""
+"""Snapshots of a training in memory, for short trials and for returning to a better model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from readers.errors import ModelError
 
 @dataclass
 class Snapshot:
-    """Copies of every stored value, (rows, cols), and of what the update rule keeps; epoch: epochs done until then."""
+    """Copies of all stored values, (rows, cols), and of the state of the update rule after `epoch` epochs."""
 
     epoch: int
     total_samples: int
@@ -22,15 +22,16 @@ class Snapshot:
 
     @classmethod
     def take(cls, network: Network, updater: Updater, epoch: int = 0, total_samples: int = 0) -> "Snapshot":
+        """Copy the current state."""
         values = {node.name: node.value.copy(order="F") for node in network.stored() if node.value is not None}
         tensors = {name: matrix.copy(order="F") for name, matrix in updater.tensors().items()}
         return cls(epoch, total_samples, values, tensors, dict(updater.scalars))
 
     @classmethod
     def read(cls, files: TrainingFiles, epoch: int, network: Network, updater: Updater) -> "Snapshot":
-        """The state after an epoch of an earlier run, of which the files are there; leaves network and updater alone.
+        """Read the state after an epoch of an earlier run from its files; network and updater do not change.
 
-        Raises ModelError when model or checkpoint are missing or of another network.
+        Raises ModelError if model or checkpoint are missing or belong to another network.
         """
         try:
             model, checkpoint = files.load(epoch), files.load_checkpoint(epoch)
@@ -51,7 +52,7 @@ class Snapshot:
         return cls(epoch, samples, values, fresh.tensors(), dict(fresh.scalars))
 
     def restore(self, network: Network, updater: Updater) -> None:
-        """Put everything back, into the matrices that are there."""
+        """Write the copies back into the matrices of network and updater."""
         for name, value in self.values.items():
             node = network[name]
             node.value[...] = network.backend.asarray(value)

@@ -138,7 +138,8 @@ def test_parts_of_a_parameter_give_what_the_whole_gives(options, by_parts):
 
     whole = updated(False)
     if by_parts:
-        np.testing.assert_array_equal(updated(True), whole)
+        # Vectors and the elements left over may round differently, depending on the processor.
+        np.testing.assert_allclose(updated(True), whole, rtol=1e-6)
     assert whole.flags.f_contiguous
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings, top_eigenvectors
+from acoustic.training.natural_gradient.online import OnlineFisher, top_eigenvectors
 from acoustic.training.natural_gradient.simple import precondition
+from acoustic.training.rules import NaturalGradient
 
 
 class Dense:
@@ -54,7 +55,7 @@ def correlated(rng, dim, scale=1.0):
 def test_every_step_is_that_of_the_dense_equations(dim, rank, counts, seed):
     rng = np.random.default_rng(seed)
     draw = correlated(rng, dim)
-    ours, dense = OnlineFisher(np, np.float64, dim, rank, OnlineSettings()), Dense(dim, rank)
+    ours, dense = OnlineFisher(np, np.float64, dim, rank, NaturalGradient()), Dense(dim, rank)
     for step in range(40):
         x = draw(counts[step % len(counts)])
         expected = dense.step(x)
@@ -70,7 +71,7 @@ def test_every_step_is_that_of_the_dense_equations(dim, rank, counts, seed):
 
 
 @pytest.mark.parametrize(
-    "settings", [OnlineSettings(alpha=1.0), OnlineSettings(history=100.0), OnlineSettings(period=1)]
+    "settings", [NaturalGradient(alpha=1.0), NaturalGradient(history=100.0), NaturalGradient(period=1)]
 )
 def test_settings_mean_what_they_mean_in_the_equations(settings):
     rng = np.random.default_rng(0)
@@ -86,7 +87,7 @@ def test_settings_mean_what_they_mean_in_the_equations(settings):
 
 def test_rows_stay_orthonormal_in_single_precision_and_the_norm_stays():
     rng = np.random.default_rng(5)
-    fisher = OnlineFisher(np, np.float32, 60, 20, OnlineSettings(period=1))
+    fisher = OnlineFisher(np, np.float32, 60, 20, NaturalGradient(period=1))
     draw = correlated(rng, 60)
     for step in range(1000):
         x = (draw(48) * np.exp(2 * np.sin(step / 50))).T.astype(np.float32, order="F")
@@ -102,7 +103,7 @@ def test_rows_stay_orthonormal_in_single_precision_and_the_norm_stays():
 @pytest.mark.parametrize("kind", ["zeros", "one frame", "few frames", "one direction", "tiny", "huge", "zeros first"])
 def test_degenerate_minibatches_are_finite_and_keep_their_norm(kind, rank, dtype):
     rng = np.random.default_rng(1)
-    fisher = OnlineFisher(np, dtype, 12, rank, OnlineSettings())
+    fisher = OnlineFisher(np, dtype, 12, rank, NaturalGradient())
     assert fisher.rank <= 11
     for step in range(30):
         count = {"one frame": 1, "few frames": 3}.get(kind, 32)
@@ -125,7 +126,7 @@ def test_degenerate_minibatches_are_finite_and_keep_their_norm(kind, rank, dtype
 
 def test_a_side_of_one_row_has_nothing_to_scale_apart():
     x = np.ones((1, 5), order="F")
-    factor, norms = OnlineFisher(np, np.float64, 1, 20, OnlineSettings()).precondition(x)
+    factor, norms = OnlineFisher(np, np.float64, 1, 20, NaturalGradient()).precondition(x)
     assert factor == 1
     assert (x == 1).all()
     assert (norms == 1).all()
@@ -133,7 +134,7 @@ def test_a_side_of_one_row_has_nothing_to_scale_apart():
 
 def test_what_is_not_finite_leaves_the_estimate_alone():
     rng = np.random.default_rng(0)
-    fisher = OnlineFisher(np, np.float64, 6, 2, OnlineSettings())
+    fisher = OnlineFisher(np, np.float64, 6, 2, NaturalGradient())
     fisher.precondition(rng.standard_normal((6, 9)))
     w, scales = fisher.w.copy(), fisher.scales.copy()
     with np.errstate(invalid="ignore"):
@@ -142,13 +143,13 @@ def test_what_is_not_finite_leaves_the_estimate_alone():
     assert (fisher.w == w).all()
     assert (fisher.scales[0, :3] == scales[0, :3]).all()
     with np.errstate(invalid="ignore"):
-        first = OnlineFisher(np, np.float64, 6, 2, OnlineSettings())
+        first = OnlineFisher(np, np.float64, 6, 2, NaturalGradient())
         first.precondition(np.full((6, 9), np.nan))
     assert np.isfinite(first.w).all()
 
 
 def test_rows_that_ceased_to_be_orthonormal_are_made_so_again():
-    fisher = OnlineFisher(np, np.float64, 10, 3, OnlineSettings())
+    fisher = OnlineFisher(np, np.float64, 10, 3, NaturalGradient())
     fisher.precondition(np.random.default_rng(2).standard_normal((10, 40)))
     before = fisher.r
     fisher.w[0] += 0.3 * fisher.w[1]
@@ -178,7 +179,7 @@ def test_on_the_gpu_it_does_what_it_does_on_the_cpu(dtype):
     cupy = pytest.importorskip("cupy")
     rng = np.random.default_rng(0)
     draw = correlated(rng, 30)
-    here, there = (OnlineFisher(xp, dtype, 30, 8, OnlineSettings()) for xp in (np, cupy))
+    here, there = (OnlineFisher(xp, dtype, 30, 8, NaturalGradient()) for xp in (np, cupy))
     tolerance = 1e-8 if dtype is np.float64 else 1e-3
     for _ in range(15):
         x = draw(40).T.astype(dtype, order="F")

@@ -8,7 +8,7 @@ from acoustic.engine.execution.gradient_sink import RealFrames
 from acoustic.network.network import Network
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.natural_gradient.compiled import CompiledLayer
-from acoustic.training.natural_gradient.online import OnlineFisher, OnlineSettings
+from acoustic.training.natural_gradient.online import OnlineFisher
 from acoustic.training.natural_gradient.simple import precondition
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
@@ -69,12 +69,11 @@ class Reference:
     def __init__(self, rule):
         self.rule = rule
         self.w = {node.name: node.value.copy() for node in network().parameters()}
-        settings = OnlineSettings(rule.alpha, rule.history, rule.period)
         sides = {"1": (9, 8), "2": (6, 10), "4": (5, 6)}
         self.fisher = {
             name: (
-                OnlineFisher(np, float, out, rule.rank_out, settings),
-                OnlineFisher(np, float, into, rule.rank_in, settings),
+                OnlineFisher(np, float, out, rule.rank_out, rule),
+                OnlineFisher(np, float, into, rule.rank_in, rule),
             )
             for name, (out, into) in sides.items()
         }

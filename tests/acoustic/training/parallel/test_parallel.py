@@ -85,7 +85,7 @@ def test_an_outer_iteration_is_the_average_of_what_each_job_learns(examples, rul
         network = small_network(dropout=True)
         names = [*network.criteria, *network.evaluations]
         with opened(examples) as reader, computing_with(1):
-            learner = Learner(network, reader, replace(options, epoch_size=share), names[0], names)
+            learner = Learner(network, reader, replace(options, epoch_size=share), names)
             values = options.epoch(0)
             learner.run(job, replace(values, learning_rate=3 * values.learning_rate))
         for node in network.stored():

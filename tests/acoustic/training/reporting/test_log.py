@@ -2,6 +2,7 @@
 
 import pytest
 
+from acoustic.training.evaluation import Totals
 from acoustic.training.reporting.log import (
     append_history,
     figure_text,
@@ -15,26 +16,32 @@ from acoustic.training.reporting.plots import draw_history
 from readers.errors import FormatError
 
 
+def totals_of(ce, err, num_frames):
+    totals = Totals(("ce", "err"))
+    totals.add({"ce": ce, "err": err}, num_frames)
+    return totals
+
+
 def test_lines_read_as_the_tools_of_2016():
-    figures = {"ce": 6400.0, "err": 2048.0}
+    window = totals_of(6400.0, 2048.0, 5120)
     assert (
         starting_line(3, 0.0005, 0.9, 9719.0)
         == "Starting Epoch 3: learning rate per sample = 0.000500  effective momentum = 0.900000"
         "  momentum as time constant = 9719.0 samples"
     )
     assert (
-        minibatch_line(3, 9, (11, 20), 0.042, figures, 5120, 0.51)
+        minibatch_line(3, 9, (11, 20), 0.042, window, 0.51)
         == " Epoch[ 3 of 9]-Minibatch[  11-  20, 4.20%]: ce = 1.25000000 * 5120; err = 0.40000000 * 5120; "
         "time = 0.5100s; samplesPerSecond = 10039.2"
     )
-    assert "Minibatch[  11-  20]: ce" in minibatch_line(3, 9, (11, 20), None, figures, 5120, 0.51)
+    assert "Minibatch[  11-  20]: ce" in minibatch_line(3, 9, (11, 20), None, window, 0.51)
     assert (
-        finished_line(3, 9, {"ce": 108000.0, "err": 35100.0}, 90000, 270000, 0.0005, 12.5)
+        finished_line(3, 9, totals_of(108000.0, 35100.0, 90000), 270000, 0.0005, 12.5)
         == "Finished Epoch[ 3 of 9]: [Training] ce = 1.20000000 * 90000; err = 0.39000000 * 90000; "
         "totalSamplesSeen = 270000; learningRatePerSample = 0.0005; epochTime=12.5s"
     )
     assert (
-        validation_line(3, 9, {"ce": 10400.0, "err": 3280.0}, 8000)
+        validation_line(3, 9, totals_of(10400.0, 3280.0, 8000))
         == "Finished Epoch[ 3 of 9]: [Validate] ce = 1.30000000 * 8000; err = 0.41000000 * 8000"
     )
 
