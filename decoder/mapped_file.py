@@ -1,15 +1,15 @@
-"""Files of named arrays that are mapped into memory: a header, a table of sections, and the arrays as they lie there.
+"""Files of named arrays that are mapped into memory: a header, a table of sections, and the arrays.
 
     0   8s   magic
     8   u4   version
     12  u4   number of sections
     16  u8   size of the file
-    24  i8   a number of the format's own
+    24  i8   a number whose meaning depends on the kind of file
     32  per section 40 bytes: name 20s, type 4s (numpy's), offset u8, length in items u8
     then the sections, each at a multiple of 64 bytes
 
-All numbers are little-endian.  Lists of names are UTF-8, one a line.  Mapped arrays are read when they are first
-touched, and several processes share one copy.
+All numbers are little-endian.  Lists of names are UTF-8 text, one name per line.  The pages of mapped arrays are read
+when they are first used, and processes share them.
 """
 
 import struct
@@ -28,9 +28,12 @@ _SECTION = struct.Struct("<20s4sQQ")
 
 
 @dataclass(frozen=True)
-class Layout:
-    """A kind of file.  types: section -> numpy type; what: the kind's name; remedy, again: how such a file is
-    made, and made again."""
+class MappedFormat:
+    """A kind of mapped file.
+
+    types: section -> numpy type; what: the kind's name in messages; remedy: how to make such a file; again: how to
+    replace a damaged one.
+    """
 
     magic: bytes
     version: int
@@ -40,7 +43,7 @@ class Layout:
     again: str = "make it again"
 
     def write(self, path: str | Path, number: int, sections: Mapping[str, np.ndarray]) -> None:
-        """Write the arrays whole or not at all, in the order of `sections`."""
+        """Write the arrays, completely or not at all, in the order of `sections`."""
         end = _HEADER.size + _SECTION.size * len(sections)
         table = []
         for name, array in sections.items():
@@ -54,10 +57,10 @@ class Layout:
                 file.write(np.ascontiguousarray(array).data)
 
     def read(self, path: str | Path, mode: str = "r") -> tuple[int, dict[str, np.ndarray]]:
-        """(the format's own number, section -> array), mapped into memory.
+        """(the header's number, section -> array), mapped into memory.
 
-        mode: "r" for arrays that cannot be written, "c" for arrays whose changes stay in this process.
-        Raises FormatError for files of another kind or version, truncated ones and damaged tables.
+        mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process.
+        Raises FormatError for a file of another kind or version, a truncated file and a damaged table.
         """
         with Path(path).open("rb") as file:
             header = file.read(_HEADER.size)
@@ -98,7 +101,7 @@ class Layout:
 
 
 def check_lengths(lengths: Mapping[str, int], groups, path: str | Path) -> None:
-    """Raise FormatError unless the arrays of each group, those over the same things, have one length."""
+    """Raise FormatError unless the arrays of each group have one length."""
     for group in groups:
         for name in group[1:]:
             if lengths[name] != lengths[group[0]]:
@@ -108,6 +111,7 @@ def check_lengths(lengths: Mapping[str, int], groups, path: str | Path) -> None:
 
 
 def pack_names(names: list[str], path: str | Path) -> np.ndarray:
+    """The names as UTF-8 text, one per line, (bytes,) u1.  Raises FormatError for a name with a line break."""
     for name in names:
         if "\n" in name:
             raise FormatError(f"{path}: name {name!r} holds a line break; expected none")
@@ -115,6 +119,7 @@ def pack_names(names: list[str], path: str | Path) -> np.ndarray:
 
 
 def unpack_names(section: np.ndarray, what: str, path: str | Path) -> list[str]:
+    """The names of a section written by `pack_names`.  Raises FormatError if it is damaged."""
     try:
         text = section.tobytes().decode()
     except UnicodeDecodeError as fault:

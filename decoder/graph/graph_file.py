@@ -7,13 +7,13 @@ touches them.
 from pathlib import Path
 
 from decoder.graph.compiled_graph import DTYPES, DecodingGraph, GraphArrays, check_graph
-from decoder.mapped_file import Layout, check_lengths, pack_names, unpack_names
+from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
 from readers.errors import FormatError
 
 _NAMES = ("words", "outputs", "states", "models")
 _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
 MAGIC = b"ARGONDG\n"
-LAYOUT = Layout(
+FORMAT = MappedFormat(
     MAGIC,
     1,
     {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys(_NAMES, "|u1")},
@@ -37,7 +37,7 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
     sections = {name: getattr(graph.arrays, name) for name in GraphArrays._fields}
     sections |= {name: getattr(graph, name) for name in _MODEL_ARRAYS}
     sections |= {name: pack_names(getattr(graph, name), path) for name in _NAMES}
-    LAYOUT.write(path, graph.start, sections)
+    FORMAT.write(path, graph.start, sections)
 
 
 def load_graph(path: str | Path) -> DecodingGraph:
@@ -46,7 +46,7 @@ def load_graph(path: str | Path) -> DecodingGraph:
     Raises FormatError for files that are no compiled graph, of another version, truncated or with a damaged table,
     GraphError for numbers out of range.
     """
-    start, sections = LAYOUT.read(path)
+    start, sections = FORMAT.read(path)
     names = {name: unpack_names(sections[name], name, path) for name in _NAMES}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
     check_lengths(lengths, _SAME_LENGTH, path)

@@ -1,6 +1,7 @@
-"""N-gram language models: automata for the search, estimation, mixtures, classes.
+"""N-gram language models: automata for the search, estimation from text, mixtures, word classes.
 
-Open language_model.py first.
+Open language_model.py first: the automaton and its step.  mapped_model.py opens ARPA files; collection.py interpolates
+several models during the search; estimation.py, classes.py and mixture.py make new models.
 """
 
 from readers.common.lazy import face
@@ -8,7 +9,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "language_model": ["LanguageModel", "perplexity"],
+        "language_model": ["LanguageModel"],
+        "evaluation": ["perplexity"],
         "mapped_model": ["load_language_model", "open_language_model"],
         "estimation": ["estimate"],
         "mixture": ["estimate_with_classes"],

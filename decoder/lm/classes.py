@@ -1,7 +1,9 @@
-"""Class n-gram models: P(w | h) = P(class of w | classes of h) P(w | class), and finding classes in a text.
+"""Class n-gram models, P(w | h) = P(class of w | classes of h) P(w | class of w), and clustering of words into classes.
 
-Source: Brown et al., Class-based n-gram models of natural language (1992); Kneser and Ney, Improved clustering
-techniques for class-based statistical language modelling (1993), the exchange algorithm.
+References
+----------
+Brown et al., Class-based n-gram models of natural language, Computational Linguistics 18(4), 1992.  Kneser and Ney,
+Improved clustering techniques for class-based statistical language modelling, Eurospeech 1993 (exchange algorithm).
 """
 
 from collections import Counter
@@ -23,10 +25,10 @@ def class_model(
     vocabulary: Sequence[str],
     added: float = 0.5,
 ) -> LanguageModel:
-    """A class n-gram as an automaton over words, with the ids of `vocabulary`, <s> and </s> in it.
+    """A class n-gram as an automaton over words, with the ids of `vocabulary`, which includes <s> and </s>.
 
-    classes: word -> class, for every word but the marks; added: what every word's count is raised by within its class.
-    The classes' n-gram is a modified Kneser-Ney estimate.  Raises GraphError naming words without a class.
+    classes: word -> class, for every word but the marks; added: constant added to every word's count within its class.
+    The n-gram over classes is a modified Kneser-Ney estimate.  Raises GraphError for words without a class.
     """
     sentences = [list(sentence) for sentence in sentences]
     words = [word for word in vocabulary if word not in MARKS]
@@ -53,7 +55,7 @@ def class_model(
 
 
 def _over_words(arrays: LMArrays, member_of: np.ndarray, emission: np.ndarray, num_classes: int) -> LMArrays:
-    """Each arc of a class becomes one arc per member, its cost raised by the member's own."""
+    """Replace each arc of a class by one arc per member, with the cost of the member in its class added."""
     members = np.argsort(member_of, kind="stable")
     first_member = np.searchsorted(member_of[members], np.arange(num_classes + 1))
     size = np.diff(first_member)[arrays.word]
@@ -74,11 +76,11 @@ def _over_words(arrays: LMArrays, member_of: np.ndarray, emission: np.ndarray, n
 def find_classes(
     sentences: Iterable[Sequence[str]], num_classes: int, vocabulary: Iterable[str] = (), max_rounds: int = 30
 ) -> dict[str, str]:
-    """word -> class, of the text's words and of `vocabulary`: the exchange algorithm on neighbouring words.
+    """word -> class for the words of the text and of `vocabulary`, by the exchange algorithm on word bigrams.
 
-    Words move, the most frequent first, to the class that makes the text likeliest under a class bigram, until none
-    moves.  Words that are not in the text share a class of their own.  The result depends on nothing but the text.
-    Every trial costs num_classes^2: meant for vocabularies of hundreds of words, not of tens of thousands.
+    Words are moved, the most frequent first, to the class that gives the text the highest likelihood under a class
+    bigram, until no word moves.  Words that are not in the text share one class.  The result is deterministic.  Each
+    trial costs num_classes^2, so this is for vocabularies of hundreds of words, not tens of thousands.
     """
     if num_classes < 1:
         raise GraphError(f"word classes: {num_classes} classes; expected at least 1")
@@ -104,7 +106,9 @@ def find_classes(
 
 
 def _best_class(follows: np.ndarray, label: np.ndarray, word: int, num_labels: int) -> int:
-    """The class for `word` with the greatest sum of n log n over class pairs less the margins' (marks excluded)."""
+    """The class for `word` with the largest sum of n log n over class pairs, less that over the margins (without
+    marks).
+    """
     of_class = np.zeros((len(label), num_labels))
     of_class[np.arange(len(label)), label] = 1.0
     of_class[word] = 0.0
@@ -117,7 +121,7 @@ def _best_class(follows: np.ndarray, label: np.ndarray, word: int, num_labels: i
         pairs[:, label_tried] += before
         pairs[label_tried, label_tried] += follows[word, word]
         gains[label_tried] = _n_log_n(pairs) - _n_log_n(pairs.sum(0)) - _n_log_n(pairs.sum(1))
-    # Of equals the word's own class, so that rounding cannot keep it moving.
+    # A word moves only for a real gain, so that rounding errors cannot move it forever.
     own = label[word]
     best = int(np.argmax(gains))
     return best if gains[best] > gains[own] + 1e-9 * abs(gains[own]) else int(own)

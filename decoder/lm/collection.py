@@ -1,9 +1,9 @@
-"""Several language models at once (6.1.2): at each word end the weighted sum of their probabilities, exactly.
+"""Interpolation of several language models during the search (CNTK book 6.1.2), exact at every word:
 
     P(w | h) = sum over i of weight_i P_i(w | h)
 
-Each model keeps its own history.  All histories are ends of one sequence of words, so the longest of them tells the
-others: the states of the mixture are those of its models, and a table says what each stands for in the other models.
+Each model keeps its own history.  All histories are suffixes of one word sequence, so the longest determines the
+others: the states of the mixture are those of its models, and a table gives the matching state of every other model.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,15 +17,15 @@ from decoder.lm.mapped_model import open_language_model
 from readers.common.text import is_number, read_lines
 from readers.errors import FormatError, GraphError
 
-TOLERANCE = 1e-3  # by which weights may miss 1
+TOLERANCE = 1e-3  # of the sum of weights
 
 
 def read_collection(path: str | Path) -> list[tuple[str, float]]:
-    """(ARPA file, weight) of each line `file weight` of a list; # begins a comment line.
+    """(ARPA file, weight) for each line `file weight` of a list; lines that begin with # are comments.
 
-    A file that is not there from the current directory is looked for beside the list.  Weights are scaled to sum to 1
-    exactly.  Raises FormatError, with file and line, for malformed lines, weights not above 0 and weights whose sum is
-    not 1.
+    A file that does not exist relative to the current directory is looked for beside the list.  The weights are scaled
+    to sum to 1 exactly.  Raises FormatError with file and line for a malformed line or a weight that is not positive,
+    and when the sum of the weights differs from 1.
     """
     entries = []
     for number, line in enumerate(read_lines(path), 1):
@@ -45,17 +45,39 @@ def read_collection(path: str | Path) -> list[tuple[str, float]]:
 
 
 def open_collection(path: str | Path, log: Callable[[str], None] | None = None) -> LanguageModel:
-    """The mixture that a list describes."""
+    """Open the mixture of language models that a list describes (-lm-collection).
+
+    Parameters
+    ----------
+    path : str or Path
+        A text file with a line `ARPA-file weight` for each model; lines that begin with # are comments.
+    log : callable, optional
+        log(line) is told about mapped files that are written again or cannot be written.
+
+    Returns
+    -------
+    LanguageModel
+        The linear interpolation of the models.
+
+    Raises
+    ------
+    FormatError
+        For a malformed list, or weights that do not sum to 1.
+
+    References
+    ----------
+    CNTK book, sections 6.1.2 and 6.1.3.2.
+    """
     entries = read_collection(path)
     return interpolated([open_language_model(name, log) for name, _ in entries], [weight for _, weight in entries])
 
 
 def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> LanguageModel:
-    """A mixture of models, which may have different vocabularies; its own is all their words.
+    """The linear interpolation of models, whose vocabularies may differ; its own vocabulary is their union.
 
-    A word that one model lacks and another has is as likely there as its unknown word, impossible if it has none, and
-    ends its history.
-    Raises GraphError for weights that are not above 0 or do not sum to 1, and for too many states.
+    A word that is missing from one model and present in another gets the probability of the first model's unknown word,
+    or 0 if it has none, and resets that model's history.
+    Raises GraphError for weights that are not positive or do not sum to 1, and for too many states.
     """
     if not models or len(models) != len(weights) or min(weights) <= 0 or abs(sum(weights) - 1) > TOLERANCE:
         raise GraphError(f"language models: {len(models)} with weights {list(weights)}; expected weights that sum to 1")
@@ -79,7 +101,7 @@ def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> L
         own_word=own_word,
     )
     ends = np.append(roots[1:], sum(sizes)).astype(np.int32)
-    # The vocabulary's number of each model's own words, to follow the words of one model's history in another.
+    # Ids in the common vocabulary of each model's words, to follow a history of one model in another.
     number = {word: i for i, word in enumerate(vocabulary)}
     common = [np.array([number[word] for word in model.vocabulary], dtype=np.int32) for model in models]
     offset = np.cumsum([0, *map(len, common)])[:-1].astype(np.int64)
@@ -92,14 +114,14 @@ def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> L
 
 
 def _own_words(model: LanguageModel, vocabulary: list[str]) -> list[int]:
-    """own_word of LMArrays for one model."""
+    """LMArrays.own_word of one model."""
     unknown = -1 if model.unknown_id < 0 else -2 - model.unknown_id
     known = {word: i for i, word in enumerate(model.vocabulary)}
     return [known.get(word, unknown) for word in vocabulary]
 
 
 def _start(arrays: LMArrays, mark: int) -> int:
-    """The state after <s>: the longest of what the models remember of it."""
+    """The state after <s>: the longest history that any of the models has for it."""
     best = int(arrays.roots[0])
     for i, root in enumerate(arrays.roots.tolist()):
         own = int(arrays.own_word[i, mark]) if mark >= 0 else -1
@@ -114,9 +136,9 @@ def _start(arrays: LMArrays, mark: int) -> int:
 def _histories(arrays, ends, common, offset, order):
     """history (S, n) and length (S,) of LMArrays.
 
-    ends (n,): one past the last state of each model; common: the mixture's number of word v of model i at
-    offset[i] + v.  A state's words are those of a shorter state and one more: the arc that reaches it from the
-    shortest state is that one, since others come from longer histories of which it keeps the end.
+    ends (n,): end of each model's states; common: the mixture's id of word v of model i is at offset[i] + v.  The
+    history of a state is that of a shorter state and one more word: the arc that reaches it from the shortest such
+    state, since arcs from longer histories drop their first words.
     """
     num_states, num_models = arrays.backoff_state.shape[0], arrays.roots.shape[0]
     length = np.full(num_states, order + 1, dtype=np.int32)

@@ -1,13 +1,16 @@
-"""Estimating back-off n-gram models from sentences: interpolated modified Kneser-Ney, and Witten-Bell.
+"""Estimation of back-off n-gram models from sentences: interpolated modified Kneser-Ney, and Witten-Bell.
 
-Both give P(w | h) = (a(hw) - D(hw)) / a(h) + g(h) P(w | h'), h' = h without its first word, down to the uniform
-distribution over the vocabulary, so that every word has a probability after every history and all sum to 1.  In ARPA
-form the n-grams of the text are listed with P and their histories with back-off weight g.
+Both are P(w | h) = (a(hw) - D(hw)) / a(h) + g(h) P(w | h'), where h' is h without its first word, down to the uniform
+distribution over the vocabulary: every word has a positive probability after every history, and they sum to 1.  In
+ARPA form the n-grams of the text are listed with P, and their histories with back-off weight g.
 
-Kneser-Ney: the highest order counts n-grams, the lower ones the different words that precede an n-gram (n-grams that
-begin with <s>: their occurrences); D is one of three discounts per order, by the count (1, 2, 3 or more).
-Source: Chen and Goodman, An empirical study of smoothing techniques for language modeling (1998), sections 3.2, 4.1.6
-(modified Kneser-Ney), 2.4 (Witten-Bell).
+Kneser-Ney: the highest order counts n-grams, a lower order the distinct words that precede an n-gram (for n-grams that
+begin with <s>, their occurrences); D is one of three discounts per order, for counts 1, 2, and 3 or more.
+
+References
+----------
+Chen and Goodman, An empirical study of smoothing techniques for language modeling, TR-10-98, Harvard University, 1998:
+sections 3.2 and 4.1.6 (modified Kneser-Ney), 2.4 (Witten-Bell).
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,16 +23,16 @@ from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
 METHODS = ("kn", "wb")
-FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where counts of counts say nothing; KenLM's choice
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # where counts of counts are 0; KenLM's choice
 START_ID, END_ID = 0, 1
 
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """The n-grams of one order k in a text, n of them, sorted by prefix, then word.
+    """The n n-grams of one order k in a text, sorted by prefix, then word.
 
-    words (n, k) i4: vocabulary ids; prefix, suffix (n,): numbers of the (k-1)-grams without the last and without the
-    first word (0 for k = 1: the empty one); count (n,): occurrences; preceded (n,): different words before it.
+    words (n, k) i4: vocabulary ids; prefix, suffix (n,): indices of the (k-1)-grams without the last and without the
+    first word (0 for k = 1, the empty one); count (n,): occurrences; preceded (n,): number of distinct preceding words.
     """
 
     words: np.ndarray
@@ -46,11 +49,36 @@ def estimate(
     vocabulary: Iterable[str] | None = None,
     unknown: str | None = None,
 ) -> Arpa:
-    """An n-gram model of sentences (words without <s> and </s>).
+    """Estimate a back-off n-gram model from sentences.
 
-    vocabulary: words that get probability, seen or not; None: those of the text.  unknown: name of a word, such as
-    <UNK>, that is added to the vocabulary and stands for words outside it; None refuses such words by name.
-    Raises GraphError for an empty text, an unknown method and words outside the vocabulary.
+    Parameters
+    ----------
+    sentences : iterable of sequence of str
+        The words of each sentence, without <s> and </s>.
+    order : int
+        The longest n-grams, at least 1.
+    method : {"kn", "wb"}
+        Interpolated modified Kneser-Ney, or Witten-Bell.
+    vocabulary : iterable of str, optional
+        Words that get a probability, seen or not.  By default those of the text.
+    unknown : str, optional
+        A word such as <UNK> that is added to the vocabulary and stands for all words outside it.  Without it such words
+        are an error.
+
+    Returns
+    -------
+    Arpa
+        log10 probabilities and back-off weights, for `readers.language.write_arpa` or `LanguageModel.from_arpa`.
+
+    Raises
+    ------
+    GraphError
+        For a text without sentences, an unknown method, and words outside the vocabulary.
+
+    References
+    ----------
+    Chen and Goodman, An empirical study of smoothing techniques for language modeling, TR-10-98, Harvard University,
+    1998.
     """
     if method not in METHODS:
         raise GraphError(f"language model method '{method}'; expected {' or '.join(METHODS)}")
@@ -72,7 +100,7 @@ def _vocabulary(sentences: list[list[str]], vocabulary: Iterable[str] | None, un
 
 
 def _as_ids(sentences: list[list[str]], vocabulary: list[str], unknown: str | None) -> list[list[int]]:
-    """Each sentence with <s> and </s> around it."""
+    """The ids of each sentence, with <s> and </s> added."""
     ids = {word: i for i, word in enumerate(vocabulary)}
     if unknown is None:
         missing = list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in ids))
@@ -90,11 +118,11 @@ def _as_ids(sentences: list[list[str]], vocabulary: list[str], unknown: str | No
 
 
 def count_ngrams(sentences: list[list[int]], order: int, vocabulary_size: int) -> list[NgramCounts]:
-    """Counts of each order from 1 to `order`; sentences include their marks.  Orders no sentence reaches are empty."""
+    """Counts of each order from 1 to `order`, <s> and </s> included.  An order longer than any sentence is empty."""
     tokens = np.array([word for sentence in sentences for word in sentence], dtype=np.int64)
     lengths = np.array([len(sentence) for sentence in sentences])
     remaining = np.repeat(np.cumsum(lengths), lengths) - np.arange(tokens.shape[0])  # tokens from here to the end
-    begin = np.arange(tokens.shape[0])  # where the n-grams of the order begin
+    begin = np.arange(tokens.shape[0])  # first tokens of the n-grams of this order
     number = np.zeros(tokens.shape[0] + 1, dtype=np.int64)  # number of the (k-1)-gram that begins at each token
     words = np.zeros((1, 0), dtype=np.int32)
     counts: list[NgramCounts] = []
@@ -113,7 +141,7 @@ def count_ngrams(sentences: list[list[int]], order: int, vocabulary_size: int) -
 
 
 def _kneser_ney(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(share (n,), g (histories,)): (a - D) / a(h) of each k-gram and the weight left to lower orders per history."""
+    """(share (n,), g (histories,)): (a - D) / a(h) of each k-gram, and the weight of the lower order per history."""
     table = counts[k - 1]
     adjusted = table.count.copy()
     if k < len(counts):
@@ -127,8 +155,8 @@ def _kneser_ney(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarr
 def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
     """D1, D2, D3+ of one order from its counts (Chen and Goodman, eq. 26), 0 <= Dk <= k.
 
-    Where a count of counts that D1 needs is zero there is nothing to go by: the fallback.  Where D2 or D3+ needs one
-    that is zero, or would not be positive, the single discount Y = n1 / (n1 + 2 n2) of plain Kneser-Ney serves.
+    If no n-gram has count 1, or none has count 2, the fallback is used.  Where D2 or D3+ is undefined or not positive,
+    the single discount Y = n1 / (n1 + 2 n2) of plain Kneser-Ney is used.
     """
     n1, n2, n3, n4 = (int(np.sum(adjusted == count)) for count in (1, 2, 3, 4))
     if n1 == 0 or n2 == 0:
@@ -140,7 +168,7 @@ def discounts(adjusted: np.ndarray) -> tuple[float, float, float]:
 
 
 def _witten_bell(counts: list[NgramCounts], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `_kneser_ney`: a history with T different followers in c occurrences leaves T / (c + T) to lower orders."""
+    """As `_kneser_ney`: a history with T distinct followers in c occurrences gives T / (c + T) to the lower order."""
     table = counts[k - 1]
     predicted = table.words[:, -1] != START_ID
     return _shares(table.prefix, table.count * predicted, predicted.astype(float), _num_histories(counts, k))
@@ -151,7 +179,7 @@ def _num_histories(counts: list[NgramCounts], k: int) -> int:
 
 
 def _shares(prefix: np.ndarray, kept: np.ndarray, left: np.ndarray, num_histories: int):
-    """Per n-gram kept / total of its history, per history left / total; a history without followers leaves all."""
+    """kept / total of its history per n-gram, and left / total per history (1 for a history without followers)."""
     kept_sum = np.bincount(prefix, weights=kept, minlength=num_histories)
     left_sum = np.bincount(prefix, weights=left, minlength=num_histories)
     total = kept_sum + left_sum
@@ -162,12 +190,12 @@ def _shares(prefix: np.ndarray, kept: np.ndarray, left: np.ndarray, num_historie
 def _interpolate_orders(
     weighed: list[tuple[np.ndarray, np.ndarray]], counts: list[NgramCounts], vocabulary: list[str]
 ) -> Arpa:
-    """ARPA orders from each order's shares and weights, lowest order first."""
+    """The ARPA model from each order's shares and weights, lowest order first."""
     size = len(vocabulary)
     probability = np.full(size, weighed[0][1][0] / (size - 1))  # of every word but <s>
     probability[counts[0].words[:, 0]] += weighed[0][0]
     probability[START_ID] = 0.0
-    lower = probability[counts[0].words[:, 0]]  # of the unigrams that occur, as the next order numbers them
+    lower = probability[counts[0].words[:, 0]]  # of the unigrams that occur, in the order of their indices
     backoff = np.zeros(size)
     if len(counts) > 1:
         backoff[counts[0].words[:, 0]] = log10_of(weighed[1][1])

@@ -1,13 +1,13 @@
 """Back-off n-gram language models as automata: a state is a history, a step is one binary search per back-off.
 
-The automaton is a trie over the listed n-grams.  Node h of order k < N becomes a state when it has listed
-continuations or a back-off weight of its own; every other history is equal to its longest suffix that is a state.
-A word w in state h costs -ln P(w | h) by the rule of the ARPA format: the listed probability, else the back-off weight
-of h times P(w | h without its first word).  An n-gram whose own prefix is not listed (pruned models) gets that prefix
-back with the probability the rule gives it, so that no step ever has to look at more than the state's own arcs.
+The automaton is a trie over the listed n-grams.  A history of k < N words is a state when it has listed continuations
+or a back-off weight of its own; any other history is equivalent to its longest suffix that is a state.  A word w costs
+-ln P(w | h) in state h: the listed probability, or the back-off weight of h times P(w | h without its first word).  An
+n-gram whose own prefix is not listed (in pruned models) gets that prefix with the probability that backing off gives
+it, so that a step never has to look beyond the state's own arcs.
 
-All costs are -ln probabilities; log10 probabilities and back-off weights of -99 or less mean impossible and cost inf.
-`</s>` is an ordinary word; `<s>` serves as history only (the state after it is `start_state`).
+All costs are -ln of probabilities; log10 values of -99 or less mean impossible and cost inf.
+`</s>` is an ordinary word; `<s>` is only a history, that of `start_state`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,16 +32,16 @@ def log10_of(probability: np.ndarray) -> np.ndarray:
 
 
 class LMArrays(NamedTuple):
-    """The automaton, S states and A arcs.  State 0 is the empty history; it lists every word, in order of the ids.
+    """The automaton with S states and A arcs.  State 0 is the empty history; it lists every word, in order of the ids.
 
-    first_arc (S+1,) i8: arcs of state s are first_arc[s] .. first_arc[s+1]-1, sorted by word.
+    first_arc (S+1,) i8: the arcs of state s are first_arc[s] .. first_arc[s+1]-1, sorted by word.
     word (A,) i4; cost (A,) f4, -ln P, inf = impossible; next_state (A,) i4.
     backoff_cost (S,) f4, -ln of the back-off weight (may be negative), 0 for state 0; backoff_state (S,) i4.
 
-    Of a mixture of n models, made by decoder.lm.collection, these are those of the models one after the other, and
-    weights (n,) f8: their shares; roots (n,) i4: the empty history of each; own_word (n, V) i4: what each calls word v,
-    -1 = not at all, below that -2 - its unknown word; history (S, n) i4: the state of each model after the words of
-    state s; length (S,) i4: how many words those are.  A single model has no weights.
+    In a mixture of n models (decoder.lm.collection) these are the arrays of the models, concatenated, and there are:
+    weights (n,) f8: interpolation weights; roots (n,) i4: the empty history of each model; own_word (n, V) i4: each
+    model's id of word v, -1 for none, -2 - u for its unknown word u; history (S, n) i4: the state of each model after
+    the words of state s; length (S,) i4: the number of these words.  For a single model weights is empty.
     """
 
     first_arc: np.ndarray
@@ -62,8 +62,8 @@ def lm_step(arrays, state, word):
     """(cost, next state) of `word` after history `state`; cost = -ln P(word | state), inf if impossible.
 
     arrays: LMArrays; 0 <= state < S, 0 <= word < V (not checked here).
-    A mixture adds up probabilities; its next state is that of the model that remembers most words (the first of those),
-    since that tells the histories of all others.
+    A mixture adds the weighted probabilities; its next state is that of the model with the longest history (the first
+    of these), since it determines the histories of the others.
     """
     if arrays.weights.shape[0] == 0:
         return automaton_step(arrays, 0, state, word)
@@ -76,7 +76,7 @@ def lm_step(arrays, state, word):
                 arrays, reached, np.int64(arrays.history[state, i]), -2 - own if unknown else own
             )
             probability += arrays.weights[i] * np.exp(-cost)
-            if not unknown:  # a word that the model lacks ends its history: <unk> hides what the others saw
+            if not unknown:  # a word that the model lacks resets its history
                 reached = after
         if arrays.length[reached] > arrays.length[following]:
             following = reached
@@ -85,7 +85,7 @@ def lm_step(arrays, state, word):
 
 @njit(cache=True, nogil=True)
 def automaton_step(arrays, root, state, word):
-    """`lm_step` of one automaton, whose empty history is state `root`."""
+    """`lm_step` of a single automaton whose empty history is state `root`."""
     cost = 0.0
     while state != root:
         end = arrays.first_arc[state + 1]
@@ -119,10 +119,27 @@ def _sequence_costs(arrays, start_state, words, first, costs):
 
 
 class LanguageModel:
-    """A back-off n-gram model ready for `lm_step`.
+    """A back-off n-gram model, or a mixture of such models, as an automaton.
 
-    arrays: LMArrays; vocabulary: word of each id; order: N; start_state: the history at the start of a sentence;
-    end_id: id of </s>, -1 if the model has none; unknown_id: id of <UNK> or <unk>, -1 if the model has none.
+    Parameters
+    ----------
+    arrays : LMArrays
+        The automaton.
+    vocabulary : sequence of str
+        The word of each id.
+    order : int
+        N, the longest n-grams.
+    start_state : int
+        The history at the start of a sentence.
+
+    Attributes
+    ----------
+    end_id : int
+        Id of </s>, -1 if the model has none.
+    unknown_id : int
+        Id of <UNK> or <unk>, -1 if the model has neither.
+    components : tuple of (float, LanguageModel)
+        Weights and models of a mixture, empty for a single model.
     """
 
     def __init__(self, arrays: LMArrays, vocabulary: Sequence[str], order: int, start_state: int):
@@ -137,25 +154,58 @@ class LanguageModel:
 
     @classmethod
     def from_arpa(cls, arpa: Arpa) -> "LanguageModel":
-        """Raises GraphError when an n-gram is listed twice."""
+        """The automaton of an ARPA model.
+
+        Parameters
+        ----------
+        arpa : Arpa
+            As `readers.language.read_arpa` returns it.
+
+        Returns
+        -------
+        LanguageModel
+
+        Raises
+        ------
+        GraphError
+            When an n-gram is listed twice, or the vocabulary is empty.
+        """
         arrays, state_of_word = _build(arpa)
         start = list(arpa.vocabulary).index(SENTENCE_START) if SENTENCE_START in arpa.vocabulary else None
         return cls(arrays, arpa.vocabulary, len(arpa.orders), 0 if start is None else state_of_word[start])
 
     @property
     def num_states(self) -> int:
+        """Number of histories."""
         return self.arrays.backoff_state.shape[0]
 
     @property
     def num_arcs(self) -> int:
+        """Number of n-grams, those implied by longer ones included."""
         return self.arrays.word.shape[0]
 
     def word_id(self, word: str) -> int:
-        """The word's id; that of <UNK> or <unk> for words the model does not know; -1 if it has neither."""
+        """The id of a word, or that of <UNK> or <unk> for a word that is not in the model; -1 if it has neither."""
         return self._ids.get(word, self.unknown_id)
 
     def word_ids(self, words: Sequence[str], where: str = "graph") -> np.ndarray:
-        """(len(words),) i4 ids; raises GraphError naming the words the model cannot represent."""
+        """Ids of words, (n,) int32.
+
+        Parameters
+        ----------
+        words : sequence of str
+        where : str
+            Where the words come from, for the message.
+
+        Returns
+        -------
+        (n,) array, int32
+
+        Raises
+        ------
+        GraphError
+            For words that are not in the model, if it has no unknown word.
+        """
         ids = np.array([self.word_id(word) for word in words], dtype=np.int32)
         missing = [word for word, i in zip(words, ids) if i < 0]
         if missing:
@@ -167,7 +217,25 @@ class LanguageModel:
         return ids
 
     def step(self, state: int, word: int) -> tuple[float, int]:
-        """`lm_step` with checked arguments, for callers outside kernels."""
+        """Cost and next history of a word.
+
+        Parameters
+        ----------
+        state : int
+            A history, `start_state` at first.
+        word : int
+            Id of the word.
+
+        Returns
+        -------
+        (cost, state) : tuple of float and int
+            cost = -ln P(word | state), inf if impossible.
+
+        Raises
+        ------
+        GraphError
+            For a state or word out of range.
+        """
         if not (0 <= state < self.num_states and 0 <= word < len(self.vocabulary)):
             raise GraphError(
                 f"language model: state {state}, word {word}; expected 0 <= state < {self.num_states} and "
@@ -177,9 +245,18 @@ class LanguageModel:
         return float(cost), int(next_state)
 
     def sentence_costs(self, sentences: Iterable[Sequence[str]]) -> list[np.ndarray]:
-        """Per sentence the costs (len + 1,) f8 of its words and of </s>; NaN for a word the model cannot represent.
+        """Costs of the words of sentences.
 
-        After such a word the history is empty.  A model without </s> gives NaN for it.
+        Parameters
+        ----------
+        sentences : iterable of sequence of str
+            The words of each sentence, without <s> and </s>.
+
+        Returns
+        -------
+        list of (len + 1,) array, float64
+            -ln P of each word and of </s>; NaN for a word that the model cannot represent, after which the history is
+            empty, and for </s> in a model without it.
         """
         ids = [[self.word_id(word) for word in sentence] + [self.end_id] for sentence in sentences]
         first = np.concatenate([[0], np.cumsum([len(sentence) for sentence in ids])]).astype(np.int64)
@@ -189,65 +266,15 @@ class LanguageModel:
         return np.split(costs, first[1:-1])
 
 
-@dataclass(frozen=True)
-class Perplexity:
-    """How well a model predicts a text.
-
-    num_words: without </s>; unknown: words the model cannot represent at all, in order, left out of the cost;
-    num_as_unknown: words scored as <UNK>; impossible: predictions of probability zero, as "word (sentence number)"
-    with sentences from 1, left out of the cost; cost: sum of -ln P over the other words and </s>; num_predicted: how
-    many those are.
-    """
-
-    num_sentences: int
-    num_words: int
-    num_as_unknown: int
-    unknown: tuple[str, ...]
-    impossible: tuple[str, ...]
-    cost: float
-    num_predicted: int
-
-    @property
-    def perplexity(self) -> float:
-        """exp of the mean cost per predicted word, </s> included."""
-        return float(np.exp(self.cost / self.num_predicted)) if self.num_predicted else float("nan")
-
-
-def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perplexity:
-    """Score sentences (sequences of words without <s> and </s>)."""
-    sentences = [list(sentence) for sentence in sentences]
-    known = set(model.vocabulary)
-    unknown, impossible, total, num_predicted = [], [], 0.0, 0
-    for number, (sentence, costs) in enumerate(zip(sentences, model.sentence_costs(sentences)), start=1):
-        for word, cost in zip([*sentence, SENTENCE_END], costs):
-            if np.isnan(cost):
-                unknown.append(word)
-            elif np.isinf(cost):
-                impossible.append(f"{word} ({number})")
-            else:
-                total += float(cost)
-                num_predicted += 1
-    num_outside = sum(word not in known for sentence in sentences for word in sentence)
-    return Perplexity(
-        num_sentences=len(sentences),
-        num_words=sum(map(len, sentences)),
-        num_as_unknown=num_outside if model.unknown_id >= 0 else 0,
-        unknown=tuple(unknown),
-        impossible=tuple(impossible),
-        cost=total,
-        num_predicted=num_predicted,
-    )
-
-
 def costs_from_log10(log10: np.ndarray) -> np.ndarray:
-    """-ln of values given as log10, f8; -99 and less become inf."""
+    """-ln of values given as log10, float64; -99 and less become inf."""
     log10 = np.asarray(log10, dtype=np.float64)
     return np.where(log10 <= IMPOSSIBLE_LOG10, np.inf, -LN_10 * log10)
 
 
 @dataclass
 class _Trie:
-    """n-grams as nodes: 0 the empty one, 1 .. V the words, then the bigrams, trigrams, ... each level sorted.
+    """n-grams as nodes: 0 the empty one, 1 .. V the words, then the bigrams, trigrams, and so on, each level sorted.
 
     keys (n-1,) i8: parent * V + word of nodes 1 .. n-1, rising over all levels, so that one binary search finds any
     node.  level_start: first node of each level, and the end.  cost, backoff (n,) f8; NaN cost = not listed.
@@ -260,7 +287,7 @@ class _Trie:
     vocabulary_size: int
 
     def child(self, node: np.ndarray, word: np.ndarray) -> np.ndarray:
-        """The node reached from each `node` by each `word`; -1 where there is none."""
+        """The child of each `node` for each `word`; -1 where there is none."""
         key = node * self.vocabulary_size + word
         at = np.searchsorted(self.keys, key)
         found = self.keys[np.minimum(at, self.keys.shape[0] - 1)] == key
@@ -268,7 +295,7 @@ class _Trie:
 
 
 def _build(arpa: Arpa) -> tuple[LMArrays, np.ndarray]:
-    """The automaton, and the state that each word leads to from the empty history (V,)."""
+    """The automaton, and for each word the state that it leads to from the empty history (V,)."""
     trie = _build_trie(arpa)
     suffix = _link_suffixes(trie)
     num_nodes, vocabulary_size = trie.cost.shape[0], trie.vocabulary_size
@@ -277,7 +304,7 @@ def _build(arpa: Arpa) -> tuple[LMArrays, np.ndarray]:
     is_state = (num_children > 0) | (trie.backoff != 0)
     is_state[0] = True
     state_nodes = np.flatnonzero(is_state)
-    # A history that is no state behaves like its longest suffix that is one; suffixes are on lower levels.
+    # A history that is not a state is equivalent to its longest suffix that is one, on a lower level.
     state_of = np.where(is_state, np.cumsum(is_state) - 1, -1)
     for start, end in zip(trie.level_start[1:], trie.level_start[2:]):
         level = np.arange(start, end)
@@ -337,7 +364,7 @@ def _refuse_duplicate(arpa: Arpa, rows: np.ndarray, keys: np.ndarray) -> None:
 
 
 def _link_suffixes(trie: _Trie) -> np.ndarray:
-    """The longest proper suffix of each node that is a node, (n,) i8; fills in the costs that are not listed."""
+    """The longest proper suffix of each node that is a node, (n,) i8; also sets the costs that are not listed."""
     suffix = np.zeros(trie.cost.shape[0], dtype=np.int64)
     for start, end in zip(trie.level_start[2:], trie.level_start[3:]):
         parent, word = np.divmod(trie.keys[start - 1 : end - 1], trie.vocabulary_size)

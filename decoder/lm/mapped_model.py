@@ -1,7 +1,7 @@
-"""Language models as files that are mapped into memory: an ARPA file is read once, its automaton lies beside it.
+"""Opens ARPA language models; large ones are read once and then mapped into memory from a file beside the ARPA file.
 
-`words.arpa.image` holds the arrays of `decoder.lm.language_model`, the vocabulary, and size and time of the ARPA file
-that it was made of; when that changes, the image is made again.
+`words.arpa.mapped` holds the arrays of `decoder.lm.language_model`, the vocabulary, and size and time of the ARPA file
+that it was made from; when these change, the mapped file is written again.
 """
 
 from collections.abc import Callable
@@ -10,33 +10,50 @@ from pathlib import Path
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
-from decoder.mapped_file import Layout, check_lengths, pack_names, unpack_names
+from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
 
-LEAST_SIZE = 1 << 20  # bytes of an ARPA file; one that is smaller is read as fast
+LEAST_SIZE = 1 << 20  # bytes of an ARPA file; a smaller one is read as fast
 _FIELDS = LMArrays._fields[:6]  # of a single model
 _TYPES = dict(zip(_FIELDS, ("<i8", "<i4", "<f4", "<i4", "<f4", "<i4")), source="<i8", start="<i8", vocabulary="|u1")
-LAYOUT = Layout(b"ARGONLM\n", 1, _TYPES, "language model image", "it is made from the ARPA file when that is opened")
+FORMAT = MappedFormat(
+    b"ARGONLM\n", 1, _TYPES, "mapped language model", "it is made from the ARPA file when that is opened"
+)
 
 
-def image_path(arpa: str | Path) -> Path:
-    return Path(f"{arpa}.image")
+def mapped_path(arpa: str | Path) -> Path:
+    """The mapped file that belongs to an ARPA file."""
+    return Path(f"{arpa}.mapped")
 
 
 def open_language_model(
     path: str | Path, log: Callable[[str], None] | None = None, least_size: int = LEAST_SIZE
 ) -> LanguageModel:
-    """The model of an ARPA file, from the image beside it where that is there and up to date, else from the text.
+    """Open an ARPA language model, from the mapped file beside it if that is up to date.
 
-    The image is written for files of at least `least_size` bytes, if the directory can be written; log(line) is told
-    when a damaged one is made again and when none can be written.
-    Raises FormatError for a model without <s>: it would not know where a sentence begins.
+    Parameters
+    ----------
+    path : str or Path
+        The ARPA file, plain or gzip-compressed.
+    log : callable, optional
+        log(line) is told when a damaged mapped file is written again, and when it cannot be written.
+    least_size : int
+        Size of the ARPA file in bytes from which on a mapped file is used; written if the directory is writable.
+
+    Returns
+    -------
+    LanguageModel
+
+    Raises
+    ------
+    FormatError
+        For a malformed ARPA file, and for a model without <s>, which has no history for the start of a sentence.
     """
-    source, image = _source_of(path), image_path(path)
-    if source[0] >= least_size and image.exists():
+    source, mapped = _source_of(path), mapped_path(path)
+    if source[0] >= least_size and mapped.exists():
         try:
-            model = _load(image, source)
+            model = _load(mapped, source)
             if model is not None:
                 return _with_start(model, path)
         except (ArgonautError, OSError) as fault:
@@ -45,10 +62,10 @@ def open_language_model(
     model = _with_start(LanguageModel.from_arpa(read_arpa(path)), path)
     if source[0] >= least_size:
         try:
-            save_language_model(model, image, source)
+            save_language_model(model, mapped, source)
         except OSError as fault:
             if log:
-                log(f"{image}: not written ({fault.strerror}); the ARPA file is read every time")
+                log(f"{mapped}: not written ({fault.strerror}); the ARPA file is read every time")
     return model
 
 
@@ -67,25 +84,41 @@ def _source_of(path: str | Path) -> tuple[int, int]:
 
 
 def save_language_model(model: LanguageModel, path: str | Path, source: tuple[int, int] = (0, 0)) -> None:
-    """Write an image.  source: size and modification time (ns) of the text it was made of."""
+    """Write a mapped file.  source: size in bytes and modification time (ns) of the ARPA file."""
     sections = dict(zip(_FIELDS, model.arrays))
     sections |= {
         "source": np.array(source, dtype=np.int64),
         "start": np.array([model.start_state], dtype=np.int64),
         "vocabulary": pack_names(model.vocabulary, path),
     }
-    LAYOUT.write(path, model.order, sections)
+    FORMAT.write(path, model.order, sections)
 
 
 def load_language_model(path: str | Path) -> LanguageModel:
-    """Map an image into memory.  Raises FormatError for damaged files."""
+    """Map a language model into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A mapped file, `words.arpa.mapped`.
+
+    Returns
+    -------
+    LanguageModel
+        Its pages are read when they are first used.
+
+    Raises
+    ------
+    FormatError
+        For a damaged file.
+    """
     return _load(path, None)
 
 
 def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | None:
-    """None if the image was made of another text than `source`."""
-    # Private pages: kernels are compiled for arrays that may be written, as those of a model from text.
-    order, sections = LAYOUT.read(path, mode="c")
+    """The model, or None if the file was made from another ARPA file than `source`."""
+    # Copy on write: the kernels are compiled for writable arrays, as those of a model read from text are.
+    order, sections = FORMAT.read(path, mode="c")
     if source is not None and tuple(sections["source"].tolist()) != source:
         return None
     vocabulary = unpack_names(sections["vocabulary"], "words", path)
@@ -96,7 +129,7 @@ def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | N
 
 
 def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path) -> None:
-    """Everything that `lm_step` takes for granted."""
+    """Check what `lm_step` relies on."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
     num_states, size = lengths["backoff_state"], len(vocabulary)
@@ -116,9 +149,9 @@ def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path
         and int(arrays.next_state.min()) >= 0
         and int(arrays.next_state.max()) < num_states
         and int(arrays.backoff_state.min()) >= 0
-        and bool(np.all(arrays.backoff_state[1:] < np.arange(1, num_states)))  # backing off comes to an end
+        and bool(np.all(arrays.backoff_state[1:] < np.arange(1, num_states)))  # backing off ends
         and not np.isnan(arrays.cost).any()
         and not np.isnan(arrays.backoff_cost).any()
     )
     if not sound:
-        raise FormatError(f"{path}: a number out of range; expected a whole language model image")
+        raise FormatError(f"{path}: a number out of range; expected a complete mapped language model")

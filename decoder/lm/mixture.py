@@ -1,4 +1,4 @@
-"""Mixing language models into one: linear interpolation, written out as a back-off n-gram model."""
+"""Linear interpolation of language models, written out as one back-off n-gram model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 
-MAX_NGRAMS = 1_000_000  # that complete histories may add
+MAX_NGRAMS = 1_000_000  # of an order with complete histories
 
 
 def estimate_with_classes(
@@ -24,11 +24,42 @@ def estimate_with_classes(
     method: str = "kn",
     unknown: str | None = None,
 ) -> Arpa:
-    """A word n-gram mixed with a class n-gram: it generalises from FIVE TWO to SIX TWO where text is scarce.
+    """Estimate a word n-gram mixed with a class n-gram, which generalises better from little text.
 
-    classes: word -> class (a word without one is a class of its own), or how many to find in the text; class_order:
-    that of the classes' n-gram, None: as the words'; class_weight: its share.  The rest as for
-    `decoder.lm.estimation.estimate`.
+    From FIVE TWO, for example, a class of digits learns SIX TWO.
+
+    Parameters
+    ----------
+    sentences : iterable of sequence of str
+        The words of each sentence, without <s> and </s>.
+    order : int
+        Order of the word n-gram.
+    vocabulary : iterable of str, optional
+        Words that get a probability.  By default those of the text.
+    classes : int or mapping of str to str
+        word -> class (a word without one is a class of its own), or the number of classes to find in the text.
+    class_order : int, optional
+        Order of the n-gram over classes, by default `order`.
+    class_weight : float
+        Weight of the class n-gram, 0 to 1.
+    method : {"kn", "wb"}
+        As for `estimate`.
+    unknown : str, optional
+        As for `estimate`.
+
+    Returns
+    -------
+    Arpa
+        The mixture, on the n-grams of the word model; bigrams are complete if memory allows.
+
+    Raises
+    ------
+    GraphError
+        For a class weight out of range, words outside the vocabulary, and what `estimate` raises.
+
+    References
+    ----------
+    Brown et al., Class-based n-gram models of natural language, Computational Linguistics 18(4), 1992.
     """
     if not 0 <= class_weight <= 1:
         raise GraphError(f"class weight {class_weight}; expected 0 to 1")
@@ -47,12 +78,15 @@ def estimate_with_classes(
 
 
 def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arpa, full_history: int = 0) -> Arpa:
-    """P(w | h) = sum of weight * P_model(w | h) for the listed n-grams; back-off weights that make all sum to 1.
+    """A mixture of models as a back-off model.
 
-    models: over the same vocabulary, any kind of automaton; weights: positive, adding up to 1; skeleton: gives the
-    vocabulary and the n-grams to list (of every n-gram both its prefix and its suffix are listed, as in any estimate
-    of ours); full_history: the histories of the skeleton of up to so many words list every word, so that there the
-    mixture is exact, but no more n-grams than MAX_NGRAMS are added so.
+    P(w | h) = sum of weight * P_model(w | h) for the listed n-grams, with back-off weights so that each history sums to
+    1.
+
+    models: over the same vocabulary; weights: positive, with sum 1; skeleton: gives the vocabulary and the n-grams to
+    list (prefix and suffix of each n-gram must be listed, as in any model of `estimate`); full_history: histories of
+    the skeleton of at most that many words list every word, so that the mixture is exact there, as long as an order
+    needs at most MAX_NGRAMS n-grams for it.
     Raises GraphError for other weights or vocabularies.
     """
     if len(models) != len(weights) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-6:
@@ -85,7 +119,7 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
 
 
 def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarray]:
-    """Per order the n-grams (n, k) i4 to list, sorted."""
+    """The n-grams (n, k) i4 to list for each order, sorted."""
     size = len(skeleton.vocabulary)
     if size ** len(skeleton.orders) >= 2**63:
         raise GraphError(
@@ -96,11 +130,11 @@ def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarr
     ends = [i for i, word in enumerate(skeleton.vocabulary) if word == SENTENCE_END]
     rows, complete = [everything[:, None]], True
     for k, order in enumerate(skeleton.orders[1:], start=2):
-        # Of two words and more the skeleton's histories only; a history that ends a sentence is followed by nothing.
+        # Histories of two or more words: only the skeleton's.  Nothing follows </s>.
         histories = everything[:, None] if k == 2 else skeleton.orders[k - 2].words
         histories = histories[~np.isin(histories[:, -1], ends)]
         words = order.words
-        # Once one order is not complete, longer ones cannot be: their suffixes would not be listed.
+        # After an incomplete order no longer one can be complete: its suffixes would not be listed.
         complete = complete and k <= full_history + 1 and histories.shape[0] * size <= MAX_NGRAMS
         if complete:
             full = (np.repeat(histories, predicted.shape[0], axis=0), np.tile(predicted, histories.shape[0]))
@@ -111,7 +145,7 @@ def _listed_rows(skeleton: Arpa, full_history: int, start: int) -> list[np.ndarr
 
 
 def _keys(words: np.ndarray, size: int) -> np.ndarray:
-    """One number per row that orders rows as their words do."""
+    """One number per row, in the order of the rows' words."""
     keys = np.zeros(words.shape[0], dtype=np.int64)
     for column in words.T:
         keys = keys * size + column
@@ -119,11 +153,11 @@ def _keys(words: np.ndarray, size: int) -> np.ndarray:
 
 
 def _backoff_weights(prefix: np.ndarray, probability: np.ndarray, lower: np.ndarray, num_histories: int) -> np.ndarray:
-    """What the listed words leave, over what they leave of the shorter history; 1 where nothing is listed."""
+    """The probability left by the listed words over what they leave of the shorter history; 1 where none is listed."""
     left = 1.0 - np.bincount(prefix, weights=probability, minlength=num_histories)
     lower_left = 1.0 - np.bincount(prefix, weights=lower, minlength=num_histories)
     listed = np.bincount(prefix, minlength=num_histories)
-    # Where every word is listed both are rounding noise, and the weight serves no word.
+    # Where every word is listed, both are rounding errors and the weight is not used.
     usable = (listed > 0) & (left > 1e-6) & (lower_left > 1e-6)
     return np.divide(left, lower_left, out=np.ones(num_histories), where=usable)
 

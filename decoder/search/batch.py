@@ -1,4 +1,4 @@
-"""Many utterances in threads, results in the order of the utterances, at most a few of them in memory."""
+"""Decodes many utterances in threads; the results come in the order of the utterances, with few of them in memory."""
 
 import os
 from collections import deque
@@ -14,7 +14,7 @@ from readers.errors import ArgonautError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-AHEAD = 4  # utterances per thread that may wait for an earlier one
+MAX_WAITING = 4  # utterances per thread that may wait for an earlier one
 
 
 def available_cores() -> int:
@@ -24,10 +24,21 @@ def available_cores() -> int:
 def in_order(
     function: Callable[[Item], Answer], items: Iterable[Item], threads: int | None = None
 ) -> Iterator[tuple[Item, Answer | Exception]]:
-    """(item, function(item)) for every item, in order; a fault of the user's input or of the system takes the answer's
-    place, anything else is raised.
+    """Apply a function to items in threads, and yield the results in the order of the items.
 
-    threads: None = one per core.  items are drawn as they are needed, at most AHEAD per thread before their turn.
+    Parameters
+    ----------
+    function : callable
+        Called with one item; must be thread-safe.
+    items : iterable
+        Read as needed, at most MAX_WAITING items per thread ahead of the results.
+    threads : int, optional
+        By default one per core.
+
+    Yields
+    ------
+    (item, result) : tuple
+        The result is an ArgonautError or OSError if `function` raised one; other exceptions are raised here.
     """
     threads = threads or available_cores()
 
@@ -47,18 +58,18 @@ def in_order(
             for item in items:
                 with interrupts_held_back():
                     waiting.append((item, pool.submit(attempt, item)))
-                if len(waiting) > AHEAD * threads:
+                if len(waiting) > MAX_WAITING * threads:
                     yield _first(waiting)
             while waiting:
                 yield _first(waiting)
-        finally:  # the caller went away, or something was raised: start nothing more
+        finally:  # the caller has stopped, or an exception was raised
             with interrupts_held_back():
                 for _, future in waiting:
                     future.cancel()
 
 
 def _first(waiting: deque[tuple[Item, Future]]) -> tuple[Item, Answer | Exception]:
-    """The item that has waited longest, with its answer as soon as that is there."""
+    """The item that has waited longest, and its result when it is ready."""
     item, future = waiting.popleft()
     (done,) = as_they_end([future])
     return item, done.result()
@@ -72,7 +83,7 @@ def decode_batch(
 ) -> Iterator[Result]:
     """Decode matrices (K, T) of log-likelihoods; one Result each, in order.
 
-    A matrix that cannot be decoded gives a Result with a reason.  progress(done, None, frames=) after each.
+    A matrix that cannot be decoded gives a Result with a reason.  progress(done, None, frames=) is called after each.
     """
     done = frames = 0
     for matrix, result in in_order(decoder.decode, scores, threads):

@@ -1,18 +1,23 @@
-"""The decoder's face: checks, and what a search found (CNTK book 6.1, 6.1.3.4, 6.2.3).
+"""The decoder: checks its inputs, runs the compiled search, and presents the result (CNTK book 6.1, 6.1.3.4, 6.2.3).
 
-A path costs: arcs of the graph, HMM transitions, -acweight times the log-likelihood of each frame, and at each word arc
+The cost of a path is the sum of the graph's arc costs, the HMM transitions, -acweight times the log-likelihood of each
+frame, and at each word arc
 
     lm_scale * (-ln P(word | history)) - look-ahead of the word + word_penalty
 
-because the graph has charged the look-ahead on the way to the word.  At the end come the final state's cost and
-lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
+because the graph has charged the look-ahead on the way to the word.  At the end it includes the cost of the final state
+and lm_scale * (-ln P(</s> | history)), unless the path has crossed a word arc </s> already.
 
-After each frame a token lives on if cost + ahead - slack <= least cost + ahead, plus beam; the narrower beam holds for
-tokens that have just crossed a word arc.  `ahead` is what the next word will cost at least after the token's history
-(`decoder/search/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by what LM and word penalty
-added there
-and `ahead` had not told, if they added anything; with every frame it shrinks by slack_decay.  Of more than max_tokens
-tokens the ones of least cost + ahead - slack stay.  Ties: see `decoder/search/kernels/advance.py`.
+After each frame a token is kept if cost + ahead - slack <= least (cost + ahead) + beam; for tokens that have just
+crossed a word arc the narrower word-end beam holds.  `ahead` is a lower bound of the cost of the next word after the
+token's history (`decoder/search/lm_ahead.py`), 0 without lm_lookahead.  At a word arc the slack grows by the LM cost
+and word penalty that `ahead` had not covered, if that is positive; with every frame it is multiplied by slack_decay.
+If there are more than max_tokens tokens, those of least cost + ahead - slack are kept.
+Ties are described in `decoder/search/kernels/advance.py`.
+
+The search follows Soltau and Saon, Dynamic network decoding revisited, ASRU 2009, as the CNTK book cites it; the graph
+is H o C o L of Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition, Computer Speech and
+Language 16(1), 2002.
 """
 
 import math
@@ -24,7 +29,7 @@ import numpy as np
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import LanguageModel, LMArrays
-from decoder.search.kernels.tables import Limits
+from decoder.search.kernels.tables import Settings
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, search
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
@@ -33,8 +38,8 @@ from decoder.search.path import Path, WordTimes, trace_path, word_times, written
 from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
 from readers.errors import ConfigError, GraphError, ShapeError
 
-ROOM = 1024  # tokens that a search has room for at first, a power of two
-NO_LM = LMArrays(  # one state without arcs; no word of a graph without a language model looks at it
+INITIAL_TOKENS = 1024  # initial size of the token tables, a power of two
+NO_LM = LMArrays(  # one state without arcs, for kernels that are called without a language model
     *(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32)),
     *(np.zeros(1, np.float32), np.zeros(1, np.int32)),
 )
@@ -42,11 +47,11 @@ NO_LM = LMArrays(  # one state without arcs; no word of a graph without a langua
 
 @dataclass(frozen=True)
 class Result:
-    """What the search found in one utterance.
+    """The result of the search for one utterance.
 
-    reason: "" when a path reached the end, else why there is none (the path is then empty, or unfinished if
-    options.partial).  cost: of the whole path, -ln, inf without one; path: its HMM states and word arcs.
-    tokens_per_frame: how many were kept on average, places between frames included.
+    reason: "" when a path reached a final state, otherwise why none did; the path is then empty, or unfinished with
+    options.partial.  cost: of the whole path, -ln, inf without a path; path: its HMM states and word arcs.
+    tokens_per_frame: the average number of tokens kept, those between frames included.
     """
 
     reason: str
@@ -59,22 +64,45 @@ class Result:
 
     @cached_property
     def words(self) -> list[WordTimes]:
-        """The words with their frames and costs; worked out when first asked for."""
+        """The words with their frames and costs; computed when first asked for."""
         return word_times(self.path, self.decoder.graph, self.decoder.silence) if self.decoder else []
 
     @property
     def text(self) -> list[str]:
-        """The words alone, which need no times."""
+        """The words alone; cheaper than `words`."""
         return written_words(self.path, self.decoder.graph) if self.decoder else []
 
 
 class Decoder:
-    """A graph, a language model and options, ready for any number of utterances and threads.
+    """A token-passing decoder: a graph, a language model and options, for any number of utterances and threads.
 
-    graph: DecodingGraph; lm: LanguageModel, or None when the graph's own costs are all there is (its look-ahead then
-    stays); cntkmap: HMM state -> row of the scores matrix, None for the order of graph.states; cntkmap_where: its name
-    in messages.
-    Raises GraphError when graph, map and language model do not fit.
+    Parameters
+    ----------
+    graph : DecodingGraph
+        A compiled graph, see `decoder.graph.load_graph`.
+    lm : LanguageModel, optional
+        Without one, the costs in the graph are all there is; its look-ahead is then part of the score.
+    options : SearchOptions, optional
+        Beams, weights and penalties.
+    cntkmap : mapping of str to int, optional
+        Row of the scores matrix for each HMM state.  Without one, rows are in the order of graph.states.
+    cntkmap_where : str
+        The name of the map in messages, such as its path.
+
+    Raises
+    ------
+    GraphError
+        When graph, map and language model do not fit together.
+
+    References
+    ----------
+    CNTK book, sections 6.1 and 6.1.3.4; Soltau and Saon, Dynamic network decoding revisited, ASRU 2009.
+
+    Examples
+    --------
+    >>> lm = open_language_model("words.arpa")
+    >>> decoder = Decoder(load_graph("graph.dg"), lm, SearchOptions(beam=14))
+    >>> decoder.decode(scores).text
     """
 
     def __init__(
@@ -92,7 +120,22 @@ class Decoder:
         self._set_options(options or SearchOptions())
 
     def with_options(self, **changes) -> "Decoder":
-        """The same decoder with other options; graph and language model are shared."""
+        """A decoder with some options changed; graph and language model are shared.
+
+        Parameters
+        ----------
+        **changes
+            Fields of `SearchOptions` and their new values.
+
+        Returns
+        -------
+        Decoder
+
+        Raises
+        ------
+        ConfigError
+            For an unknown option or a value out of range.
+        """
         known = {option.name for option in fields(SearchOptions)}
         for name in changes.keys() - known:
             raise ConfigError(f"search option {name}: not known; expected one of {', '.join(sorted(known))}")
@@ -110,8 +153,8 @@ class Decoder:
             self.graph, options, self.score_row, self._word_lm, self._least_lm_cost, self.silence, ahead
         )
         lm = self.lm
-        self._limits = Limits(
-            acweight=np.float64(options.acweight),  # numpy's, so that interpreted kernels multiply as compiled ones do
+        self._settings = Settings(
+            acweight=np.float64(options.acweight),  # interpreted kernels then round as compiled ones do
             beam=float(options.beam),
             word_beam=float(options.beam) * float(options.word_end_beam_frac) if options.word_end_beam_frac else 0.0,
             max_tokens=int(options.max_tokens),
@@ -123,7 +166,7 @@ class Decoder:
             lm_start=0 if lm is None else lm.start_state,
             lm_end=-1 if lm is None else lm.end_id,
             max_level=int(self.graph.arrays.word_level.max()),
-            room=ROOM,
+            initial_tokens=INITIAL_TOKENS,
         )
 
     @cached_property
@@ -132,11 +175,19 @@ class Decoder:
 
     @property
     def num_rows(self) -> int:
-        """Rows that a scores matrix must have at least."""
+        """The least number of rows that a scores matrix must have."""
         return int(self.score_row[self.graph.arrays.position_state].max()) + 1
 
     def check_outputs(self, num_outputs: int, where: str = "model") -> None:
-        """Raise GraphError unless a network with that many outputs serves every state of the graph."""
+        """Raise GraphError unless a network with `num_outputs` outputs serves every state of the graph.
+
+        Parameters
+        ----------
+        num_outputs : int
+            Number of outputs (senones) of the network.
+        where : str
+            Name of the model in the message.
+        """
         rows = self.score_row[self.graph.used_states]
         if rows.max() >= num_outputs:
             state = self.graph.states[self.graph.used_states[rows.argmax()]]
@@ -148,12 +199,25 @@ class Decoder:
     def decode(self, scores: np.ndarray) -> Result:
         """Decode one utterance.
 
-        scores (K, T) float32, Fortran order: log-likelihoods of the network's outputs, a column per frame.
-        Raises ShapeError for other shapes, too few rows, NaN and +inf; -inf is an impossible state.
+        Parameters
+        ----------
+        scores : (K, T) array, float32, Fortran order
+            Log-likelihoods (natural log, unweighted) of the network's K outputs, a column per frame.  -inf is an
+            impossible state.
+
+        Returns
+        -------
+        Result
+            Words, path, cost and, with `lattice_beam`, the lattice.
+
+        Raises
+        ------
+        ShapeError
+            For another shape, too few rows, NaN or +inf.
         """
         frames = score_frames(scores, self.num_rows)
         lm = NO_LM if self.lm is None else self.lm.arrays
-        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._limits, frames)
+        outcome, cost, end, trace, num_frames, advanced = search(self._arrays, lm, self._settings, frames)
         reason = ""
         if outcome == ALL_TOKENS_DIED:
             reason = f"every token died in frame {num_frames}: all their scores are -inf"
@@ -164,15 +228,15 @@ class Decoder:
         tokens = advanced / num_frames if num_frames else 0.0
         if end < 0:
             return Result(reason, len(frames), tokens_per_frame=tokens)
-        lattice, path = None, trace_path(self._arrays, lm, self._limits, trace, end, frames)
+        lattice, path = None, trace_path(self._arrays, lm, self._settings, trace, end, frames)
         if self.options.lattice_beam is not None and not reason:
-            limits = (self.options.acweight, self.options.lattice_beam)
-            lattice = word_lattice(self.graph, self._arrays, self.silence, *limits, trace, end, frames)
+            settings = (self.options.acweight, self.options.lattice_beam)
+            lattice = word_lattice(self.graph, self._arrays, self.silence, *settings, trace, end, frames)
         return Result(reason, len(frames), float(cost), path, lattice, tokens, self)
 
 
 def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:
-    """Log-likelihoods (K, T) as a view (T, K), float32 in C order, read-only: what compiled searches take.
+    """Log-likelihoods (K, T) as a read-only view (T, K), float32 in C order, as the compiled search takes them.
 
     Raises ShapeError for fewer than num_rows network outputs, NaN and +inf.
     """
@@ -184,5 +248,5 @@ def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:
         frame = int(np.flatnonzero(~(scores.max(axis=0) < np.inf))[0])
         raise ShapeError(f"scores: NaN or +inf in frame {frame}; expected log-likelihoods")
     frames = scores.T.view()
-    frames.flags.writeable = False  # one array type, one compiled kernel
+    frames.flags.writeable = False  # a writable array would compile another kernel
     return frames

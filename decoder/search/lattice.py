@@ -1,14 +1,19 @@
-"""Word lattices out of the search's arrivals.
+"""Word lattices from the paths that the search has recorded.
 
-While searching, paths that meet at a node (a word arc, or a junction, where words end) with one LM history are all
-remembered with their exact costs; the best of them goes on.  So every path of the lattice is a path of the search with
-its exact cost and n-gram probabilities, and the best path is among them.  What is missing, as in every lattice of this
-kind (word-pair approximation): paths that differ from a kept one only in where a word began, for the same LM history
-before it, and that lost inside the word; and what the beams pruned.
+During the search, all paths that meet at a node (a word arc, or a junction, where words end) with one LM history are
+recorded with their exact costs; the best of them goes on.  Every path of the lattice is thus a path of the search with
+its exact cost and n-gram probabilities, and the best path is among them.  As with any lattice under the word-pair
+approximation, two kinds of path are missing: those that differ from a kept one only in where a word began, after the
+same LM history, and that lost inside the word; and those that the beams pruned.
 
 Word arcs stand before a word's last phone.  Here links are cut at the true ends of words: the states that follow the
-arc up to the end of their phone are moved into the word's own link.  Silence belongs to the link of the word after it.
-Of links with the same word between the same nodes the cheapest stays.
+arc, up to the end of their phone, are moved into the word's link.  Silence belongs to the link of the word after it.
+Of links with the same word between the same nodes the cheapest is kept.
+
+References
+----------
+Ortmanns, Ney and Aubert, A word graph algorithm for large vocabulary continuous speech recognition, Computer Speech and
+Language 11(1), 1997 (word-pair approximation).
 """
 
 import heapq
@@ -25,11 +30,11 @@ from decoder.search.path import begins_model
 
 @dataclass(frozen=True)
 class WordLattice:
-    """N nodes in topological order, node 0 the start, node N-1 the end; L links.
+    """A lattice of L links between N nodes in topological order; node 0 is the start, node N-1 the end.
 
-    time (N,) i4: frames eaten; start, end (L,) i4: nodes; word (L): graph word id, -1 for none; cost (L,) f8: -ln, all
-    in; lm (L,) f8: ln P of the n-gram, unscaled, exact for every path through the link; states (L): HMM states on it
-    as (state id, first frame, last frame + 1).
+    time (N,) i4: frames before the node; start, end (L,) i4: nodes; word (L,): graph word id, -1 for none; cost (L,)
+    f8: -ln, complete; lm (L,) f8: ln P of the n-gram, unscaled, exact for every path through the link; states (L): HMM
+    states as (state id, first frame, last frame + 1).
     """
 
     time: np.ndarray
@@ -49,7 +54,7 @@ class WordLattice:
         return self.start.shape[0]
 
     def best_path(self) -> tuple[float, list[int]]:
-        """(cost, links) of the cheapest path from start to end; ties: the link that comes first."""
+        """(cost, links) of the cheapest path from start to end; of equal ones, that with the earlier link."""
         cost, last = np.full(self.num_nodes, np.inf), np.full(self.num_nodes, -1)
         cost[0] = 0.0
         for link in np.lexsort((np.arange(self.num_links), self.start)):  # nodes are in topological order
@@ -65,7 +70,7 @@ class WordLattice:
 
 @dataclass
 class _Piece:
-    """Part of a path: HMM states as (position, first frame, end frame, step), and their share of costs."""
+    """Part of a path: HMM states as (position, first frame, end frame, step), with its cost and LM log-probability."""
 
     cost: float
     lm: float
@@ -77,7 +82,7 @@ class _Piece:
 
 @dataclass
 class _Arc:
-    """A link as the search left it, between steps of nodes; word: the graph's word arc, or -1."""
+    """A link as the search recorded it, between steps that are nodes; word_arc: of the graph, or -1."""
 
     source: int
     target: int
@@ -86,11 +91,11 @@ class _Arc:
 
 
 @dataclass
-class _Open:
-    """A word whose arc has been crossed and whose last phone may still go on, from node `source` of the result.
+class _OpenWord:
+    """A word whose arc has been crossed but whose last phone may go on, from node `source` of the result.
 
-    last: (model, index) of the last HMM state before, None if there was none; inside: whether that state belongs to the
-    word's last phone for certain.
+    last: (model, index) of the HMM state before, None if there was none; inside: whether that state is known to belong
+    to the word's last phone.
     """
 
     source: int
@@ -102,7 +107,7 @@ class _Open:
 
 @dataclass
 class _Links:
-    """The result as it grows: nodes by what they stand for, the cheapest link of each (start, end, word)."""
+    """The lattice under construction: nodes by their keys, and the cheapest link of each (start, end, word)."""
 
     times: list[int] = field(default_factory=list)
     numbers: dict[tuple, int] = field(default_factory=dict)
@@ -132,13 +137,13 @@ def word_lattice(
 ) -> WordLattice:
     """The lattice of a finished search.
 
-    silence (models,) bool; end: the step of the utterance's end; frames (T, K) f4 as for the search.
+    silence (models,) bool; end: the step at the utterance's end; frames (T, K) f4 as for the search.
     """
     return _WordCutter(graph, arrays, silence, acweight, frames).cut(_arcs(trace, end, lattice_beam), trace, end)
 
 
 def _arcs(trace: Trace, end: int, lattice_beam: float) -> list[_Arc]:
-    """What the search kept, effects after causes."""
+    """The links within the lattice beam, in topological order."""
     arrival, origin, cost, length = kept_arrivals(trace, end, lattice_beam)
     position, first_frame, step = (column.tolist() for column in link_states(trace, arrival, length))
     kept, arcs, begin = trace.arrivals[arrival], [], 0
@@ -162,7 +167,7 @@ class _WordCutter:
         self.model, self.index = graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist()
         self.silence = silence
         self.links = _Links()
-        self.open: dict[int, list[_Open]] = {}
+        self.open: dict[int, list[_OpenWord]] = {}
         self.emitted: set[tuple[int, int]] = set()
 
     def cut(self, arcs: list[_Arc], trace: Trace, end: int) -> WordLattice:
@@ -171,7 +176,7 @@ class _WordCutter:
         order: dict[int, None] = {0: None}
         for arc in arcs:
             outgoing.setdefault(arc.source, []).append(arc)
-            order.pop(arc.target, None)  # a node's place is that of its last arrival
+            order.pop(arc.target, None)  # nodes are ordered by their last arrival
             order[arc.target] = None
             acceptor_state[arc.target] = self._state_after(arc, acceptor_state)
         self.links.node((0,), 0)
@@ -192,14 +197,16 @@ class _WordCutter:
             return int(self.arrays.positions[arc.piece.states[-1][0]]["exit"])
         return acceptor_state[arc.source]
 
-    def _close(self, word: _Open, arc: _Arc, state: int, place: tuple[int, int], end: int) -> None:
-        """Let an open word run on into `arc`, as far as its last phone goes."""
+    def _close(self, word: _OpenWord, arc: _Arc, state: int, place: tuple[int, int], end: int) -> None:
+        """Extend an open word into `arc`, as far as its last phone goes."""
         length = self._tail_length(word, arc.piece.states)
         if length == 0:
             self.links.add(word.source, self.links.node(place[:1], place[1]), word.word, word.piece)
         elif length == len(arc.piece.states) and arc.word_arc < 0 and arc.target != end:
             last = arc.piece.states[-1][0]
-            longer = _Open(word.source, word.word, word.piece + arc.piece, (self.model[last], self.index[last]), True)
+            longer = _OpenWord(
+                word.source, word.word, word.piece + arc.piece, (self.model[last], self.index[last]), True
+            )
             self.open.setdefault(arc.target, []).append(longer)
         else:
             tail = self._piece(arc.piece.states[:length], state)
@@ -210,7 +217,7 @@ class _WordCutter:
                 self.emitted.add((split, id(arc)))
                 self._emit(split, arc, rest, arc.piece.states[-1][2])
 
-    def _tail_length(self, word: _Open, states) -> int:
+    def _tail_length(self, word: _OpenWord, states) -> int:
         """How many of the states belong to the open word's last phone."""
         last, inside, length = word.last, word.inside, 0
         for position, *_ in states:
@@ -221,7 +228,7 @@ class _WordCutter:
         return length
 
     def _emit(self, start: int, arc: _Arc, piece: _Piece, time: int) -> None:
-        """A link from node `start` of the result: whole if it holds no word, else open until its word has ended."""
+        """Add a link from node `start` of the result, or an open word if the arc has a word."""
         if arc.word_arc < 0:
             self.links.add(start, self.links.node((arc.target,), time), -1, piece)
             return
@@ -229,10 +236,10 @@ class _WordCutter:
         if piece.states:
             last = (self.model[piece.states[-1][0]], self.index[piece.states[-1][0]])
         word = int(self.graph.arrays.word_label[arc.word_arc])
-        self.open.setdefault(arc.target, []).append(_Open(start, word, piece, last, False))
+        self.open.setdefault(arc.target, []).append(_OpenWord(start, word, piece, last, False))
 
     def _piece(self, states, state: int) -> _Piece:
-        """States with their exact cost from acceptor state `state` on, forward transition of the last included."""
+        """The states with their exact cost from acceptor state `state`, including the last forward transition."""
         arrays, cost = self.arrays, 0.0
         for position, first, end, _ in states:
             here, arc = arrays.positions[position], int(arrays.states[state]["first_arc"])
@@ -240,13 +247,13 @@ class _WordCutter:
                 arc += 1
             acoustic = float(self.frames[first:end, here["row"]].sum(dtype=np.float64))
             cost += float(arrays.arcs[arc]["cost"]) - self.acweight * acoustic + float(here["forward_cost"])
-            if end - first > 1:  # never staying may cost inf
+            if end - first > 1:  # avoids 0 * inf
                 cost += (end - first - 1) * float(here["self_cost"])
             state = int(here["exit"])
         return _Piece(cost, 0.0, tuple(states))
 
     def _finish(self) -> WordLattice:
-        """Number the nodes in topological order, by time where there is a choice, and the links by their nodes."""
+        """Number the nodes in topological order, earlier times first where that leaves a choice, and sort the links."""
         links = self.links
         arcs_in, leaving = [0] * len(links.times), [[] for _ in links.times]
         for start, stop, _ in links.best:

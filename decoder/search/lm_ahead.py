@@ -1,13 +1,17 @@
-"""Look-ahead by n-grams: what the words that can come next will cost at least, after the history of a token (6.2).
+"""N-gram look-ahead: a lower bound of the cost of the next word after each token's own history (CNTK book 6.1).
 
-The graph holds one number per word, the least cost that it has after any history (`decoder.graph.lookahead`).  After
-the history at hand most words cost far more.  For pruning, a token's cost therefore gets
+The graph holds one number per word, its least cost over all histories (`decoder.graph.lookahead`).  After a given
+history most words cost far more.  For pruning only, a token's cost is therefore raised by
 
-    lm_scale * least of -ln P(w | history) over the words w that can come next
-    + least of (arcs to w - look-ahead of w) over the same words
+    lm_scale * min of -ln P(w | history) over the words w that can come next
+    + min of (graph costs on the way to w - look-ahead of w) over the same words
 
-which no continuation undercuts.  It changes with the state, as fewer words stay possible; what a path costs in the end
-is as it was.
+which no continuation undercuts.  The bound tightens as fewer words remain possible; the final cost of a path does not
+change.
+
+References
+----------
+Ortmanns, Ney and Eiden, Language-model look-ahead for large vocabulary speech recognition, ICSLP 1996.
 """
 
 import numpy as np
@@ -15,18 +19,18 @@ import numpy as np
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.search.kernels.lookahead import (
+    BLOCK,
     HISTORY,
-    RUN,
     WORD_SET,
     LookAhead,
-    by_place,
-    charges_ahead,
+    least_graph_costs,
     next_words,
+    sort_by_place,
     with_minima,
 )
 from readers.errors import GraphError
 
-MOST_ROUNDS = 10_000  # at most one for each state settles what can be settled, and two or three mostly
+MAX_ROUNDS = 10_000  # of relaxation; two or three are enough for most graphs
 NO_AHEAD = LookAhead(
     *(np.zeros(0, WORD_SET), np.zeros(0, np.int32), np.zeros(0, HISTORY), np.zeros(0, np.int32)),
     *(np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int32)),
@@ -34,31 +38,31 @@ NO_AHEAD = LookAhead(
 
 
 def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> LookAhead:
-    """The tables for a graph and a language model.
+    """The look-ahead tables for a graph and a language model.
 
-    word_lm (V,) i4: LM word of each graph word, below 0 for none.  Where a word can come next that is none of the LM,
-    nothing is looked ahead for.  Raises GraphError when arcs of the graph go round in a circle of negative cost.
+    word_lm (V,) i4: LM word of each graph word, negative for none.  Where a word can come next that is not in the LM,
+    there is no look-ahead.  Raises GraphError when the graph has a cycle of negative cost.
     """
     arrays = graph.arrays
     num_first = arrays.word_label.shape[0] + int(np.isfinite(arrays.final_cost).sum())
     low, high, place_word, order = next_words(arrays, num_first, 2 * num_first)
-    charged = charges_ahead(arrays, graph.lookahead, order, min(len(order) + 1, MOST_ROUNDS))
-    if not charged.shape[0]:
+    graph_cost = least_graph_costs(arrays, graph.lookahead, order, min(len(order) + 1, MAX_ROUNDS))
+    if not graph_cost.shape[0]:
         raise GraphError(f"{graph.where}: arcs in a circle have a negative cost; expected -ln of probabilities")
     ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)
-    word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # the last is that of final states
+    word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # place_word is -1 in final states
     outside = np.concatenate([[0], np.cumsum(word < 0)])
-    silent = (outside[high] > outside[low]) | ~np.isfinite(charged)
+    silent = (outside[high] > outside[low]) | ~np.isfinite(graph_cost)
     low, high = np.where(silent, 0, low), np.where(silent, 0, high)
-    charged = np.where(silent, 0, charged).astype(np.float32)
-    # States with the same words and charges share a set; the empty one sorts first.
+    graph_cost = np.where(silent, 0, graph_cost).astype(np.float32)
+    # States with the same words and graph cost share a set; the empty set sorts first.
     _, words = np.unique(np.append(0, low.astype(np.int64) << 32 | high), return_inverse=True)
-    keys = words.reshape(-1) << 32 | np.append(0, charged.view(np.uint32).astype(np.int64))
-    _, first, of_state = np.unique(keys, return_index=True, return_inverse=True)
+    keys = words.reshape(-1) << 32 | np.append(0, graph_cost.view(np.uint32).astype(np.int64))
+    _, first, state_set = np.unique(keys, return_index=True, return_inverse=True)
     sets = np.zeros(len(first), WORD_SET)
-    for name, values in (("low", low), ("high", high), ("charged", charged)):
+    for name, values in (("low", low), ("high", high), ("graph_cost", graph_cost)):
         sets[name] = np.append(0, values)[first]
-    low, high, of_state = sets["low"], sets["high"], of_state.reshape(-1)[1:]
+    low, high, state_set = sets["low"], sets["high"], state_set.reshape(-1)[1:]
     own, unknown_id = _own_words(lm, word)
     least = [_least_between(costs, low, high) for costs in _empty_history_costs(lm, own)]
     sets["least"] = least[0]
@@ -68,7 +72,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
         unknown.append(np.where(counted[high] > counted[low], name, -1))
     return LookAhead(
         sets,
-        of_state.astype(np.int32),
+        state_set.astype(np.int32),
         *_lists(lm, own, unknown_id),
         np.array(least, np.float32) if len(own) > 1 else NO_AHEAD.mixed,
         np.array(unknown, np.int32) if np.max(unknown) >= 0 else NO_AHEAD.unknown,
@@ -76,7 +80,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
 
 
 def _own_words(lm: LanguageModel, word: np.ndarray) -> tuple[list[np.ndarray], list[int]]:
-    """(what each model of a mixture calls the word of each place, its unknown word), -1 for none."""
+    """(each model's id of the word of each place, each model's unknown word), -1 for none."""
     models = [model for _, model in lm.components]
     if not models:
         return [word], [lm.unknown_id]
@@ -96,7 +100,7 @@ def _empty_history_costs(lm: LanguageModel, own: list[np.ndarray]) -> list[np.nd
 
 
 def _least_between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The least of values[low:high] for every pair; inf for none.  By tables of the least of 2^k values in a row."""
+    """min(values[low:high]) for every pair, inf if empty, by a table of minima over 2^k neighbours (sparse table)."""
     least, size = np.full(len(low), np.inf, np.float32), high - low
     table, length = values.astype(np.float32), 1
     while True:
@@ -116,7 +120,7 @@ def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> t
     for root, end, words, unknown in zip(roots.tolist(), [*roots[1:].tolist(), lm.num_states], own, unknown_id):
         asked = np.where(words == unknown, -1, words).astype(np.int32)
         size = int(arrays.first_arc[root + 1] - arrays.first_arc[root])
-        place, cost = by_place(arrays.first_arc, arrays.word, arrays.cost, root, end, asked, size, counts)
+        place, cost = sort_by_place(arrays.first_arc, arrays.word, arrays.cost, root, end, asked, size, counts)
         places.append(place)
         costs.append(cost)
     cost = np.concatenate(costs)
@@ -128,8 +132,8 @@ def _lists(lm: LanguageModel, own: list[np.ndarray], unknown_id: list[int]) -> t
 
 
 def minima_levels(size: int) -> np.ndarray:
-    """Where `with_minima` puts the numbers of each step, (steps + 1,) i8."""
+    """Offsets of the block minima that `with_minima` appends, (steps + 1,) i8."""
     level = [0, size]
-    while level[-1] - level[-2] > RUN:
-        level.append(level[-1] + -(-(level[-1] - level[-2]) // RUN))
+    while level[-1] - level[-2] > BLOCK:
+        level.append(level[-1] + -(-(level[-1] - level[-2]) // BLOCK))
     return np.array(level, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the search is told (CNTK book 6.1.3.4)."""
+"""Options of the search (CNTK book 6.1.3.4)."""
 
 import math
 from dataclasses import dataclass
@@ -8,17 +8,40 @@ from readers.errors import ConfigError
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search; defaults are the book's (6.1.3), except where it has none.
+    """Options of the search; the defaults are those of the CNTK book where it gives one.
 
-    acweight: factor on log-likelihoods; beam: absolute; max_tokens: per frame; word_end_beam_frac: the beam right after
-    a word arc, as a part of the beam.
-    sil_cost: added once whenever a path enters a silence model from anything else; silence: names of those models, None
-    takes the models that realise <s>, and sil and sp.
-    lm_scale, word_penalty (added per word, <s> and </s> are none): extensions.  slack_decay: per frame, 0 = no slack.
-    lm_lookahead: whether the beam looks ahead with n-grams of every token's own history; what it finds without a beam
-    is the same.
-    lattice_beam: keep a lattice of all paths found within this cost of the best; None = no lattice.
-    partial: give the best unfinished path when no token is final.
+    Parameters
+    ----------
+    acweight : float
+        Weight of the acoustic log-likelihoods (natural log).
+    beam : float
+        Beam, in cost (weighted -ln): a token is pruned when it is worse than the best of its frame by more.
+    max_tokens : int
+        The most tokens kept in a frame.
+    word_end_beam_frac : float
+        The beam right after a word arc, as a fraction of `beam`.
+    sil_cost : float
+        Cost added once whenever a path enters a silence model from any other model.
+    silence : tuple of str, optional
+        Names of the silence models.  By default sil, sp and the models that realise <s>.
+    lm_scale : float
+        Weight of the language model (not in the book, where it is 1).
+    word_penalty : float
+        Cost added per word, except for <s> and </s> (not in the book).
+    slack_decay : float
+        Factor per frame by which a token's language-model slack shrinks (CNTK book 6.1); 0 turns slack off.
+    lm_lookahead : bool
+        Prune with the least n-gram cost of the words that can follow each token's own history.  Without pruning it does
+        not change the result.
+    lattice_beam : float, optional
+        Keep a lattice of all paths within this cost of the best; None keeps none.
+    partial : bool
+        Return the best unfinished path when no token is final.
+
+    Raises
+    ------
+    ConfigError
+        For a value out of range.
     """
 
     acweight: float = 0.0667

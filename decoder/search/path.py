@@ -1,4 +1,4 @@
-"""One path through the graph: its HMM states and word arcs with their shares of the cost, and its words' times."""
+"""One path through the graph: HMM states and word arcs with their costs, and the times of its words."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,11 +14,13 @@ from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
 
 @dataclass(frozen=True)
 class Path:
-    """n steps in order.  label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance;
-    start, end (n,) i4: frames, end exclusive (equal for words); acoustic (n,) f8: ln likelihood, unscaled; lm (n,) f8:
-    ln P of the word, unscaled; cost (n,) f8: the step's share of the path's cost, all in.
+    """A path of n steps.
 
-    A position's share holds the arc into it, its self-loops and its forward transition.
+    label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance; start, end (n,) i4:
+    frames, end exclusive (equal for words); acoustic (n,) f8: log-likelihood (natural log), unscaled; lm (n,) f8: ln P
+    of the word, unscaled; cost (n,) f8: cost of the step; the costs sum to that of the path.
+
+    The cost of a position includes the arc into it, its self-loops and its forward transition.
     """
 
     label: np.ndarray
@@ -43,7 +45,7 @@ class PathSteps(NamedTuple):
 
 
 class WordTimes(NamedTuple):
-    """word as it is written; start, end: frames, end exclusive; cost: the share of its states and its word arc."""
+    """A word as it is written; start, end: frames, end exclusive; cost: of its states and its word arc."""
 
     word: str
     start: int
@@ -51,10 +53,10 @@ class WordTimes(NamedTuple):
     cost: float
 
 
-def trace_path(graph: SearchGraph, lm: LMArrays, limits, trace: Trace, end: int, frames: np.ndarray) -> Path:
-    """Follow the steps back from `end`; frames (T, K) f4 as for the search."""
+def trace_path(graph: SearchGraph, lm: LMArrays, settings, trace: Trace, end: int, frames: np.ndarray) -> Path:
+    """Follow the back pointers from step `end`; frames (T, K) f4 as for the search."""
     steps = steps_back(trace, end, frames.shape[0])
-    columns, _, _ = share_costs(graph, lm, limits, steps, frames, 0, limits.start, limits.lm_start, False)
+    columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, settings.start, settings.lm_start, False)
     return Path(*steps, *columns)
 
 
@@ -79,7 +81,7 @@ def steps_back(trace, end, num_frames):
 
 
 @njit(cache=True, nogil=True)
-def share_costs(graph, lm, limits, steps, frames, first_frame, state, history, goes_on):
+def step_costs(graph, lm, settings, steps, frames, first_frame, state, history, goes_on):
     """The other columns of a Path, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
 
     steps: PathSteps; frames (n, K) f4: the scores from frame first_frame on; state, history: where the path begins;
@@ -96,26 +98,26 @@ def share_costs(graph, lm, limits, steps, frames, first_frame, state, history, g
                 acoustic[i] += frames[t - first_frame, position["row"]]
             while graph.arcs[arc]["target"] != label[i]:
                 arc += 1
-            cost[i] = graph.arcs[arc]["cost"] - limits.acweight * acoustic[i]
-            if stop[i] > start[i] + 1:  # never staying may cost inf
+            cost[i] = graph.arcs[arc]["cost"] - settings.acweight * acoustic[i]
+            if stop[i] > start[i] + 1:  # avoids 0 * inf
                 cost[i] += (stop[i] - start[i] - 1) * np.float64(position["self_cost"])
             if i < count - 1 or goes_on:
                 cost[i] += position["forward_cost"]
             state = np.int64(position["exit"])
         elif label[i] == NODE_LABEL:
             cost[i] = graph.states[state]["final_cost"]
-            if limits.lm_end >= 0 and history != SENTENCE_OVER:
-                lm_cost, _ = lm_step(lm, history, limits.lm_end)
+            if settings.lm_end >= 0 and history != SENTENCE_OVER:
+                lm_cost, _ = lm_step(lm, history, settings.lm_end)
                 ln_lm[i] = -lm_cost
-                cost[i] += limits.lm_scale * lm_cost
+                cost[i] += settings.lm_scale * lm_cost
         else:
             word = graph.words[-2 - label[i]]
             cost[i] = word["cost"] - word["paid"]
-            asked = limits.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
+            asked = settings.lm_end if word["lm"] == END_SENTENCE else np.int64(word["lm"])
             if asked >= 0:
                 lm_cost, following = lm_step(lm, history, asked)
                 history, ln_lm[i] = np.int64(following), -lm_cost
-                cost[i] += limits.lm_scale * lm_cost
+                cost[i] += settings.lm_scale * lm_cost
             if word["lm"] == END_SENTENCE:
                 history = np.int64(SENTENCE_OVER)
             state = np.int64(word["target"])
@@ -125,14 +127,14 @@ def share_costs(graph, lm, limits, steps, frames, first_frame, state, history, g
 def begins_model(model: int, index: int, last_model: int, last_index: int, silent: bool) -> bool:
     """Whether an HMM state begins a new instance of a phone model, given the state before it on the path.
 
-    Models run left to right, so a place that is not further right than the last begins anew; silence may go back
-    (HTK's silence does), and silence right after the same silence is taken for one.
+    Models are left-to-right, so a state that is not to the right of the last one begins a new instance.  Silence may go
+    back (HTK's silence model does), so repeated silence counts as one instance.
     """
     return model != last_model or (index <= last_index and not silent)
 
 
 class Instance(NamedTuple):
-    """A phone model on a path: its states are steps first .. last-1, word arcs among them left out."""
+    """A phone model on a path: steps first .. last-1, word arcs among them excluded."""
 
     first: int
     last: int
@@ -140,7 +142,7 @@ class Instance(NamedTuple):
 
 
 class WordSteps(NamedTuple):
-    """The steps of a path that make up one word: states among first .. last-1, its arc `label`."""
+    """The steps of a path that belong to one word: the states among first .. last-1, and its word arc, step `label`."""
 
     word: int
     first: int
@@ -149,7 +151,7 @@ class WordSteps(NamedTuple):
 
 
 def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
-    """The phone models of a path in order, and the number of the one that each step is in (a word arc: the next)."""
+    """The phone models of a path in order, and for each step the number of its model (for a word arc: the next one)."""
     hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
     rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
     instances, owner, last_index = [], [], 0
@@ -167,15 +169,14 @@ def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tu
 
 
 def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
-    """Which steps belong to each word arc.
+    """The steps that belong to each word arc.
 
-    A word's label stands before its last phone or inside it (6.1.1), so that the word ends with the instance of a
-    phone model that holds the next HMM state.  It begins after the word before it and, unless it is all silence, after
-    silence.
+    A word's arc stands before its last phone or inside it (CNTK book 6.1.1), so the word ends with the model that
+    contains the next HMM state.  It begins after the previous word and after any silence, unless all of it is silence.
     """
     instances, owner = model_instances(path, graph, silence)
     labels = path.label.tolist()
-    found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to words already
+    found, begin, used = [], 0, 0  # steps before `begin` and instances before `used` belong to earlier words
     for label in (step for step, what in enumerate(labels) if what <= -2):
         following = label + 1
         while following < len(labels) and labels[following] < 0:
@@ -192,7 +193,7 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
 
 
 def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
-    """The words of a path, but for those that are not written (`is_written`)."""
+    """The words of a path with their times, except those that are not written (see `is_written`)."""
     words = []
     starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
     for steps in word_steps(path, graph, silence):
@@ -209,17 +210,17 @@ def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[t
 
 
 def is_written(graph: DecodingGraph, word: int) -> bool:
-    """Whether there is something to be written for a word; for sentence marks only what is not their name."""
+    """Whether a word has any output; a sentence mark has only if its output differs from its name."""
     output, name = graph.outputs[word], graph.words[word]
     return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
 
 
 def written_words(path: Path, graph: DecodingGraph) -> list[str]:
-    """What is written for the words of a path: those of `word_times` in a fraction of the time."""
+    """The output of a path's words: the words of `word_times` without their times, which is much faster."""
     words = graph.arrays.word_label[-2 - path.label[path.label <= -2]].tolist()
     return [graph.outputs[word] for word in words if is_written(graph, word)]
 
 
 def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
-    """`timed_words` without what they are made of."""
+    """The times of `timed_words`."""
     return [times for _, times in timed_words(path, graph, silence)]

@@ -1,4 +1,4 @@
-"""A decoding graph with a language model and options, as the records that the compiled search reads."""
+"""Combines a decoding graph, a language model and options into the records that the compiled search reads."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from decoder.search.lm_ahead import LookAhead
 from decoder.search.options import SearchOptions
 from readers.errors import GraphError
 
-ROUNDING = 1e-6  # sums taken in another order differ by less
+ROUNDING = 1e-6  # more than sums in another order can differ
 
 
 def search_graph(
@@ -24,18 +24,19 @@ def search_graph(
     silence: np.ndarray,
     ahead: LookAhead,
 ) -> SearchGraph:
-    """Fill in what the options decide."""
+    """The graph's records, with everything filled in that the options decide."""
     arrays, exit = graph.arrays, graph.arrays.position_exit
     junction = arrays.junction
-    if options.lattice_beam is None:  # only a lattice wants to know of paths that meet and go on as one
+    if options.lattice_beam is None:  # without a lattice, a junction with one way on is not needed
         fans_out = np.diff(arrays.first_emitting) + np.diff(arrays.first_word) > 1
         junction = junction * (fans_out | np.isfinite(arrays.final_cost)).astype(np.uint8)
-    direct = junction[exit] == 0  # junctions are passed between frames, see cross_words
+    direct = junction[exit] == 0  # junctions are entered between frames, see process_word_arcs
     label = arrays.word_label
     is_word = np.array([word not in (SENTENCE_START, SENTENCE_END) for word in graph.words], dtype=bool)
     paid = graph.lookahead[label].astype(np.float64) * bool(np.any(word_lm != KEEP_HISTORY))
     paid -= options.word_penalty * is_word[label]
-    # Slack grows by what the LM adds; only what it takes away, where the look-ahead was too high, changes cost - slack.
+    # Slack absorbs an LM cost above the look-ahead; only one below it, where the look-ahead was too high, lowers
+    # cost - slack.
     least_rest = np.minimum(0.0, options.lm_scale * least_lm_cost[label] - paid)
     positions = _table(
         POSITION,
@@ -52,7 +53,7 @@ def search_graph(
         target=arrays.emitting_target,
         row=score_row[arrays.position_state[arrays.emitting_target]],
         cost=arrays.emitting_cost + np.float32(options.sil_cost) * enters_silence(graph, silence),
-        narrows=_narrows(graph, ahead),
+        word_set=_changed_sets(graph, ahead),
     )
     states = _table(
         STATE,
@@ -74,7 +75,7 @@ def search_graph(
 
 
 def score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: str) -> np.ndarray:
-    """(H,) i4 row of the scores matrix for each HMM state; -1 for states that stand on no arc and have none."""
+    """(H,) i4: row of the scores matrix for each HMM state; -1 for a state that is on no arc and has no row."""
     if cntkmap is None:
         return np.arange(len(graph.states), dtype=np.int32)
     unknown = [name for name in cntkmap if name not in set(graph.states)]
@@ -93,7 +94,7 @@ def score_rows(graph: DecodingGraph, cntkmap: Mapping[str, int] | None, where: s
 
 
 def lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
-    """(V,) i4 what each graph word does to the language model."""
+    """(V,) i4: LM word of each graph word, or KEEP_HISTORY, END_SENTENCE."""
     ids = np.full(len(graph.words), KEEP_HISTORY, dtype=np.int32)
     if lm is None:
         return ids
@@ -105,7 +106,7 @@ def lm_words(graph: DecodingGraph, lm: LanguageModel | None) -> np.ndarray:
 
 
 def least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:
-    """(V,) f8 the least LM cost of each graph word after any history; 0 where the LM is not asked."""
+    """(V,) f8: the least LM cost of each graph word over all histories; 0 for words that are not in the LM."""
     least = np.zeros(word_lm.shape[0])
     asked = word_lm >= 0
     if lm is not None and asked.any():
@@ -115,7 +116,7 @@ def least_lm_costs(lm: LanguageModel | None, word_lm: np.ndarray) -> np.ndarray:
 
 
 def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.ndarray:
-    """(models,) bool: which models are silence.  Raises GraphError for a name that the graph lacks."""
+    """(models,) bool: which models are silence.  Raises GraphError for a name that is not in the graph."""
     if names is not None:
         for name in names:
             if name not in graph.models:
@@ -126,16 +127,16 @@ def silence_models(graph: DecodingGraph, names: tuple[str, ...] | None) -> np.nd
     silence = np.isin(graph.models, ("sil", "sp"))
     arrays = graph.arrays
     if SENTENCE_START in graph.words:
-        # Every sentence begins with <s>, so what leaves the start state realises it.
+        # Every sentence begins with <s>, so the arcs out of the start state belong to it.
         arcs = slice(arrays.first_emitting[graph.start], arrays.first_emitting[graph.start + 1])
         silence[graph.state_model[arrays.position_state[arrays.emitting_target[arcs]]]] = True
     return silence
 
 
 def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
-    """(E,) bool: emitting arcs into a silence model from anything else than that model.
+    """(E,) bool: emitting arcs that enter a silence model from any other model.
 
-    What an acceptor state is reached from is looked up through word arcs, which take no time.
+    The model before an arc is found by going back over word arcs, which consume no frame.
     """
     arrays = graph.arrays
     model = graph.state_model[arrays.position_state]  # (P,)
@@ -144,7 +145,7 @@ def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
     word_source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first_word))
     entered = np.zeros(target_model.shape[0], dtype=bool)
     for silent in np.flatnonzero(silence):
-        inside = np.zeros(graph.num_states, dtype=bool)  # states reached from this model and nothing else
+        inside = np.zeros(graph.num_states, dtype=bool)  # states reached from this model
         outside = np.zeros(graph.num_states, dtype=bool)
         inside[arrays.position_exit[model == silent]] = True
         outside[arrays.position_exit[model != silent]] = True
@@ -156,20 +157,20 @@ def enters_silence(graph: DecodingGraph, silence: np.ndarray) -> np.ndarray:
     return entered
 
 
-def _narrows(graph: DecodingGraph, ahead: LookAhead) -> np.ndarray | int:
-    """(E,) i4 the set of words that can come next after an emitting arc, -1 where it is the same as before.
+def _changed_sets(graph: DecodingGraph, ahead: LookAhead) -> np.ndarray | int:
+    """(E,) i4: the word set after an emitting arc, -1 where it is the same as before the arc.
 
-    The start state has no look-ahead yet.
+    Arcs out of the start state always have one, since the first token has no look-ahead yet.
     """
     if not ahead.sets.shape[0]:
         return -1
     source = np.repeat(np.arange(graph.num_states), np.diff(graph.arrays.first_emitting))
-    after = ahead.of_state[graph.arrays.position_exit[graph.arrays.emitting_target]]
-    return np.where((ahead.of_state[source] != after) | (source == graph.start), after, -1)
+    after = ahead.state_set[graph.arrays.position_exit[graph.arrays.emitting_target]]
+    return np.where((ahead.state_set[source] != after) | (source == graph.start), after, -1)
 
 
 def _table(dtype: np.dtype, **columns: np.ndarray) -> np.ndarray:
-    """An array of records, one column per keyword."""
+    """An array of records with one column per keyword."""
     table = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
     for name, column in columns.items():
         table[name] = column

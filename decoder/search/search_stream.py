@@ -1,8 +1,8 @@
-"""A search that is fed while the utterance goes on, and tells at any time what it has found so far.
+"""Searches an utterance while it is spoken; the words found so far can be read at any time.
 
-Tokens and costs are those of `Decoder.decode`: however the scores are cut into parts, the result is the same.  What all
-living tokens have in common can change no more; it is settled: its costs are summed up, the scores behind it and the
-steps that no living token comes from are forgotten, so that memory grows with the beam and not with the time.
+Tokens and costs are those of `Decoder.decode`: the result does not depend on how the scores are cut into blocks.  The
+path that all live tokens share cannot change any more (it is stable): its costs are summed, and the scores and back
+pointers before it are dropped, so that memory grows with the beam and not with time.
 """
 
 import math
@@ -12,24 +12,23 @@ import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END
 from decoder.search.decoder import NO_LM, Decoder, Result, score_frames
-from decoder.search.kernels.forget import settle
-from decoder.search.kernels.token_store import NODE_LABEL, STEPS, add_step, make_room
+from decoder.search.kernels.compaction import compact
+from decoder.search.kernels.token_store import NODE_LABEL, STEPS, add_step, grow_trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
-from decoder.search.path import Path, WordTimes, share_costs, steps_back, timed_words
+from decoder.search.path import Path, WordTimes, step_costs, steps_back, timed_words
 from readers.errors import ConfigError, ShapeError
 
-SETTLE_EVERY = 50  # frames; each time costs about as much as a frame
-LONG = 100  # settled steps, from which on words that are over are put aside
+COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
+MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What the best token has found so far.
+    """The best hypothesis so far.
 
-    words: with their frames, the last may still grow; what is not settled costs nothing yet.  num_stable: so many of
-    them can change no more.
-    num_frames: eaten; silence: so many of them, the last ones, are silence; heard: whether anything else was there.
-    over: every token has crossed </s>, so that there can be no more words.
+    words: with their frames; the last may still grow, and words that are not stable have no cost yet.  num_stable:
+    number of words that cannot change any more.  num_frames: frames searched; silence: number of final frames that are
+    silence; heard: whether any frame was not silence.  over: every token has crossed </s>, so that no word can follow.
     """
 
     words: list[WordTimes]
@@ -49,40 +48,59 @@ class Partial:
 
 
 class SearchStream:
-    """One utterance of a decoder: `push` scores as they come, `partial` at any time, `finish` once.
+    """The search of one utterance whose scores arrive block by block.
 
-    Any number of them may share a decoder; each belongs to one thread at a time.  Raises ConfigError for a decoder that
-    keeps lattices: they need the whole utterance.
+    Call `push` with each block, `partial` at any time, `finish` once.  Any number of streams may share a decoder; each
+    belongs to one thread at a time.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        A decoder whose lattice_beam is None.
+
+    Raises
+    ------
+    ConfigError
+        For a decoder that keeps lattices, which need the whole utterance.
     """
 
     def __init__(self, decoder: Decoder):
         if decoder.options.lattice_beam is not None:
             raise ConfigError("search option lattice_beam: a stream keeps no lattice; expected None")
         self.decoder = decoder
-        self._graph, self._limits, self._num_rows = decoder._arrays, decoder._limits, decoder.num_rows
+        self._graph, self._settings, self._num_rows = decoder._arrays, decoder._settings, decoder.num_rows
         self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
-        self._state = start_search(self._graph, self._limits)
-        self._scores: list[np.ndarray] = []  # of the frames after the settled ones
-        self._first_score = 0  # frame that they begin with
-        self._since = 0  # frames since the last time something was settled
-        self._place = self._limits.start, self._limits.lm_start  # acceptor state and LM history behind the settled path
-        self._settled = _Settled(decoder)
+        self._state = start_search(self._graph, self._settings)
+        self._scores: list[np.ndarray] = []  # of the frames after the stable path
+        self._first_score = 0  # their first frame
+        self._since = 0  # frames since the last compaction
+        # Acceptor state and LM state at the end of the stable path:
+        self._place = self._settings.start, self._settings.lm_start
+        self._stable = _StablePath(decoder)
         self._num_frames = 0
 
     @property
     def num_frames(self) -> int:
-        """Frames pushed."""
+        """Number of frames pushed."""
         return self._num_frames
 
     @property
     def alive(self) -> bool:
-        """Whether any token is left; it is over for the others when their scores are all -inf, or after the end."""
+        """Whether any token is left; none is after a frame whose scores are all -inf, and after `finish`."""
         return self._state.count > 0
 
     def push(self, scores: np.ndarray) -> None:
-        """The scores (K, n) of n more frames, float32 log-likelihoods; they are copied.
+        """Search the next n frames.
 
-        Raises ShapeError for other shapes, too few rows, NaN and +inf.
+        Parameters
+        ----------
+        scores : (K, n) array, float32
+            Log-likelihoods (natural log, unweighted), a column per frame; they are copied.
+
+        Raises
+        ------
+        ShapeError
+            For another shape, too few rows, NaN or +inf.
         """
         try:
             frames = score_frames(np.array(scores, np.float32, order="F"), self._num_rows)
@@ -94,30 +112,41 @@ class SearchStream:
         if not self.alive:
             return
         self._scores.append(frames)
-        for begin in range(0, len(frames), SETTLE_EVERY):
-            part = frames[begin : begin + SETTLE_EVERY]
-            self._state = advance(self._graph, self._lm, self._limits, self._state, part, False)
+        for begin in range(0, len(frames), COMPACT_EVERY):
+            part = frames[begin : begin + COMPACT_EVERY]
+            self._state = advance(self._graph, self._lm, self._settings, self._state, part, False)
             self._since += len(part)
-            if self._since >= SETTLE_EVERY:
-                self._settle()
+            if self._since >= COMPACT_EVERY:
+                self._compact()
 
     def partial(self) -> Partial:
-        """The words of the best token."""
-        self._settle()
+        """The words of the best token.
+
+        Returns
+        -------
+        Partial
+        """
+        self._compact()
         state = self._state
         if state.count == 0:
-            return self._settled.partial((), state.num_frames)
-        root = state.trace.steps[:1]["label"]  # what all tokens come from, unless it is the start
-        return self._settled.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
+            return self._stable.partial((), state.num_frames)
+        root = state.trace.steps[:1]["label"]  # the step that all tokens share, unless it is the start
+        return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
     def finish(self) -> Result:
-        """The utterance is over.  As of `Decoder.decode`."""
+        """End the utterance.
+
+        Returns
+        -------
+        Result
+            As of `Decoder.decode`.
+        """
         frames = np.zeros((0, self._width), np.float32)
         frames.flags.writeable = False
         state = self._state
         if state.count:
-            state = advance(self._graph, self._lm, self._limits, state, frames, True)
-        outcome, cost, end, trace, eaten, advanced = end_search(self._graph, self._lm, self._limits, state)
+            state = advance(self._graph, self._lm, self._settings, state, frames, True)
+        outcome, cost, end, trace, eaten, advanced = end_search(self._graph, self._lm, self._settings, state)
         reason = ""
         if outcome == ALL_TOKENS_DIED:
             reason = f"every token died in frame {eaten}: all their scores are -inf"
@@ -131,28 +160,28 @@ class SearchStream:
             return Result(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
         steps = steps_back(trace, end, eaten)
         columns, _ = self._costs(steps, eaten, False)
-        self._settled.add(steps, columns)
-        return Result(reason, self._num_frames, float(cost), self._settled.path(), None, tokens, self.decoder)
+        self._stable.add(steps, columns)
+        return Result(reason, self._num_frames, float(cost), self._stable.path(), None, tokens, self.decoder)
 
     @property
     def _width(self) -> int:
         return self._scores[-1].shape[1] if self._scores else self._num_rows
 
-    def _settle(self) -> None:
+    def _compact(self) -> None:
         self._since = 0
         state = self._state
         if state.count == 0 or state.num_frames == 0:
             return
-        steps = settle(state.trace, state.new, state.count, state.cutoff)
+        steps = compact(state.trace, state.new, state.count, state.cutoff)
         root_frame = int(state.trace.steps[0]["frame"])
         if steps[0].size:
             columns, self._place = self._costs(steps, root_frame, True)
-            self._settled.add(steps, columns)
+            self._stable.add(steps, columns)
         while self._scores and self._first_score + len(self._scores[0]) <= root_frame:
             self._first_score += len(self._scores.pop(0))
 
     def _costs(self, steps, until: int, goes_on: bool):
-        """((acoustic, lm, cost), place behind it) of a part of the path that ends with frame `until`."""
+        """((acoustic, lm, cost), (acceptor state, LM state) at its end) of the steps up to frame `until`."""
         wanted, first = [], self._first_score
         for frames in self._scores:
             if first >= until:
@@ -161,34 +190,34 @@ class SearchStream:
             first += len(frames)
         frames = np.concatenate(wanted) if wanted else np.zeros((0, self._width), np.float32)
         frames.flags.writeable = False
-        columns, *place = share_costs(
-            self._graph, self._lm, self._limits, steps, frames, self._first_score, *self._place, goes_on
+        columns, *place = step_costs(
+            self._graph, self._lm, self._settings, steps, frames, self._first_score, *self._place, goes_on
         )
         return columns, tuple(place)
 
     def _tail(self):
-        """Columns label, start and end of the best token's path behind the settled one."""
+        """PathSteps of the best token's path after the stable part."""
         state = self._state
         best, trace = state.new[state.best], state.trace
         end = int(best["step"])
         if end >= 0:
             return steps_back(trace, end, state.num_frames)
-        trace = make_room(trace, 1)  # it has entered its position with the last frame: a step for the moment
+        trace = grow_trace(trace, 1)  # it has just entered its position: a temporary step
         end = add_step(trace, ~end, int(best["key"]) >> 32, state.num_frames - 1)
         columns = steps_back(trace, end, state.num_frames)
         trace.counts[STEPS] -= 1
         return columns
 
 
-class _Settled:
-    """The part of a path that can change no more: all of its columns, and the words of its beginning."""
+class _StablePath:
+    """The part of the path that cannot change any more: all of its columns, and its finished words."""
 
     def __init__(self, decoder: Decoder):
         self.graph, self.silence = decoder.graph, decoder.silence
         self.pieces: list[Path] = []
-        self.open = Path.empty()  # of these, what may belong to words that are not over
-        self.words: list[WordTimes] = []  # before that
-        self.heard_until = -1  # end frame of the last state that is no silence
+        self.open = Path.empty()  # the end of it, from the first word that may still grow
+        self.words: list[WordTimes] = []  # the words before `open`
+        self.heard_until = -1  # end frame of the last state that is not silence
         self.over = False
         self._end = self.graph.words.index(SENTENCE_END) if SENTENCE_END in self.graph.words else -1
 
@@ -198,15 +227,16 @@ class _Settled:
         self.over |= self._crosses_end(piece.label)
         self.open = _joined([self.open, piece])
         self.heard_until = max(self.heard_until, self._heard_until(piece.label, piece.end))
-        if len(self.open.label) > LONG:
+        if len(self.open.label) > MAX_OPEN_STEPS:
             self._put_aside()
 
     def path(self) -> Path:
         return _joined(self.pieces) if self.pieces else Path.empty()
 
     def partial(self, tail, num_frames: int, root: np.ndarray | None = None) -> Partial:
-        """With the columns (label, start, end) of the rest of the best token's path, or () when there is none; root:
-        labels of the first of them if they are everybody's.
+        """The best hypothesis, with the steps of the best token after the stable path, () if there is none.
+
+        root: labels of the first of these steps that all tokens share.
         """
         path, heard_until, over = self.open, self.heard_until, self.over
         stable_steps = len(path.label)
@@ -230,7 +260,7 @@ class _Settled:
         return int(end[voiced[-1]]) if voiced.size else -1
 
     def _put_aside(self) -> None:
-        """Words that are over for certain: another HMM state stands behind them, and no arc on the wrong side."""
+        """Move finished words, which an HMM state follows and no word arc straddles, to `words`."""
         words = timed_words(self.open, self.graph, self.silence)
         labels = np.array([steps.label for steps, _ in words], np.int64)
         last_state = int(np.flatnonzero(self.open.label >= 0).max(initial=-1))

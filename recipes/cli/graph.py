@@ -241,7 +241,7 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topolo
     report = RunReport("words", num_done=len(graph.lookahead) - 2)  # without <s> and </s>
     for word, reason in graph.dropped:
         report.skip(word, reason)
-    image = precompile(
+    compiled = precompile(
         graph.acceptor,
         models.transitions,
         graph.lookahead,
@@ -253,7 +253,7 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topolo
     hmm_tables.write_lookahead(out / "lookahead", graph.lookahead)
     if cntkmap is not None:
         if models.transitions is None:  # then the compiled graph contains only the states that it uses
-            known = set(image.states)
+            known = set(compiled.states)
             cntkmap = {state: row for state, row in cntkmap.items() if state in known}
         hmm_tables.write_cntkmap(out / "cntkmap", cntkmap)
     if graph.silence is not None:
@@ -268,5 +268,5 @@ def write_graph(out: Path, graph, models, cntkmap: dict[str, int] | None, topolo
         file.writelines(f"# {step}: {states} states, {arcs} arcs\n" for step, states, arcs in graph.sizes)
         file.writelines(f"{word}\t{outcome}\t{reason}\n" for word, outcome, reason in report.lost)
     write_acceptor(out / "graph.fsa.gz", graph.acceptor)
-    save_graph(image, out / "graph.dg")
+    save_graph(compiled, out / "graph.dg")
     return report

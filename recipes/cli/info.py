@@ -83,7 +83,7 @@ def describe(path: str, verbose: int = 0) -> tuple[str, Figures]:
 
 def _binary_kind(path: str, head: bytes) -> Kind | None:
     from decoder.graph.graph_file import MAGIC
-    from decoder.lm.mapped_model import LAYOUT
+    from decoder.lm.mapped_model import FORMAT
     from readers.audio.audio_file import SNDFILE_MAGIC, SPHERE_MAGIC
     from readers.htk.parameter_file import WAVEFORM, read_htk_header
 
@@ -91,8 +91,8 @@ def _binary_kind(path: str, head: bytes) -> Kind | None:
         return "audio", sound.audio
     if head.startswith(MAGIC):
         return "compiled decoding graph", graphs.graph
-    if head.startswith(LAYOUT.magic):
-        return "language model image", language.image
+    if head.startswith(FORMAT.magic):
+        return "mapped language model", language.mapped_model
     size = Path(path).stat().st_size
     if len(head) > 8 and head[8:9] == b"{":
         header = 8 + int.from_bytes(head[:8], "little")

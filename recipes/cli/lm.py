@@ -148,7 +148,8 @@ def refuse_unknown(arguments: argparse.Namespace, sentences: list[list[str]], vo
 
 def run_perplexity(arguments: argparse.Namespace) -> int:
     """Print the perplexity; exit status 1 if some words were left out, 2 if all were."""
-    from decoder.lm.language_model import LanguageModel, perplexity
+    from decoder.lm.evaluation import perplexity
+    from decoder.lm.language_model import LanguageModel
     from readers.language.arpa import read_arpa
 
     if not arguments.lm and not arguments.model:

@@ -153,7 +153,7 @@ def network_perplexity(arguments: argparse.Namespace, sentences: list[list[str]]
     import numpy as np
 
     from decoder.lattices.nbest_rescoring import RescoringOptions, mix_logs, sentence_logs
-    from decoder.lm.language_model import Perplexity
+    from decoder.lm.evaluation import Perplexity
 
     RescoringOptions(arguments.weight)
     scorer = open_scorer(arguments)

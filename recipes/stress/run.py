@@ -190,7 +190,7 @@ class Recipe:
         return command("argon", *decoding_arguments(self.out), *threads, "-outmlf", self.hypotheses)
 
     def score(self) -> int:
-        from decoder.lm.language_model import perplexity
+        from decoder.lm.evaluation import perplexity
         from decoder.lm.mapped_model import open_language_model
         from decoder.scoring.error_counts import score
         from readers.htk.frame_labels import read_state_list

@@ -184,7 +184,7 @@ class Recipe:
         from recipes.decoding import read_choice, search_flags
 
         return command(
-            "argon", "-graph", self.graph_image, "-lm", self.out / "lm.arpa", "-am", self.model,
+            "argon", "-graph", self.compiled_graph, "-lm", self.out / "lm.arpa", "-am", self.model,
             "-dnn_window_size", WINDOW, "-cntkmap", self.out / "graph" / "cntkmap",
             "-infiles", self.out / "lists" / "test.scp",
             *search_flags(read_choice(self.tuned_file)), "-outmlf", self.hypotheses,
@@ -220,7 +220,7 @@ class Recipe:
         return self.out / "decode" / "confusions.png"
 
     @property
-    def graph_image(self) -> Path:
+    def compiled_graph(self) -> Path:
         return self.out / "graph" / "graph.dg"
 
     @property

@@ -25,7 +25,7 @@ def make_acceptor(arcs, finals, start=0):
 
 
 def compiled(graph, **options):
-    """The decoder's image of a reference Graph."""
+    """A reference Graph, compiled."""
     return precompile(
         make_acceptor(graph.arcs, graph.finals, graph.start), graph.transitions, graph.lookahead, **options
     )

@@ -8,7 +8,7 @@ import pytest
 from decoder.graph.compiled_graph import precompile
 from decoder.lattices.posteriors import confident_words
 from decoder.outputs import slf_lattice, state_labels, word_labels
-from decoder.search.batch import AHEAD, decode_batch, in_order
+from decoder.search.batch import MAX_WAITING, decode_batch, in_order
 from decoder.search.decoder import Decoder, SearchOptions
 from readers.errors import ShapeError
 from readers.htk.frame_labels import frame_labels
@@ -208,7 +208,7 @@ def test_batch_draws_no_more_than_it_needs():
     waiting.start()
     assert next(results) == (0, 0)
     waiting.join()
-    assert len(drawn) <= 2 * AHEAD + 2
+    assert len(drawn) <= 2 * MAX_WAITING + 2
     assert [answer for _, answer in results] == list(range(1, 100))
 
 

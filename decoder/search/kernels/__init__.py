@@ -1,1 +1,1 @@
-"""The search, compiled.  A newcomer opens utterance.py first, then advance.py and token_store.py."""
+"""Compiled kernels of the search (numba).  Open advance.py first: one frame of token passing."""

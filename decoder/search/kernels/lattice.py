@@ -1,16 +1,16 @@
-"""What is left of a search's arrivals once they are pruned to the lattice beam, compiled."""
+"""Prunes a search's arrivals to the lattice beam, compiled."""
 
 import numpy as np
 from numba import njit
 
 from decoder.search.kernels.token_store import ARRIVALS, STEPS
 
-ROUNDING = 1e-6  # the best path must not fall out of a beam of 0 because sums were taken in another order
+ROUNDING = 1e-6  # keeps the best path within a beam of 0 though its costs are summed in another order
 
 
 @njit(cache=True, nogil=True)
 def origin_of(trace, arrival):
-    """(step of the node that the arrival's link begins in, number of HMM states on the link)."""
+    """(step of the node in which the arrival's link begins, number of HMM states on the link)."""
     record, count = np.int64(trace.arrivals[arrival]["previous"]), 0
     while trace.steps[record]["label"] >= 0:
         record = np.int64(trace.steps[record]["previous"])
@@ -22,8 +22,8 @@ def origin_of(trace, arrival):
 def kept_arrivals(trace, end, lattice_beam):
     """Arrivals on a path from the start to node `end` that costs at most lattice_beam more than the best.
 
-    Returns (arrival (n,), origin (n,), link cost (n,), number of states (n,)), effects after their causes.
-    Source: forward-backward in the tropical semiring; arrivals stand in topological order.
+    Returns (arrival (n,), origin (n,), link cost (n,), number of states (n,)) in topological order, by forward-backward
+    in the tropical semiring.
     """
     num_arrivals = trace.counts[ARRIVALS]
     forward = np.full(trace.counts[STEPS], np.inf)
@@ -50,7 +50,7 @@ def kept_arrivals(trace, end, lattice_beam):
 
 @njit(cache=True, nogil=True)
 def link_states(trace, arrival, length):
-    """(positions (m,), frames (m,), steps (m,)): the HMM states of each link in a row, link after link."""
+    """(positions (m,), frames (m,), steps (m,)): the HMM states of each link in order, link after link."""
     total = 0
     for i in range(arrival.shape[0]):
         total += length[i]

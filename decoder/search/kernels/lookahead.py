@@ -1,8 +1,8 @@
-"""Which words can come next from each state of a graph, and the least LM cost of any of them (6.1, 6.2), compiled.
+"""N-gram look-ahead, compiled: the words that can follow each graph state, and their least LM cost (CNTK book 6.1).
 
-Word arcs have *places*: numbers in the order in which a depth-first walk over the graph meets them, so that the words
-that can come next from a state stand side by side.  Where several ways lead to the same words (pronunciations with
-equal ends), a word gets a second place beside its neighbours there.
+Word arcs are numbered by *place*, the order in which a depth-first walk over the graph meets them, so that the words
+that can follow a state occupy a range of places.  Where several states lead to the same words (pronunciations with
+equal ends), a word gets a second place next to its neighbours there.
 """
 
 from typing import NamedTuple
@@ -13,30 +13,30 @@ from numba import njit
 from decoder.lm.language_model import automaton_step
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
 
-WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("charged", "f4")])
+WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])
-ANSWER = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # history << 32 | word set; what it costs
-NUM_ANSWERS = 1 << 16  # a power of two
-FEW = 16  # words that get second places together
-RUN = 16  # numbers in a row whose least is kept
-FAR = 1e4  # the cost of "no word after this history": dear enough to lose, not to be taken for a dead token
+CACHE_ENTRY = np.dtype([("key", "i8"), ("cost", "f4"), ("pad", "i4")])  # key: LM state << 32 | word set
+CACHE_SIZE = 1 << 16  # a power of two
+MAX_COPIED = 16  # the most words that are given second places at once
+BLOCK = 16  # entries per block minimum
+NO_WORD_COST = 1e4  # where no word can follow: loses against any word, but is not taken for a dead token
 
 
 class LookAhead(NamedTuple):
-    """Which LM words can come next, and the n-grams in the order of their places.
+    """Sets of words that can come next, and the LM's n-grams sorted by the places of their words.
 
-    sets (C,): sets of next words, those at places low .. high-1 (none in set 0); `least` of their costs after the empty
-    history (of a single model); `charged`: what is to be paid on the way to the word, less what the graph has paid
-    ahead.  of_state (S,) i4: the set of each acceptor state.
-    histories (N+1,): the n-grams of LM state s are from its `first` to that of s+1, by `place` (E,) i4, with `cost` f4;
-    those of empty histories and of unknown words are left out; the costs are followed by their minima, see
-    `with_minima`, and level says where.  backoff_cost and backoff_state are the model's.
-    mixed (models, C) f4: `least` of every model of a mixture; unknown (models, C) i4: what a model calls unknown words
-    where one of those can come next, else -1; both empty where not needed.
+    sets (C,) WORD_SET: the words at places low .. high-1 (none in set 0); `least`: their least cost after the empty
+    history (of a single model); graph_cost: the least graph cost up to and including the word, less the look-ahead paid
+    there.  state_set (S,) i4: the set of each acceptor state.
+    histories (N+1,) HISTORY: the n-grams of LM state s are entries `first` of s to `first` of s+1, by place (E,) i4,
+    with cost f4; n-grams of empty histories and of unknown words are left out.  The costs are followed by their block
+    minima, see `with_minima`; level holds the offsets.  backoff_cost and backoff_state are those of the model.
+    mixed (models, C) f4: `least` for every model of a mixture; unknown (models, C) i4: the id of a model's unknown word
+    where it can come next, else -1.  Both are empty when not needed.
     """
 
     sets: np.ndarray
-    of_state: np.ndarray
+    state_set: np.ndarray
     histories: np.ndarray
     place: np.ndarray
     cost: np.ndarray
@@ -47,13 +47,13 @@ class LookAhead(NamedTuple):
 
 @njit(cache=True)
 def next_words(arrays, num_first, num_second):
-    """(low, high, place_word, order): from state s the next word arcs are those at places low[s] .. high[s]-1.
+    """(low, high, place_word, order): the word arcs that can follow state s have places low[s] .. high[s]-1.
 
-    There may be others among these, where the true ones do not stand side by side.  arrays: GraphArrays; num_first:
-    word arcs and final states; num_second: how many second places there may be.  place_word (n,) i4: word of each
-    place, -1 for the end of the utterance in a final state; order (S,): states, those that lead nowhere new first.
-    What can come next from the states of a circle is the same, so these are dealt with together (Tarjan, Depth-first
-    search and linear graph algorithms, 1972).
+    The range may hold other words, too, where the right ones are not contiguous.  arrays: GraphArrays; num_first:
+    number of word arcs and final states; num_second: the most second places.  place_word (n,) i4: word of each place,
+    -1 for the end of the utterance in a final state; order (S,): the states, successors before predecessors.
+    All states of a cycle have the same words and are treated together: strongly connected components, by Tarjan,
+    Depth-first search and linear graph algorithms, SIAM Journal on Computing 1(2), 1972.
     """
     num_states, num_places = arrays.final_cost.shape[0], num_first + num_second
     order, num_closed = np.empty(num_states, np.int32), 0
@@ -99,16 +99,18 @@ def next_words(arrays, num_first, num_second):
                 link[walk[depth]] = min(link[walk[depth]], link[state])
             if link[state] != number[state]:
                 continue
-            # `state` is the first of a circle, or stands alone: its members are on top of open_states.
+            # `state` is the root of a component, whose members are on top of open_states.
             begin = num_open - 1
             while open_states[begin] != state:
                 begin -= 1
-            for m in range(num_open - 1, begin - 1, -1):  # costs come from what was found last
+            for m in range(num_open - 1, begin - 1, -1):  # successors first
                 closed[open_states[m]] = True
                 order[num_closed] = open_states[m]
                 num_closed += 1
             members = open_states[begin:num_open]
-            left, right, count = _join(arrays, members, low, high, first_place[state], place_word, count, num_second)
+            left, right, count = _merge_ranges(
+                arrays, members, low, high, first_place[state], place_word, count, num_second
+            )
             for member in members:
                 low[member], high[member] = left, right
             num_open = begin
@@ -116,10 +118,10 @@ def next_words(arrays, num_first, num_second):
 
 
 @njit(cache=True)
-def _join(arrays, members, low, high, fresh, place_word, count, num_second):
-    """(low, high, number of places) of states whose own words, and those first met from them, are at places >= fresh.
+def _merge_ranges(arrays, members, low, high, fresh, place_word, count, num_second):
+    """(low, high, number of places) of states whose own words, and those first met below them, have places >= fresh.
 
-    Adds the words that were met before: as they stand if that is near, few of them by second places.
+    Words that were met before are added: by extending the range if they are near, by second places if they are few.
     """
     left, right, total = (fresh, count, count - fresh) if fresh < count else (place_word.shape[0], 0, 0)
     for copying in (False, True):
@@ -131,7 +133,7 @@ def _join(arrays, members, low, high, fresh, place_word, count, num_second):
                 if begin >= end or begin >= fresh or (begin == before_low and end == before_high):
                     continue
                 before_low, before_high = begin, end
-                if copying and end - begin <= FEW and count + end - begin <= num_second:
+                if copying and end - begin <= MAX_COPIED and count + end - begin <= num_second:
                     for place in range(begin, end):
                         place_word[count] = place_word[place]
                         count += 1
@@ -146,11 +148,11 @@ def _join(arrays, members, low, high, fresh, place_word, count, num_second):
 
 
 @njit(cache=True)
-def charges_ahead(arrays, lookahead, order, most_rounds):
-    """(S,) f8 least cost of the arcs from each state through its next word arc, less that word's look-ahead.
+def least_graph_costs(arrays, lookahead, order, most_rounds):
+    """(S,) f8: least cost of the arcs from each state through its next word arc, less the look-ahead of that word.
 
-    What is added to the LM cost of the next word for what is still to be paid on the way to it.  Returns an empty array
-    when it has not settled after most_rounds rounds, for then a circle has a negative cost.
+    This is what the path still costs in the graph beyond the LM cost of the next word.  Returns an empty array when the
+    values still change after most_rounds rounds, which means a cycle of negative cost.
     """
     least = np.full(arrays.final_cost.shape[0], np.inf)
     for _ in range(most_rounds):
@@ -171,14 +173,14 @@ def charges_ahead(arrays, lookahead, order, most_rounds):
 
 
 @njit(cache=True)
-def by_place(first_arc, word, cost, root, end, asked, num_words, counts):
-    """(place, cost): the arcs of LM states root+1 .. end-1, those of each state in the order of their words' places.
+def sort_by_place(first_arc, word, cost, root, end, asked, num_words, counts):
+    """(place, cost): the n-grams of LM states root+1 .. end-1, those of each state sorted by the places of their words.
 
-    asked (places,) i4: LM word of each place, below num_words, -1 for none; an arc comes once for each place of its
-    word.  counts (S,) i8 is filled with the number of each state's entries.
+    asked (places,) i4: LM word of each place, below num_words, -1 for none; an n-gram occurs once for each place of its
+    word.  counts (S,) i8 is filled with the number of entries of each state.
     """
     begin, num_arcs = first_arc[root + 1], first_arc[end] - first_arc[root + 1]
-    first_of_word = np.zeros(num_words + 2, np.int64)  # arcs by their words: a counting sort
+    first_of_word = np.zeros(num_words + 2, np.int64)  # counting sort of the n-grams by word
     for arc in range(num_arcs):
         first_of_word[word[begin + arc] + 2] += 1
     for w in range(num_words):
@@ -214,22 +216,22 @@ def by_place(first_arc, word, cost, root, end, asked, num_words, counts):
 
 @njit(cache=True)
 def with_minima(cost, level):
-    """cost (E,) f4 followed by the least of every RUN of its numbers, of every RUN of these, and so on.
+    """cost (E,) f4 followed by the minimum of every BLOCK of them, then of every BLOCK of these, and so on.
 
-    Those of step k stand at level[k] .. level[k+1]-1.
+    Those of step k are at level[k] .. level[k+1]-1.
     """
     table = np.full(level[-1], np.inf, np.float32)
     table[: cost.shape[0]] = cost
     for k in range(1, level.shape[0] - 1):
         for i in range(level[k - 1], level[k]):
-            to = level[k] + (i - level[k - 1]) // RUN
+            to = level[k] + (i - level[k - 1]) // BLOCK
             table[to] = min(table[to], table[i])
     return table
 
 
 @njit(cache=True, nogil=True)
 def first_at_least(place, begin, end, wanted):
-    """The first of the rising entries begin .. end-1 of `place` that is not below `wanted`, or end."""
+    """Index of the first of the rising entries begin .. end-1 of `place` that is >= wanted, or end."""
     while begin < end:
         middle = (begin + end) >> 1
         if place[middle] < wanted:
@@ -241,37 +243,38 @@ def first_at_least(place, begin, end, wanted):
 
 @njit(cache=True, nogil=True)
 def least_between(table, level, i, j):
-    """The least of table[i:j], by a table `with_minima`."""
+    """The least of table[i:j], by a table of `with_minima`."""
     least = np.float32(np.inf)
     for k in range(level.shape[0] - 1):
         last = k == level.shape[0] - 2
-        while i < j and (i % RUN or last):
+        while i < j and (i % BLOCK or last):
             least = min(least, table[level[k] + i])
             i += 1
-        while i < j and j % RUN:
+        while i < j and j % BLOCK:
             j -= 1
             least = min(least, table[level[k] + j])
         if i >= j:
             break
-        i //= RUN
-        j //= RUN
+        i //= BLOCK
+        j //= BLOCK
     return least
 
 
 @njit(cache=True, nogil=True)
 def least_cost(histories, place, cost, level, root, state, low, high):
-    """The least -ln P(word | state) over the words at places low .. high-1; never above it, and seldom below.
+    """The least -ln P(word | state) over the words at places low .. high-1: a lower bound, nearly always exact.
 
-    (A word that a history lists is taken with what the shorter histories give it, too, if that is less.)
-    state: of the automaton whose empty history is `root`; the arrays are those of LookAhead.  What the empty history
-    gives is missing: returns (least of the longer ones, sum of back-off costs to be added to the least of the empty).
+    (For a word that a history lists, the cost by backing off counts, too, if it is less.)
+    state: of the automaton whose empty history is `root`; the arrays are those of LookAhead.  The empty history is left
+    to the caller: returns (least over the longer histories, sum of back-off costs to add to the least of the empty
+    history).
     """
     best, backed_off = np.inf, 0.0
     while state != root:
         history = histories[state]
         end = histories[state + 1]["first"]
         i = first_at_least(place, history["first"], end, low)
-        if high - low <= FEW:
+        if high - low <= MAX_COPIED:
             while i < end and place[i] < high:
                 best = min(best, backed_off + cost[i])
                 i += 1
@@ -283,28 +286,28 @@ def least_cost(histories, place, cost, level, root, state, low, high):
 
 
 @njit(cache=True, nogil=True)
-def answer_slot(key, mask):
-    """Where the answer to history << 32 | word set stands in a table of mask + 1; newer ones overwrite older ones."""
+def cache_slot(key, mask):
+    """Slot of the cache for the key history << 32 | word set; a newer entry overwrites an older one."""
     return np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(32)) & mask
 
 
 @njit(cache=True, nogil=True)
 def plain_cost_ahead(sets, histories, place, cost, level, lm_scale, key):
-    """`cost_ahead` of a single model where no unknown word comes next; as few arrays as can be, for they cost time."""
+    """`cost_ahead` of a single model where no unknown word can come next.  Few arrays, since each costs time."""
     history, words = key >> 32, sets[key & LOW_32]
     low, high = np.int64(words["low"]), np.int64(words["high"])
     if low == high or history == SENTENCE_OVER:
         return 0.0
     best, backed_off = least_cost(histories, place, cost, level, 0, history, low, high)
     best = min(best, backed_off + words["least"])
-    return lm_scale * best + words["charged"] if best < np.inf else FAR
+    return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST
 
 
 @njit(cache=True, nogil=True)
 def cost_ahead(ahead, lm, lm_scale, key):
-    """What the next word will cost at least, the look-ahead that the graph has charged taken off.
+    """Lower bound of the cost of the next word, less the look-ahead that the graph has charged.
 
-    key: LM state << 32 | number of the set of words.  0 where no LM word comes next.
+    key: LM state << 32 | number of the word set.  0 where no LM word comes next.
     """
     history, among = key >> 32, key & LOW_32
     words = ahead.sets[among]
@@ -324,4 +327,4 @@ def cost_ahead(ahead, lm, lm_scale, key):
         probability += weight * np.exp(-best)
     if lm.weights.shape[0]:
         best = -np.log(probability) if probability > 0 else np.inf
-    return lm_scale * best + words["charged"] if best < np.inf else FAR
+    return lm_scale * best + words["graph_cost"] if best < np.inf else NO_WORD_COST

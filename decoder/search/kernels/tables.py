@@ -1,4 +1,4 @@
-"""What the compiled search reads and writes: the graph as records, the scalars of its options, how far it is."""
+"""The arguments of the compiled search: graph records, scalar settings, and the state between two frames."""
 
 from typing import NamedTuple
 
@@ -7,30 +7,31 @@ import numpy as np
 from decoder.search.kernels.lookahead import LookAhead
 from decoder.search.kernels.token_store import Trace
 
-# What a word arc does to the language model, where it is no LM word id:
+# Values of WORD's field lm that are not LM word ids:
 KEEP_HISTORY, END_SENTENCE = -1, -2
 
 POSITION = np.dtype(
     [(name, "i4") for name in ("row", "exit", "first_arc", "end_arc", "crosses")]
     + [("self_cost", "f4"), ("forward_cost", "f4"), ("pad", "i4")]
 )
-ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("narrows", "i4")])
+ARC = np.dtype([("target", "i4"), ("row", "i4"), ("cost", "f4"), ("word_set", "i4")])
 STATE = np.dtype([("first_arc", "i4"), ("first_word", "i4"), ("junction", "i4"), ("level", "i4"), ("final_cost", "f4")])
 WORD = np.dtype([("cost", "f8"), ("bound", "f8"), ("paid", "f8"), ("target", "i4"), ("lm", "i4")])
 
 
 class SearchGraph(NamedTuple):
-    """The compiled graph as one decoder uses it: network rows and every constant cost filled in.
+    """The compiled graph for one decoder, with score rows and all constant costs filled in.
 
-    positions (P,): row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1 open to a
-    token that leaves the position, none if it must pass a junction; crosses: the exit has word arcs or is a junction.
-    arcs (E,), emitting: target position, its row, cost with what entering silence costs; narrows: the set of words that
-    can come next after it, see LookAhead, -1 if it is the same as before.
-    states (S+1,): its arcs are first_arc .. the next state's first_arc - 1, its word arcs likewise; level: word arcs in
-    a row that can end in it.  The last entry only ends the others.
-    words (W,), word arcs: cost in the graph; bound: the least that crossing can add to cost - slack; paid: LM cost that
-    was paid on the way to the word, less the word penalty; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
-    ahead: which words can come next; empty if limits.looks_ahead is off.
+    positions (P,) POSITION: row of the scores matrix; acceptor state `exit`; emitting arcs first_arc .. end_arc-1,
+    which a token takes when it leaves the position (none if it must pass a junction first); crosses: whether the exit
+    has word arcs or is a junction.
+    arcs (E,) ARC, emitting: target position and its row; cost, including that of entering silence; word_set: number of
+    the set of words that can follow the arc (see LookAhead), -1 if it is the same as before the arc.
+    states (S+1,) STATE: emitting arcs first_arc .. first_arc of the next state - 1, word arcs likewise; level: the most
+    word arcs in a row that can end in the state.  The last entry only ends the ranges.
+    words (W,) WORD: cost in the graph; bound: the least increase of cost - slack over the arc; paid: LM cost already
+    paid on the way to the word, less the word penalty; target state; lm: LM word id, or KEEP_HISTORY, END_SENTENCE.
+    ahead: LookAhead, empty when settings.looks_ahead is off.
     """
 
     positions: np.ndarray
@@ -40,8 +41,8 @@ class SearchGraph(NamedTuple):
     ahead: LookAhead
 
 
-class Limits(NamedTuple):
-    """Scalars of a search; see SearchOptions.  word_beam is absolute; lm_end is the LM's </s> or -1."""
+class Settings(NamedTuple):
+    """Scalars of a search, see SearchOptions.  word_beam is absolute; lm_end is the LM's id of </s>, or -1."""
 
     acweight: float
     beam: float
@@ -49,13 +50,13 @@ class Limits(NamedTuple):
     max_tokens: int
     lm_scale: float
     slack_decay: float
-    lattice_beam: float  # below 0: keep no alternatives
+    lattice_beam: float  # negative: no lattice
     looks_ahead: bool
     start: int
     lm_start: int
     lm_end: int
     max_level: int
-    room: int  # for tokens, at first; tables grow as needed
+    initial_tokens: int  # size of the token tables at first; they grow as needed
 
 
 class Beam(NamedTuple):
@@ -94,12 +95,12 @@ class Span(NamedTuple):
     end: int
 
 
-class Progress(NamedTuple):
+class SearchState(NamedTuple):
     """A search between two frames, after num_frames of them.
 
-    table, stamp: finds the tokens new[:count], those before num_emitted stand on positions; old: room for the next
-    frame's.  best: the cheapest token; cutoff: cost + ahead - slack of tokens that go on; num_advanced: over all
-    frames; known: answers of `cost_ahead`.
+    new[:count]: the tokens, of which the first num_emitted stand on positions; table, stamp: their hash table; old:
+    space for the next frame's tokens.  best: index of the cheapest token; cutoff: the most that cost + ahead - slack
+    may be for a token to advance; num_advanced: tokens, summed over the frames; cache: results of `cost_ahead`.
     """
 
     table: np.ndarray
@@ -113,4 +114,4 @@ class Progress(NamedTuple):
     cutoff: float
     num_advanced: int
     num_frames: int
-    known: np.ndarray
+    cache: np.ndarray

@@ -1,6 +1,6 @@
-"""Growing tables of the search: tokens with a hash table to find them by, and what they leave behind.
+"""Growing tables of the search: tokens with their hash table, and back pointers.
 
-Every table is one array of records: a kernel that takes many arrays spends a third of its time counting references.
+Every table is one array of records: a kernel that takes many arrays spends a third of its time on reference counts.
 Fields are read as `table[i]["field"]`, which means the same compiled and interpreted.
 """
 
@@ -13,22 +13,22 @@ HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, T
 LOW_32 = 0xFFFFFFFF
 NODE_LABEL = -1
 SENTENCE_OVER = 0x7FFFFFFF  # LM state after </s>
-STEPS, ARRIVALS = 0, 1  # places in Trace.counts
+STEPS, ARRIVALS = 0, 1  # indices into Trace.counts
 
-# key: place << 32 | LM state.  step: where the token came from, see Trace; a token that has just entered its position
-# has no step of its own yet and holds ~(the step before).  ahead: what the next word will cost at least, for pruning.
+# key: place << 32 | LM state.  step: back pointer, see Trace; a token that has just entered its position has no step of
+# its own yet and holds ~(the step before).  ahead: lower bound of the cost of the next word, used for pruning only.
 TOKEN = np.dtype([("key", "i8"), ("cost", "f8"), ("slack", "f8"), ("step", "i4"), ("ahead", "f4")])
 STEP = np.dtype([("previous", "i4"), ("label", "i4"), ("frame", "i4")])
 ARRIVAL = np.dtype([("cost", "f8"), ("lm", "f8"), ("node", "i4"), ("previous", "i4"), ("label", "i4"), ("pad", "i4")])
 
 
 class Trace(NamedTuple):
-    """Where tokens came from.  counts (2,) i8: steps and arrivals in use.
+    """Back pointers of the tokens, and the lattice.  counts (2,) i8: number of steps and of arrivals in use.
 
-    steps: `previous` step, `label`, `frame`.  label >= 0 is the position entered with that frame; NODE_LABEL the start,
-    a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
-    arrivals: the ways into the nodes of the lattice, winners and losers, effects after their causes.  node: the node's
-    step; previous: the step before it; label as above; cost of the whole path; lm: ln P of the word, unscaled.
+    steps (n,) STEP: `previous` step, `label`, `frame`.  label >= 0 is a position entered with that frame; NODE_LABEL is
+    the start, a junction or the end, before that frame; -2 - a is word arc a, crossed before that frame.
+    arrivals (m,) ARRIVAL: all paths into the nodes of the lattice, kept or not, in topological order.  node: step of
+    the node; previous: step before it; label: as above; cost: of the whole path; lm: ln P of the word, unscaled.
     """
 
     steps: np.ndarray
@@ -50,9 +50,9 @@ class TokenTable(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def find(table, stamp, tokens, key):
-    """Index of the token with `key`, or ~slot: the slot of the table that is free for it.
+    """Index of the token with `key`, or ~slot with the free slot for it.
 
-    table (2^b,) i8: entries stamp << 32 | index; those with another stamp are empty.  At most half of it is in use.
+    table (2^b,) i8: entries stamp << 32 | index; an entry with another stamp is empty.  At most half of it is in use.
     """
     mask = table.shape[0] - 1
     mixed = np.uint64(key) * HASH_MULTIPLIER
@@ -69,13 +69,13 @@ def find(table, stamp, tokens, key):
 
 @njit(cache=True, nogil=True)
 def add(table, stamp, tokens, count, slot, key, ahead):
-    """Write the key of token `count` where `find` said, and what stays with it."""
+    """Enter token `count` into the slot that `find` returned; set its key and look-ahead, which do not change."""
     table[slot] = stamp << 32 | count
     tokens[count]["key"], tokens[count]["ahead"] = key, ahead
 
 
 @njit(cache=True, nogil=True)
-def longer(array, size):
+def grown(array, size):
     """A copy of `array` with room for `size` elements.  (Assigning to a slice would take seconds to compile.)"""
     copy = np.empty(size, dtype=array.dtype)
     for i in range(array.shape[0]):
@@ -84,12 +84,12 @@ def longer(array, size):
 
 
 @njit(cache=True, nogil=True)
-def more_tokens(tokens, count, needed, table, stamp):
-    """(tokens, table) with room for `needed` tokens; the first `count` keep their places and are found as before."""
+def grow_tokens(tokens, count, needed, table, stamp):
+    """(tokens, table) with room for `needed` tokens; the first `count` keep their indices and their hash entries."""
     size = tokens.shape[0]
     while size < needed:
         size *= 2
-    tokens = longer(tokens, size)
+    tokens = grown(tokens, size)
     if table.shape[0] < 2 * size:
         table = np.zeros(2 * size, dtype=np.int64)
         for i in range(count):
@@ -98,7 +98,7 @@ def more_tokens(tokens, count, needed, table, stamp):
 
 
 @njit(cache=True, nogil=True)
-def make_room(trace, extra):
+def grow_trace(trace, extra):
     """The trace with room for `extra` more steps and as many arrivals."""
     steps, arrivals = trace.steps, trace.arrivals
     num_steps, num_arrivals = steps.shape[0], arrivals.shape[0]
@@ -107,15 +107,15 @@ def make_room(trace, extra):
     while num_arrivals < trace.counts[ARRIVALS] + extra:
         num_arrivals *= 2
     if num_steps > steps.shape[0]:
-        steps = longer(steps, num_steps)
+        steps = grown(steps, num_steps)
     if num_arrivals > arrivals.shape[0]:
-        arrivals = longer(arrivals, num_arrivals)
+        arrivals = grown(arrivals, num_arrivals)
     return Trace(steps, arrivals, trace.counts)
 
 
 @njit(cache=True, nogil=True)
 def add_step(trace, previous, label, frame):
-    """Number of the new step; there must be room."""
+    """Append a step and return its index; there must be room."""
     number = trace.counts[STEPS]
     step = trace.steps[number]
     step["previous"], step["label"], step["frame"] = previous, label, frame
@@ -125,7 +125,7 @@ def add_step(trace, previous, label, frame):
 
 @njit(cache=True, nogil=True)
 def add_arrival(trace, node, previous, label, cost, lm):
-    """Note a way into a node; there must be room."""
+    """Append a path into a node; there must be room."""
     arrival = trace.arrivals[trace.counts[ARRIVALS]]
     arrival["node"], arrival["previous"], arrival["label"] = node, previous, label
     arrival["cost"], arrival["lm"] = cost, lm
@@ -133,13 +133,14 @@ def add_arrival(trace, node, previous, label, cost, lm):
 
 
 @njit(cache=True, nogil=True)
-def put(tokens, index, cost, slack, step):
+def set_token(tokens, index, cost, slack, step):
+    """Set what a better path changes of a token."""
     token = tokens[index]
     token["cost"], token["slack"], token["step"] = cost, slack, step
 
 
 @njit(cache=True, nogil=True)
-def smallest(values, count):
+def nth_smallest(values, count):
     """The `count`-th smallest of `values` (1 = the least), which are reordered: Hoare's selection."""
     low, high, wanted = 0, values.shape[0] - 1, count - 1
     while low < high:
@@ -165,7 +166,7 @@ def smallest(values, count):
 
 @njit(cache=True, nogil=True)
 def keep_best_tokens(tokens, num_emitted, count, max_tokens):
-    """Leave the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others get cost inf.
+    """Keep the `max_tokens` tokens of least cost + ahead - slack; of equal ones, the first.  The others get cost inf.
 
     Returns the index of the token of least cost + ahead among the first num_emitted, or among all if none of those is
     left.
@@ -173,7 +174,7 @@ def keep_best_tokens(tokens, num_emitted, count, max_tokens):
     values = np.empty(count)
     for i in range(count):
         values[i] = tokens[i]["cost"] + tokens[i]["ahead"] - tokens[i]["slack"]
-    threshold = smallest(values.copy(), max_tokens)
+    threshold = nth_smallest(values.copy(), max_tokens)
     room = max_tokens
     for i in range(count):
         room -= values[i] < threshold

@@ -30,7 +30,7 @@ def arpa(path: str) -> Figures:
     return [*figures, ("marks", " ".join(special) or "no <s>, </s> or <UNK>")]
 
 
-def image(path: str) -> Figures:
+def mapped_model(path: str) -> Figures:
     from decoder.lm.mapped_model import load_language_model
 
     model = load_language_model(path)

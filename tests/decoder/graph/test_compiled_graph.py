@@ -1,4 +1,4 @@
-"""Compiling acceptors: what the image holds, what is refused; and the file it is kept in."""
+"""Compiling acceptors: the arrays of the compiled graph, errors, and its file."""
 
 import math
 import struct
@@ -154,7 +154,7 @@ def test_graph_without_words_comes_back(tmp_path):
 
 
 @pytest.fixture
-def image(tmp_path):
+def path(tmp_path):
     path = tmp_path / "g.dg"
     save_graph(compile_example(), path)
     return path
@@ -173,25 +173,25 @@ def section(path, name):
     return entry, struct.unpack_from("<Q", raw, entry + 24)[0]
 
 
-def test_truncated_image_names_both_sizes(image):
-    raw = image.read_bytes()
+def test_truncated_file_names_both_sizes(path):
+    raw = path.read_bytes()
     for size in (len(raw) - 1, 2000, 700):
-        image.write_bytes(raw[:size])
+        path.write_bytes(raw[:size])
         with pytest.raises(FormatError, match=rf"g\.dg: {size} bytes; expected {len(raw)}"):
-            load_graph(image)
+            load_graph(path)
     for size in (0, 5, 31):
-        image.write_bytes(raw[:size])
+        path.write_bytes(raw[:size])
         with pytest.raises(FormatError, match="expected a compiled decoding graph"):
-            load_graph(image)
+            load_graph(path)
 
 
-def test_other_files_and_versions_are_refused(image):
-    change(image, len(MAGIC), struct.pack("<I", 99))
+def test_other_files_and_versions_are_refused(path):
+    change(path, len(MAGIC), struct.pack("<I", 99))
     with pytest.raises(FormatError, match="version 99; expected 1; compile it again"):
-        load_graph(image)
-    image.write_text("0\t1\t[aa_s2]\t0.5\n0\t1\t[aa_s2]\t0.5\n")
+        load_graph(path)
+    path.write_text("0\t1\t[aa_s2]\t0.5\n0\t1\t[aa_s2]\t0.5\n")
     with pytest.raises(FormatError, match="expected a compiled decoding graph; compile an acceptor with argon"):
-        load_graph(image)
+        load_graph(path)
 
 
 @pytest.mark.parametrize(
@@ -204,16 +204,16 @@ def test_other_files_and_versions_are_refused(image):
         ("first_word", 32, 5, "5 entries in first_word; expected 6 as in first_emitting"),
     ],
 )
-def test_damaged_table_is_refused(image, name, field, value, message):
-    change(image, section(image, name)[0] + field, struct.pack("<Q", value))
+def test_damaged_table_is_refused(path, name, field, value, message):
+    change(path, section(path, name)[0] + field, struct.pack("<Q", value))
     with pytest.raises(FormatError, match=message):
-        load_graph(image)
+        load_graph(path)
 
 
-def test_too_many_sections_are_refused(image):
-    change(image, 12, struct.pack("<I", 2**31))
+def test_too_many_sections_are_refused(path):
+    change(path, 12, struct.pack("<I", 2**31))
     with pytest.raises(FormatError, match="2147483648 sections in the table"):
-        load_graph(image)
+        load_graph(path)
 
 
 @pytest.mark.parametrize(
@@ -229,32 +229,32 @@ def test_too_many_sections_are_refused(image):
         ("state_model", 9, "state_model"),
     ],
 )
-def test_numbers_out_of_range_are_refused(image, name, value, message):
-    change(image, section(image, name)[1], struct.pack("<i", value))
+def test_numbers_out_of_range_are_refused(path, name, value, message):
+    change(path, section(path, name)[1], struct.pack("<i", value))
     with pytest.raises(GraphError, match=message):
-        load_graph(image)
+        load_graph(path)
 
 
-def test_costs_that_are_no_numbers_are_refused(image):
-    change(image, section(image, "forward_cost")[1], struct.pack("<f", math.nan))
+def test_costs_that_are_no_numbers_are_refused(path):
+    change(path, section(path, "forward_cost")[1], struct.pack("<f", math.nan))
     with pytest.raises(GraphError, match="forward_cost holds NaN or -inf"):
-        load_graph(image)
+        load_graph(path)
 
 
-def test_names_that_are_not_utf8_are_refused(image):
-    change(image, section(image, "words")[1], b"\xff")
+def test_names_that_are_not_utf8_are_refused(path):
+    change(path, section(path, "words")[1], b"\xff")
     with pytest.raises(FormatError, match="words are not UTF-8"):
-        load_graph(image)
+        load_graph(path)
 
 
-def test_a_failed_write_leaves_the_old_graph(image):
-    before = image.read_bytes()
+def test_a_failed_write_leaves_the_old_graph(path):
+    before = path.read_bytes()
     graph = compile_example()
     graph.words[0] = "two\nlines"
     with pytest.raises(FormatError, match="holds a line break"):
-        save_graph(graph, image)
-    assert image.read_bytes() == before
-    assert [p.name for p in image.parent.iterdir()] == ["g.dg"]
+        save_graph(graph, path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["g.dg"]
 
 
 def test_freeze_refuses_counts_beyond_32_bits():

@@ -365,12 +365,12 @@ def test_states_of_a_sentence_decode_to_its_words(seed):
     arpa = estimate([["ONE", "TWO", "A"], ["NO", "AN", "OH"], ["TWO", "ONE", "NO"]], 2, "kn", list(phones))
     graph = build_triphone_graph(models, dictionary, arpa, GraphOptions())
     senones = list(dict.fromkeys(models.senones.values()))
-    image = precompile(graph.acceptor, None, graph.lookahead, models.states)
+    compiled = precompile(graph.acceptor, None, graph.lookahead, models.states)
     decoder = Decoder(
-        image,
+        compiled,
         LanguageModel.from_arpa(arpa),
         SearchOptions(acweight=1.0, beam=80.0, word_end_beam_frac=1.0, sil_cost=0.0),
-        {state: senones.index(state) for state in image.states},
+        {state: senones.index(state) for state in compiled.states},
     )
     words = [str(w) for w in rng.choice([w for w in phones if w != "WON"], size=4)]  # WON sounds like ONE
     said, row = ["sil"], []

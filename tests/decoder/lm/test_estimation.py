@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from decoder.lm.estimation import FALLBACK_DISCOUNTS, discounts, estimate
-from decoder.lm.language_model import LanguageModel, perplexity
+from decoder.lm.evaluation import perplexity
+from decoder.lm.language_model import LanguageModel
 from readers.errors import GraphError
 from readers.language.arpa import read_arpa, write_arpa
 

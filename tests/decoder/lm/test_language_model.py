@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoder.lm.language_model import LanguageModel, lm_step, perplexity
+from decoder.lm.evaluation import perplexity
+from decoder.lm.language_model import LanguageModel, lm_step
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder, read_arpa
 

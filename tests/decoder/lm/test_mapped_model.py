@@ -1,4 +1,4 @@
-"""Language models as memory-mapped images beside their ARPA files."""
+"""Language models in mapped files beside their ARPA files."""
 
 import os
 
@@ -7,10 +7,10 @@ import pytest
 
 from decoder.lm.language_model import LanguageModel, LMArrays
 from decoder.lm.mapped_model import (
-    LAYOUT,
+    FORMAT,
     _source_of,
-    image_path,
     load_language_model,
+    mapped_path,
     open_language_model,
     save_language_model,
 )
@@ -33,15 +33,15 @@ def facts(model):
     return [array.tolist() for array in model.arrays], model.vocabulary, model.order, model.start_state, model.end_id
 
 
-def test_image_is_written_once_and_gives_the_same_model(arpa):
+def test_mapped_file_is_written_once_and_gives_the_same_model(arpa):
     model = open_language_model(arpa, least_size=0)
-    written = image_path(arpa).stat().st_mtime_ns
+    written = mapped_path(arpa).stat().st_mtime_ns
     again = open_language_model(arpa, least_size=0)
     assert facts(again) == facts(model)
-    assert image_path(arpa).stat().st_mtime_ns == written
+    assert mapped_path(arpa).stat().st_mtime_ns == written
     arpa.write_text("no model any more", encoding="utf-8")
     os.utime(arpa, ns=(0, 0))
-    with pytest.raises(FormatError):  # the image is of another text
+    with pytest.raises(FormatError):  # the file is of another text
         open_language_model(arpa, least_size=0)
 
 
@@ -52,7 +52,7 @@ def test_mapped_arrays_suit_the_kernels_that_others_were_compiled_for(arpa):
     assert mapped.step(mapped.start_state, 2) == model.step(model.start_state, 2)
 
 
-def test_image_is_made_again_when_the_text_changes(arpa):
+def test_mapped_file_is_made_again_when_the_text_changes(arpa):
     open_language_model(arpa, least_size=0)
     put(arpa, 2)
     assert facts(open_language_model(arpa, least_size=0)) == facts(
@@ -60,34 +60,34 @@ def test_image_is_made_again_when_the_text_changes(arpa):
     )
 
 
-def test_a_model_without_a_start_is_refused_with_and_without_image(tmp_path):
+def test_a_model_without_a_start_is_refused_with_and_without_mapped_file(tmp_path):
     vocabulary, (unigrams,) = random_orders(np.random.default_rng(1), ["x"], 1)
     arpa = make_arpa(vocabulary[1:], [{words: value for words, value in unigrams.items() if words != ("<s>",)}])
     write_arpa(tmp_path / "lm", arpa)
-    save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.image", _source_of(tmp_path / "lm"))
+    save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.mapped", _source_of(tmp_path / "lm"))
     for least_size in (0, 1 << 20):
         with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected it, the start of sentences"):
             open_language_model(tmp_path / "lm", least_size=least_size)
 
 
-def test_small_models_have_no_image(arpa):
+def test_small_models_have_no_mapped_file(arpa):
     open_language_model(arpa)
-    assert not image_path(arpa).exists()
+    assert not mapped_path(arpa).exists()
 
 
-def test_damaged_image_is_made_again_with_a_line(arpa):
+def test_damaged_mapped_file_is_made_again_with_a_line(arpa):
     model, lines = open_language_model(arpa, least_size=0), []
-    whole = image_path(arpa).read_bytes()
+    whole = mapped_path(arpa).read_bytes()
     for damaged in (whole[:40], whole[:-7], b"not one" + whole[7:], whole[:8] + b"\x09" + whole[9:]):
-        image_path(arpa).write_bytes(damaged)
+        mapped_path(arpa).write_bytes(damaged)
         assert facts(open_language_model(arpa, lines.append, least_size=0)) == facts(model)
-        assert image_path(arpa).read_bytes()[:8] == whole[:8]
+        assert mapped_path(arpa).read_bytes()[:8] == whole[:8]
     assert len(lines) == 4
-    assert all(line.startswith(str(image_path(arpa))) and line.endswith("; making it again") for line in lines)
+    assert all(line.startswith(str(mapped_path(arpa))) and line.endswith("; making it again") for line in lines)
 
 
 def test_place_that_cannot_be_written_is_told(arpa):
-    image_path(arpa).mkdir()
+    mapped_path(arpa).mkdir()
     lines = []
     assert open_language_model(arpa, lines.append, least_size=0).order == 3
     assert "not written" in lines[-1]
@@ -106,14 +106,14 @@ def test_numbers_out_of_range_are_refused(arpa, name, value):
     array[len(array) // 2] = value
     wrong = LanguageModel(model.arrays._replace(**{name: array}), model.vocabulary, model.order, model.start_state)
     save_language_model(wrong, arpa.with_name("wrong"))
-    with pytest.raises(FormatError, match="wrong: a number out of range; expected a whole language model image"):
+    with pytest.raises(FormatError, match="wrong: a number out of range; expected a complete mapped language model"):
         load_language_model(arpa.with_name("wrong"))
 
 
 def test_arrays_of_different_lengths_are_refused(arpa):
     model = open_language_model(arpa, least_size=0)
-    sections = LAYOUT.read(image_path(arpa))[1]
-    LAYOUT.write(arpa.with_name("wrong"), 3, {**sections, "cost": model.arrays.cost[:-1]})
+    sections = FORMAT.read(mapped_path(arpa))[1]
+    FORMAT.write(arpa.with_name("wrong"), 3, {**sections, "cost": model.arrays.cost[:-1]})
     with pytest.raises(FormatError, match="entries in cost; expected"):
         load_language_model(arpa.with_name("wrong"))
     assert set(LMArrays._fields[:6]) < set(sections)

@@ -9,7 +9,14 @@ from decoder.graph.compiled_graph import precompile
 from decoder.lm.collection import interpolated
 from decoder.lm.language_model import LanguageModel
 from decoder.search.decoder import Decoder, SearchOptions
-from decoder.search.kernels.lookahead import FAR, cost_ahead, least_between, next_words, plain_cost_ahead, with_minima
+from decoder.search.kernels.lookahead import (
+    NO_WORD_COST,
+    cost_ahead,
+    least_between,
+    next_words,
+    plain_cost_ahead,
+    with_minima,
+)
 from decoder.search.lm_ahead import look_ahead, minima_levels
 from readers.errors import GraphError
 from tests.decoder import graphs, reference
@@ -64,7 +71,7 @@ def state_after(model, words):
 
 def ahead_at(decoder, state, history):
     tables, lm = decoder._look_ahead, decoder.lm.arrays
-    key, scale = np.int64(history) << 32 | np.int64(tables.of_state[state]), decoder.options.lm_scale
+    key, scale = np.int64(history) << 32 | np.int64(tables.state_set[state]), decoder.options.lm_scale
     found = cost_ahead(tables, lm, scale, key)
     if tables.mixed.shape[0] + tables.unknown.shape[0] == 0:
         arrays = (tables.sets, tables.histories, tables.place, tables.cost, tables.level)
@@ -115,7 +122,7 @@ def test_no_path_undercuts_what_is_seen_ahead(seed):
         for source in range(decoder.graph.num_states):
             for arc in range(arrays.first_emitting[source], arrays.first_emitting[source + 1]):
                 target = arrays.position_exit[arrays.emitting_target[arc]]
-                if ahead[target] < FAR and decoder._look_ahead.of_state[target]:
+                if ahead[target] < NO_WORD_COST and decoder._look_ahead.state_set[target]:
                     assert arrays.emitting_cost[arc] + ahead[target] >= ahead[source] - TOLERANCE
             for arc in range(arrays.first_word[source], arrays.first_word[source + 1]):
                 word = decoder.graph.words[arrays.word_label[arc]]

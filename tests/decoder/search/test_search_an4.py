@@ -35,9 +35,9 @@ def task(an4_dir):
     graph = build_monophone_graph(
         state_map_of(states), transitions, dictionary, arpa, GraphOptions(silence_topology="any-order")
     )
-    image = precompile(graph.acceptor, transitions, graph.lookahead, outputs=graph.outputs)
+    compiled = precompile(graph.acceptor, transitions, graph.lookahead, outputs=graph.outputs)
     rows = {state: i for i, state in enumerate(states)}
-    decoder = Decoder(image, LanguageModel.from_arpa(arpa), SearchOptions(acweight=1.0), rows)
+    decoder = Decoder(compiled, LanguageModel.from_arpa(arpa), SearchOptions(acweight=1.0), rows)
     labels = {key: mlf[key] for key in keys}
     return decoder, labels, {key: texts[key.rsplit("/", 1)[-1]] for key in keys}, rows
 

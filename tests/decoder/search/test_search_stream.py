@@ -46,8 +46,8 @@ def assert_same(result, expected):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_search_in_parts_finds_what_the_search_of_the_whole_finds(seed, options, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(streaming, "SETTLE_EVERY", int(rng.integers(1, 4)))
-    monkeypatch.setattr(streaming, "LONG", 2)
+    monkeypatch.setattr(streaming, "COMPACT_EVERY", int(rng.integers(1, 4)))
+    monkeypatch.setattr(streaming, "MAX_OPEN_STEPS", 2)
     case = random_case(seed, integers=seed % 3 == 0)
     scores = np.concatenate([case.scores, graphs.random_scores(rng, case.graph, 12, seed % 3 == 0)], axis=1)
     decoder = case.decoder.with_options(**options)
@@ -107,8 +107,8 @@ def test_nothing_is_remembered_for_ever():
     assert stream.partial().stable == said[: len(stream.partial().stable)]
     assert len(stream.partial().stable) >= 299
     assert int(stream._state.trace.counts[STEPS]) < 50
-    assert sum(map(len, stream._scores)) < 3 * streaming.SETTLE_EVERY
-    assert len(stream._settled.open.label) < 2 * streaming.LONG
+    assert sum(map(len, stream._scores)) < 3 * streaming.COMPACT_EVERY
+    assert len(stream._stable.open.label) < 2 * streaming.MAX_OPEN_STEPS
     stream.push(spoken(decoder, ["sil[2]"] * 3))
     result = stream.finish()
     assert result.text == said

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from decoder.lm.language_model import LanguageModel
-from decoder.search.decoder import ROOM
-from decoder.search.kernels.token_store import TOKEN, add, find, keep_best_tokens, more_tokens, smallest
+from decoder.search.decoder import INITIAL_TOKENS
+from decoder.search.kernels.token_store import TOKEN, add, find, grow_tokens, keep_best_tokens, nth_smallest
 from tests.decoder import graphs
 from tests.decoder.search.test_options import make_decoder
 
@@ -17,7 +17,7 @@ def test_selection_equals_sorting(seed):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 10, size=int(rng.integers(1, 40))).astype(float)
     for count in range(1, values.size + 1):
-        assert smallest(values.copy(), count) == np.sort(values)[count - 1]
+        assert nth_smallest(values.copy(), count) == np.sort(values)[count - 1]
 
 
 def test_the_kept_tokens_are_the_best_and_of_equals_the_first():
@@ -36,7 +36,7 @@ def test_tokens_are_found_after_their_tables_have_grown():
         add(table, stamp, tokens, i, ~slot, key, np.float32(i))
         assert find(table, stamp, tokens, key) == i
     tokens["cost"] = [1, 2, 3, 4]
-    tokens, table = more_tokens(tokens, 4, 5, table, stamp)
+    tokens, table = grow_tokens(tokens, 4, 5, table, stamp)
     assert (tokens.shape, table.shape) == ((8,), (16,))
     assert [find(table, stamp, tokens, key) for key in keys] == [0, 1, 2, 3]
     assert tokens["cost"][:4].tolist() == [1, 2, 3, 4]
@@ -59,10 +59,10 @@ def test_results_do_not_depend_on_the_first_size_of_the_tables(lattice_beam):
     decoder = make_decoder(arcs, {48: 0.0}, lm=lm, lattice_beam=lattice_beam)
     scores = np.asfortranarray(rng.normal(size=(40, 60)), dtype=np.float32)
     result = decoder.decode(scores)
-    assert result.tokens_per_frame > ROOM
+    assert result.tokens_per_frame > INITIAL_TOKENS
     assert result.path.cost.sum() == pytest.approx(result.cost, abs=1e-6)
     for room in (1, 16, 65536):
-        decoder._limits = decoder._limits._replace(room=room)
+        decoder._settings = decoder._settings._replace(initial_tokens=room)
         same = decoder.decode(scores)
         assert (same.cost, same.tokens_per_frame) == (result.cost, result.tokens_per_frame)
         np.testing.assert_array_equal(same.path.label, result.path.label)

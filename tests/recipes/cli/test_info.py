@@ -341,12 +341,12 @@ def test_compiled_graphs(tmp_path):
         figures_of(tmp_path / "g.dg")
 
 
-def test_language_model_images(tmp_path):
-    from decoder.lm.mapped_model import image_path, open_language_model
+def test_mapped_language_models(tmp_path):
+    from decoder.lm.mapped_model import mapped_path, open_language_model
 
     arpa = put(tmp_path / "lm", ARPA)
     open_language_model(arpa, least_size=0)
-    assert figures_of(image_path(arpa)) == ("language model image", {"order": "1", "words": "2", "n-grams": "2"})
+    assert figures_of(mapped_path(arpa)) == ("mapped language model", {"order": "1", "words": "2", "n-grams": "2"})
 
 
 def test_scripts_of_hhed(tmp_path):

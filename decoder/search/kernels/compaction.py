@@ -1,4 +1,4 @@
-"""What a search that goes on and on may forget, compiled."""
+"""Compacts the back pointers of a stream, so that its memory does not grow with time; compiled."""
 
 import numpy as np
 from numba import njit
@@ -8,16 +8,16 @@ from decoder.search.path import PathSteps, steps_back
 
 
 @njit(cache=True, nogil=True)
-def settle(trace, tokens, count, cutoff):
-    """Find what all living tokens have in common, and forget what none of them comes from.
+def compact(trace, tokens, count, cutoff):
+    """Find the path that all live tokens share, and drop the steps that no live token descends from.
 
-    Living are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that
-    all come from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step
-    comes after the one before it, so one pass from the end finds all.
+    Live are those of tokens[:count] with cost + ahead - slack <= cutoff; the others get cost inf.  The last step that
+    all descend from becomes the trace's root, step 0, and the steps after it move down.  Without a lattice every step
+    comes after its predecessor, so one pass from the end finds all.
     Returns the PathSteps from the old root to the new one, the new one left out.
     """
     steps = trace.steps
-    number = np.zeros(trace.counts[STEPS], np.int32)  # 1: somebody comes from it; then its new number
+    number = np.zeros(trace.counts[STEPS], np.int32)  # 1 if a live token descends from the step; then the new index
     pending = 0
     for i in range(count):
         token = tokens[i]
@@ -40,10 +40,10 @@ def settle(trace, tokens, count, cutoff):
             pending += 1
     before = np.int64(steps[root]["previous"])
     if before >= 0 and steps[before]["label"] != NODE_LABEL:
-        settled = steps_back(trace, before, np.int64(steps[root]["frame"]))
+        stable = steps_back(trace, before, np.int64(steps[root]["frame"]))
     else:
         nothing = np.empty(0, np.int32)
-        settled = PathSteps(nothing, nothing, nothing)
+        stable = PathSteps(nothing, nothing, nothing)
     kept = np.int64(0)
     for i in range(root, trace.counts[STEPS]):
         if number[i] == 0:
@@ -60,4 +60,4 @@ def settle(trace, tokens, count, cutoff):
         if token["cost"] < np.inf:
             step = np.int64(token["step"])
             token["step"] = ~np.int64(number[~step]) if step < 0 else number[step]
-    return settled
+    return stable

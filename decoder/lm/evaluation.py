@@ -1,0 +1,69 @@
+"""How well a language model predicts a text."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decoder.lm.language_model import SENTENCE_END, LanguageModel
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How well a model predicts a text.
+
+    num_words: without </s>; unknown: words that the model cannot represent, in order, not in the cost; num_as_unknown:
+    words scored as <UNK>; impossible: predictions of probability zero, as "word (sentence number)", not in the cost;
+    cost: sum of -ln P over the other words and </s>; num_predicted: their number.
+    """
+
+    num_sentences: int
+    num_words: int
+    num_as_unknown: int
+    unknown: tuple[str, ...]
+    impossible: tuple[str, ...]
+    cost: float
+    num_predicted: int
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean cost per predicted word, </s> included; NaN if there is none."""
+        return float(np.exp(self.cost / self.num_predicted)) if self.num_predicted else float("nan")
+
+
+def perplexity(model: LanguageModel, sentences: Iterable[Sequence[str]]) -> Perplexity:
+    """Measure how well a model predicts a text.
+
+    Parameters
+    ----------
+    model : LanguageModel
+    sentences : iterable of sequence of str
+        The words of each sentence, without <s> and </s>.
+
+    Returns
+    -------
+    Perplexity
+        Costs, unknown words and predictions of probability zero; its property `perplexity` is the usual number.
+    """
+    sentences = [list(sentence) for sentence in sentences]
+    known = set(model.vocabulary)
+    unknown, impossible, total, num_predicted = [], [], 0.0, 0
+    for number, (sentence, costs) in enumerate(zip(sentences, model.sentence_costs(sentences)), start=1):
+        for word, cost in zip([*sentence, SENTENCE_END], costs):
+            if np.isnan(cost):
+                unknown.append(word)
+            elif np.isinf(cost):
+                impossible.append(f"{word} ({number})")
+            else:
+                total += float(cost)
+                num_predicted += 1
+    num_outside = sum(word not in known for sentence in sentences for word in sentence)
+    return Perplexity(
+        num_sentences=len(sentences),
+        num_words=sum(map(len, sentences)),
+        num_as_unknown=num_outside if model.unknown_id >= 0 else 0,
+        unknown=tuple(unknown),
+        impossible=tuple(impossible),
+        cost=total,
+        num_predicted=num_predicted,
+    )
