@@ -19,11 +19,9 @@ from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
 from acoustic.recurrence.loop_tables import Delay
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import WorkSplit, laid_out
-from acoustic.runtime.blas import general_function
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import sharing_team
-from acoustic.runtime.recorder import is_compiled
-from acoustic.runtime.replay import replay_together
+from acoustic.runtime.replay import is_possible, replay_together
 from acoustic.runtime.thread_team import share_of
 
 PADDING = 64
@@ -297,7 +295,7 @@ def compile_loop(
     visible: Collection[int],
 ) -> CompiledLoop | None:
     """The compiled form of a loop; None where there is none: for its nodes, see `plan_loop`, or for the backend."""
-    if backend.xp is not np or backend.dtype is not np.float32 or general_function() is None or not is_compiled():
+    if not is_possible(backend):
         return None
     plan = plan_loop(nodes, shapes, operands, outside, visible)
     return None if plan is None else CompiledLoop(plan, options, nodes, shapes, operands, outside)

@@ -18,10 +18,7 @@ from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.runtime.products import play_copy, sharing_team
 from readers.errors import ModelError
-
-SHARE_FROM = 1 << 14  # elements to copy: fewer are not worth another thread
 
 
 @dataclass
@@ -217,7 +214,7 @@ class Loop(Node):
         """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
         position = self.inside[name]
         mine = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
-        _copy(gradient, mine)
+        mine[...] = gradient
         self._received.add(position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
@@ -324,15 +321,8 @@ class LoopOutput(Node):
         return Shape(self.operands[0].members[self.position].shape.rows, loop.cols)
 
     def forward(self, run: Run, loop: Any, *, out: Any) -> None:
-        _copy(self.operands[0].value_of(self.position), out)
+        out[...] = self.operands[0].value_of(self.position)
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         self.operands[0].receive(self.name, grad)
         into.add(0, lambda out: out.fill(0))
-
-
-def _copy(x: Any, out: Any) -> None:
-    """out = x, shared out among the threads that share products."""
-    team = sharing_team()
-    if team.size == 1 or x.size < SHARE_FROM or not play_copy(team, x, out):
-        out[...] = x

@@ -115,9 +115,12 @@ def single_product() -> Callable[..., bool] | None:
     return multiply
 
 
-def multiply_doubles(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
-    """out = scale a b + keep out, float64, by the library behind numpy; False, with nothing done, when that fails."""
-    gemm = _numpys_gemm(np.dtype(np.float64)) if out.dtype == np.float64 else None
+def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
+    """out = scale a b + keep out by a library, in the calling thread; False, with nothing done, when that fails."""
+    single = single_product() if out.dtype == np.float32 else None
+    if single is not None:
+        return single(a, b, out, scale, keep)
+    gemm = _numpys_gemm(out.dtype)
     return gemm is not None and _by_library(gemm, a, b, out, scale, keep)
 
 

@@ -90,14 +90,3 @@ def meet(p):
 def play_table(p):
     """Make the calls of another table; p: its address, its rows."""
     play_at(p[0], p[1])
-
-
-@table_call
-def copy_block(p):
-    """Some columns of a matrix to another; p: first, its columns' distance, second, its distance, rows, columns."""
-    rows, columns = p[4], p[5]
-    x, out = carray(pointer(p[0]), (columns, p[1]), float32), carray(pointer(p[2]), (columns, p[3]), float32)
-    for column in range(columns):
-        source, target = x[column], out[column]
-        for row in range(rows):
-            target[row] = source[row]

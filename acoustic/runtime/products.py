@@ -2,17 +2,16 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from acoustic.runtime import blas
-from acoustic.runtime.recorder import Call, address_of, current, is_compiled, product_call, table_of
+from acoustic.runtime.recorder import current, is_compiled, product_call, table_of
 from acoustic.runtime.thread_team import Team
 
 SHARE_FROM = 1 << 21  # multiplications, about 25 us: a smaller product is not worth waking another thread
-CALLS_KEPT = 256  # tables that a team keeps for products and copies
 ALONE = Team(1)
 _sharing = threading.local()
 
@@ -61,64 +60,21 @@ def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, 
     """The same by the calling thread alone."""
     if (recording := current()) is not None and recording.product(a, b, out, scale, keep):
         return
-    if out.dtype == np.float32 and (single := blas.single_product()) is not None and single(a, b, out, scale, keep):
-        return
-    if scale == 1 and keep == 0 and out.flags.f_contiguous:
-        np.dot(b.T, a.T, out=out.T)  # out' = b' a' is in C order, which numpy writes without a copy
-        return
-    if blas.multiply_doubles(a, b, out, scale, keep):
-        return
-    product = np.empty(out.shape, out.dtype, order="F")
-    np.dot(b.T, a.T, out=product.T)
-    product *= out.dtype.type(scale)
-    if keep == 0:
-        out[...] = product
-    else:
-        out *= out.dtype.type(keep)
-        out += product
+    if not blas.multiply(a, b, out, scale, keep):
+        np.add(scale * np.dot(b.T, a.T).T, keep * out if keep else 0, out=out)
 
 
 def _play_product(team: Team, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
     """out = scale a b + keep out, columns shared out among a team; False, with nothing done, when it cannot be."""
 
-    def calls() -> list[Call | None]:
-        shares = [team.share(worker, out.shape[1]) for worker in range(team.size)]
-        return [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
+    def make() -> list[np.ndarray] | None:
+        shares = [team.share(worker, out.shape[1]) for worker in range(team.size)] if is_compiled() else []
+        calls = [product_call(a, b[:, share], out[:, share], scale, keep) for share in shares]
+        return [table_of(*call) for call in calls] if calls and None not in calls else None
 
-    return _play_known(team, (scale, keep), (a, b, out), calls)
-
-
-def play_copy(team: Team, x: Any, out: Any) -> bool:
-    """out = x, float32 in Fortran order whose columns may lie apart; False, with nothing done, when it cannot be."""
-
-    def calls() -> list[Call | None]:
-        if any(matrix.dtype != np.float32 or matrix.strides[0] != 4 for matrix in (x, out)):
-            return [None]
-        found: list[Call | None] = []
-        for worker in range(team.size):
-            columns = team.share(worker, out.shape[1])
-            first, second = x[:, columns], out[:, columns]
-            distances = [matrix.strides[1] // matrix.itemsize for matrix in (first, second)]
-            words = [address_of(first), distances[0], address_of(second), distances[1], *first.shape]
-            found.append(("copy_block", words))
-        return found
-
-    return _play_known(team, "copy", (x, out), calls)
-
-
-def _play_known(team: Team, what: Hashable, matrices: Sequence[Any], calls: Callable[[], list[Call | None]]) -> bool:
-    """Let each thread of a team make a call; False, with nothing done, when one of the calls is None.
-
-    Tables for the same memory are looked up: making them takes half as long as a product of a minibatch.
-    """
-    places = tuple([(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in matrices])
-    tables = team.known_tables.get((what, places))
-    if tables is None:
-        found = calls() if is_compiled() else [None]
-        if None in found:
-            return False
-        if len(team.known_tables) >= CALLS_KEPT:  # threads may share a team
-            team.known_tables.clear()
-        tables = team.known_tables[what, places] = [table_of(*call) for call in found]
-    team.play(tables)
-    return True
+    # Making tables takes half as long as a product of a minibatch.
+    places = [(matrix.__array_interface__["data"][0], matrix.shape, matrix.strides) for matrix in (a, b, out)]
+    tables = team.known((scale, keep, *places), make)
+    if tables is not None:
+        team.play(tables)
+    return tables is not None

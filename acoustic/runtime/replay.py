@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from acoustic.runtime import blas
-from acoustic.runtime.products import CALLS_KEPT, products_by
+from acoustic.runtime.products import products_by
 from acoustic.runtime.recorder import Recording, address_of, is_compiled, play, table_of
 from acoustic.runtime.thread_team import Team
 
@@ -159,19 +159,19 @@ def joined_by_meeting(team: Team, worker: int, count: int, before: np.ndarray, a
     Both tables must outlive the result, which the caller keeps until it has been played.
     """
     places = (worker, count, address_of(team.flags), address_of(before), len(before), address_of(after), len(after))
-    known = team.known_tables.get(places)
-    if known is None:
-        rows = [
-            table_of("play_table", places[3:5]),
-            table_of("meet", [places[2], team.flags.size, 0, 2, worker, count]),
-            table_of("play_table", places[5:]),
-        ]
-        known = np.concatenate(rows)
+
+    def make() -> np.ndarray:
+        known = np.concatenate(
+            [
+                table_of("play_table", places[3:5]),
+                table_of("meet", [places[2], team.flags.size, 0, 2, worker, count]),
+                table_of("play_table", places[5:]),
+            ]
+        )
         known[1, 3] = address_of(known[1, 5:])  # the two numbers: in the row itself, so that they live as long
-        if len(team.known_tables) >= CALLS_KEPT:  # threads may share a team
-            team.known_tables.clear()
-        team.known_tables[places] = known
-    return known
+        return known
+
+    return team.known(places, make)
 
 
 def is_possible(backend: Any) -> bool:

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from acoustic.runtime import blas
 from acoustic.runtime.recorder import current
 
 SPIN = 5e-4  # seconds of looking at the flag before sleeping
-PLACES_KEPT = 256  # of tables of calls
+TABLES_KEPT = 256  # of calls, by a team
 
 
 def default_threads() -> int:
@@ -67,8 +67,7 @@ class Team:
         self._given = [_thread.allocate_lock() for _ in range(size)]
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
-        self.known_tables: dict[Any, Any] = {}  # of calls: see products.py and replay.py
-        self._known_places: dict[tuple[int, ...], tuple[tuple, np.ndarray]] = {}
+        self._known: dict[Hashable, Any] = {}  # tables of calls
         self.flags = np.zeros(0, np.int64)  # see thread_sync.py; with elements from the first work on
 
     @contextlib.contextmanager
@@ -147,16 +146,22 @@ class Team:
             if self._given[worker].locked():
                 self._given[worker].release()
 
+    def known(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The result of make() for a key, from an earlier call where it is still known."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= TABLES_KEPT:  # threads may share a team
+                self._known.clear()
+            found = self._known[key] = make()
+        return found
+
     def _places(self, tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Of each table its address and rows, and room for _handover.LEFT; looked up where it is the same as before."""
-        key = tuple(map(id, tables))
-        known = self._known_places.get(key)
-        if known is None:
-            if len(self._known_places) == PLACES_KEPT:
-                self._known_places.clear()
-            places = np.array([(table.ctypes.data, len(table), 0) for table in tables], np.int64)
-            known = self._known_places[key] = tuple(tables), places  # which keeps the tables, and so their numbers
-        return known[1]
+        """The address and number of rows of each table, and room for thread_sync.LEFT."""
+
+        def make() -> tuple[tuple, np.ndarray]:  # with the tables, so that their ids stay theirs
+            return tuple(tables), np.array([(table.ctypes.data, len(table), 0) for table in tables], np.int64)
+
+        return self.known(("places", *map(id, tables)), make)[1]
 
     @contextlib.contextmanager
     def _mine(self) -> Iterator[bool]:

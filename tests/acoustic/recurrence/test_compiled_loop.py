@@ -9,7 +9,7 @@ from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.recurrence import compiled_loop, weight_layout, work_split
 from acoustic.recurrence.loop_node import Loop
-from acoustic.runtime import blas
+from acoustic.runtime import blas, replay
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import multiply_alone
 from acoustic.training.options import TrainingOptions
@@ -228,12 +228,12 @@ def test_other_libraries_give_the_same(monkeypatch):
 
 
 def test_nothing_compiled_and_no_known_library_go_node_by_node(monkeypatch):
-    monkeypatch.setattr(compiled_loop, "is_compiled", lambda: False)
+    monkeypatch.setattr(replay, "is_compiled", lambda: False)
     engine, network = recurrent("float", "Tanh", ("h",))
     assert loop_of(engine).compiled is None
     assert len(results(engine, network)) > 2
     monkeypatch.undo()
-    monkeypatch.setattr(compiled_loop, "general_function", lambda: None)
+    monkeypatch.setattr(blas, "general_function", lambda: None)
     assert loop_of(recurrent("float", "Tanh", ("h",))[0]).compiled is None
 
 

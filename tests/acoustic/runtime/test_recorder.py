@@ -12,8 +12,8 @@ from acoustic.kernels.backend import Backend
 from acoustic.kernels.compiled.elementwise import CompiledKernels
 from acoustic.network.network import Network
 from acoustic.runtime import blas, recorder, replay
-from acoustic.runtime.products import multiply_alone, play_copy
-from acoustic.runtime.recorder import Recording, is_compiled
+from acoustic.runtime.products import multiply_alone
+from acoustic.runtime.recorder import Recording
 from acoustic.runtime.replay import Replay, ReplayedSteps
 from acoustic.runtime.thread_team import Team
 from acoustic.training.options import TrainingOptions
@@ -319,7 +319,6 @@ def test_a_pass_that_fails_leaves_no_recording():
 
 
 def test_other_threads_are_not_written_down():
-    from acoustic.runtime.thread_team import Team
 
     x = np.ones((4, 64), np.float32, order="F")
     with Recording({}) as recording:
@@ -333,20 +332,3 @@ def test_copies_and_sums():
         CompiledKernels().copy(a + 1, b)
         CompiledKernels().accumulate(b, a)
     np.testing.assert_array_equal(b, 2 * a + 1)
-
-
-@pytest.mark.skipif(not is_compiled(), reason="nothing is compiled")
-@pytest.mark.parametrize("size", [2, 3])
-def test_columns_are_copied_by_several_threads(size):
-    team, rng = Team(size), np.random.default_rng(0)
-    x = np.asfortranarray(rng.standard_normal((50, 31)), np.float32)[10:30]
-    out = np.zeros((40, 31), np.float32, order="F")
-    for _ in range(2):
-        x *= 2
-        assert play_copy(team, x, out[5:25])
-        np.testing.assert_array_equal(out[5:25], x)
-        assert not out[:5].any()
-        assert not out[25:].any()
-    assert len(team.known_tables) == 1
-    assert not play_copy(team, x.astype(float), out[5:25].astype(float))
-    assert not play_copy(team, np.ascontiguousarray(x), out[5:25])

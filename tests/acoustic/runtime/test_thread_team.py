@@ -11,7 +11,7 @@ import pytest
 import acoustic.kernels.compiled.elementwise_loops
 import acoustic.runtime.products  # noqa: F401  (both register the kernels that the tables call)
 from acoustic.engine.planning.buffer_sharing import FOREVER, Lifetime, separate, share
-from acoustic.runtime import replay
+from acoustic.runtime import thread_team
 from acoustic.runtime.recorder import Recording, is_compiled
 from acoustic.runtime.replay import joined_by_meeting
 from acoustic.runtime.thread_team import Team, default_threads
@@ -337,13 +337,13 @@ def test_those_who_sleep_are_woken_however_many_there_are(monkeypatch):
 @compiled
 def test_calls_in_turn_hold_when_the_known_ones_are_forgotten(monkeypatch):
     """What a call of worker 0 reads stays there while those of the others are made."""
-    monkeypatch.setattr(replay, "CALLS_KEPT", 1)
+    monkeypatch.setattr(thread_team, "TABLES_KEPT", 1)
     team, rows = Team(3), np.zeros((4, 1000), np.float32)
     team.run(lambda worker: None)
     tables = recorded(team, 3, lambda recording, worker, meet: recording.call("copy", [rows[worker], rows[worker + 1]]))
     turns = [joined_by_meeting(team, worker, 3, table, table) for worker, table in enumerate(tables)]
     others = [np.full(2, -1) for _ in range(100)]  # take memory that has been given back
-    assert len(team.known_tables) == 1
+    assert len(team._known) == 1
     for worker, turn in enumerate(turns):
         address, size = int(turn[1, 3]), int(turn[1, 4])
         assert list((ctypes.c_int64 * size).from_address(address)) == [worker, 3]
