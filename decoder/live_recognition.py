@@ -1,4 +1,4 @@
-"""Audio that goes on and on, in words: features, scores and search of what comes in, cut into utterances at pauses.
+"""Recognition of continuous audio: features, scores and search block by block, divided into utterances at pauses.
 
     recognition = Recognition(decoder, [FeatureStream(config, rate), ScoreStream(scorer)], period)
     for samples in blocks:
@@ -6,7 +6,7 @@
             ...
     events = recognition.finish()
 
-What is found does not depend on how the audio is cut into blocks.  With endpoint = None there is one utterance, and its
+The result does not depend on how the audio is cut into blocks.  With endpoint = None there is one utterance, and its
 result is that of `Decoder.decode`.
 """
 
@@ -25,7 +25,7 @@ from readers.results.timed_words import TimedWord
 
 
 class Stage(Protocol):
-    """Turns what comes in, (rows, n) or samples (n,), into what comes out, (rows, n), in its own time."""
+    """A step of the pipeline: takes (rows, n) or samples (n,) and returns the columns (rows, n) that are complete."""
 
     def push(self, data: np.ndarray) -> np.ndarray: ...
 
@@ -34,12 +34,21 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """When an utterance is over, in seconds.
+    """When an utterance ends.  An utterance also ends when every token has crossed </s>.
 
-    pause: silence after words that ends it.  longest: an utterance as long ends wherever it is; from half of that on,
-    shorter and shorter pauses end it.  no_speech: silence without words before it after which the search begins anew.
-    Where every token has crossed </s> it is over, too.
-    Raises ConfigError for times that make no sense.
+    Parameters
+    ----------
+    pause : float
+        Seconds of silence after words that end the utterance.
+    longest : float
+        Seconds after which an utterance ends in any case; from half of it on, the pause that ends it becomes shorter.
+    no_speech : float
+        Seconds of silence without words after which the search starts again.
+
+    Raises
+    ------
+    ConfigError
+        Unless 0 < pause <= no_speech and pause <= longest.
     """
 
     pause: float = 0.8
@@ -54,16 +63,16 @@ class Endpoint:
             )
 
     def needed(self, seconds: float) -> float:
-        """The pause that ends an utterance of so many seconds."""
+        """Seconds of silence that end an utterance of `seconds`."""
         return self.pause * min(1.0, max(0.0, 2.0 - 2.0 * seconds / self.longest))
 
 
 @dataclass(frozen=True)
 class Event:
-    """What has been found of an utterance that begins at `start` and is heard until `end`, in seconds of the audio.
+    """What has been recognised of an utterance between `start` and `end`, in seconds of the audio.
 
-    words: num_stable of them can change no more.  is_final: the utterance is over; reason: "" if a path reached its
-    end, else why these are the words of an unfinished one, or none.
+    The first num_stable words cannot change any more.  is_final: the utterance has ended; reason: "" if a path reached
+    a final state, otherwise why the words are those of an unfinished path, or none.
     """
 
     start: float
@@ -75,23 +84,40 @@ class Event:
 
     @property
     def text(self) -> str:
+        """All words."""
         return " ".join(word.word for word in self.words)
 
     @property
     def stable(self) -> str:
+        """The words that cannot change any more."""
         return " ".join(word.word for word in self.words[: self.num_stable])
 
     @property
     def unstable(self) -> str:
+        """The words that may still change."""
         return " ".join(word.word for word in self.words[self.num_stable :])
 
 
 class Recognition:
-    """One stream: `push` what the first stage takes, `finish` once; both return Events.
+    """Recognises one stream of audio: call `push` with each block and `finish` once.
 
-    decoder: without a lattice; unfinished paths are given where no token is final.  stages: what makes scores of what
-    is pushed, in order; none: scores (K, n) are pushed.  period: 100 ns ticks per frame.  block: after so many frames
-    each it is looked what has been found.
+    Parameters
+    ----------
+    decoder : Decoder
+        Without lattices.  Where no token is final, the best unfinished path is given.
+    stages : sequence of Stage
+        Turn the input into scores, in order; with none, scores (K, n) are pushed.
+    period : int
+        Frame period in 100 ns ticks.
+    endpoint : Endpoint, optional
+        When an utterance ends.  None: at `finish` only.
+    block : int
+        Frames between two looks at the words and the endpoint.
+
+    Raises
+    ------
+    ConfigError
+        For a block without frames, or a decoder that keeps lattices.
     """
 
     def __init__(
@@ -107,19 +133,38 @@ class Recognition:
         self.decoder = decoder if decoder.options.partial else decoder.with_options(partial=True)
         self.stages, self.endpoint, self.block = stages, endpoint, block
         self._period = period
-        self._waiting: list[np.ndarray] = []  # scores of less than a block
-        self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, of which the next utterance has some
+        self._waiting: list[np.ndarray] = []  # scores of an incomplete block
+        self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
-        self._first = 0  # frame that the utterance begins with
+        self._first = 0  # first frame of the utterance
         self._told: tuple[list[str], int] = ([], 0)
         self._search = SearchStream(self.decoder)
 
     def push(self, data: np.ndarray) -> list[Event]:
+        """Process a block of input.
+
+        Parameters
+        ----------
+        data : array
+            What the first stage takes: samples (n,), feature columns, or scores (K, n).
+
+        Returns
+        -------
+        list of Event
+            New words, and utterances that have ended.
+        """
         for stage in self.stages:
             data = stage.push(data)
         return self._take(data, False)
 
     def finish(self) -> list[Event]:
+        """End the audio.
+
+        Returns
+        -------
+        list of Event
+            The remaining words, with the last utterance.
+        """
         data = None
         for stage in self.stages:
             data = stage.finish() if data is None else np.concatenate([stage.push(data), stage.finish()], axis=1)
@@ -132,11 +177,11 @@ class Recognition:
 
     @property
     def num_frames(self) -> int:
-        """Frames that the search has eaten since the beginning of the audio."""
+        """Frames searched since the beginning of the audio."""
         return self._first + self._search.num_frames
 
     def _take(self, scores: np.ndarray | None, ended: bool) -> list[Event]:
-        """Search block by block; what is left of the last one waits, unless the audio has ended."""
+        """Search complete blocks; an incomplete one waits, unless the audio has ended."""
         self._waiting += [] if scores is None else [scores]
         count = sum(part.shape[1] for part in self._waiting)
         if not count or (count < self.block and not ended):
@@ -185,7 +230,7 @@ class Recognition:
         return num_frames * self._period / TICKS_PER_SECOND
 
     def _begin(self, silence: int) -> None:
-        """The next utterance; the second half of the silence, in frames, is its, too."""
+        """Start the next utterance; it includes the second half of the silence, given in frames."""
         lead = min(silence // 2, self._recent.shape[1])
         self._first = self.num_frames - lead
         self._told = ([], 0)

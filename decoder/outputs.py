@@ -1,9 +1,12 @@
-"""What a search found as labels of an MLF and as HTK lattices.
+"""Results of the search as labels of an MLF and as HTK lattices.
 
-Scores are natural logs: minus the cost, which is the score as the search counted it, scales and penalties included.
-Word lines carry the word's share of the path: its states, transitions, language model; silence between words belongs to
-none.  State lines carry the state's share (without the language model, which a word line holds), phone lines the sum of
-their states.  Sources: CNTK book 6.1.3.3; HTK Book, label files and standard lattice format.
+Scores are natural logs: minus the cost as the search counted it, including scales and penalties.  A word label has the
+score of its states, transitions and language model; silence between words belongs to no word.  A state label has the
+score of the state (without the language model, which is on the word), a phone label the sum of its states.
+
+References
+----------
+CNTK book, section 6.1.3.3; HTK Book, label files and standard lattice format.
 """
 
 import numpy as np
@@ -27,8 +30,10 @@ def word_labels(result: Result, period: int = TICKS_PER_FRAME) -> list[Label]:
 
 
 def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME) -> list[Label]:
-    """One label per HMM state, as HVite aligns: the phone model and its score where it begins, then the word and its
-    score where that begins; <s> and </s> stand there as words, silence between words has none.
+    """One label per HMM state, as HVite -f writes them.
+
+    The first state of a phone model has the model and its score beside it, the first state of a word the word and its
+    score; <s> and </s> count as words, silence between words has none.
     """
     path, graph = result.path, decoder.graph
     phones = {}
@@ -39,7 +44,7 @@ def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME
     for word in word_steps(path, graph, decoder.silence):
         states = np.flatnonzero(path.label[word.first : word.last] >= 0) + word.first
         if graph.outputs[word.word] and phones:
-            # A word without states of its own stands beside the word that its label was crossed in, or the first one.
+            # A word without states is put beside the phone in which its arc was crossed, or the first one.
             before = (step for step in phones if step <= word.label)
             first = word.first if states.size else max(before, default=min(phones))
             score = _score(path.cost[states].sum() + path.cost[word.label])
@@ -57,8 +62,10 @@ LEVELS = ("word", "phone", "state")
 
 
 def alignment_labels(alignment: Alignment, level: str, period: int = TICKS_PER_FRAME) -> list[Label]:
-    """One label per word, phone model or HMM state, as HVite writes them (by itself, with -m, with -f): the levels
-    above stand beside the label that they begin with.  Silence put in has no word, words written as nothing no label.
+    """One label per word, phone model or HMM state, as HVite writes them (with neither option, with -m, with -f).
+
+    The higher levels stand beside the first label that belongs to them.  Inserted silence has no word; words that are
+    not written have no label.
     """
     graph, words = alignment.graph, [pair for pair in alignment.words if pair[0].output]
     if level == "word":
@@ -102,13 +109,13 @@ def slf_lattice(
     period: int = TICKS_PER_FRAME,
     lm_name: str = "",
 ) -> Lattice:
-    """The lattice as HTK writes it; for every link
+    """The lattice in HTK's form.  For every link
 
-        acscale * a + lmscale * l + (wdpenalty if it has a word) = - its cost
+        acscale * a + lmscale * l + (wdpenalty if it has a word) = -cost
 
-    exactly: l is ln P of the n-gram, a the acoustic log-likelihood with all else that the search charges (transitions,
-    silence, what the graph holds beyond the language model), in units of acscale.  The header names the states that are
-    silence, which stand before the word that they are followed by.
+    exactly: l is ln P of the n-gram; a is the acoustic log-likelihood together with all other costs of the search
+    (transitions, silence, graph costs beyond the language model), in units of acscale.  The header names the silence
+    states; silence stands before the word that follows it.
     """
     word = [NULL_WORD if w < 0 or not graph.outputs[w] else graph.outputs[w] for w in lattice.word.tolist()]
     acoustic_scale = options.acweight if options.acweight > 0 else 1.0
@@ -138,7 +145,7 @@ def slf_lattice(
 
 
 def _silence_states(graph: DecodingGraph, options: SearchOptions) -> dict[str, list[str]]:
-    """Silence model -> the names of its states on the graph."""
+    """Silence model -> the names of its states in the graph."""
     silent, found = silence_models(graph, options.silence), {}
     for state in graph.used_states[silent[graph.state_model[graph.used_states]]].tolist():
         found.setdefault(graph.models[graph.state_model[state]], []).append(graph.states[state])

@@ -1,6 +1,6 @@
 """Forced alignment: when each state, phone and word of a known transcript was spoken.
 
-Open aligner.py first.
+Open aligner.py first; boundaries.py compares two alignments.
 """
 
 from readers.common.lazy import face

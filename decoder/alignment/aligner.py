@@ -1,8 +1,11 @@
-"""Forced alignment: when each state, phone and word of a known transcript was spoken.
+"""Forced alignment of an utterance with its transcript, by exact Viterbi over the transcript's graph.
 
-The best path through the transcript's graph (decoder.graph.transcript) by exact Viterbi; what it costs is
-acweight * -ln P(frame | state) summed, plus transitions, pronunciations and silences as the graph has them.
-Sources: CNTK book 6.1.3.4 (-alignmlf); HTK Book, HVite -a.
+The cost of a path is the sum of acweight * -ln P(frame | state) and of the transition, pronunciation and silence costs
+of the graph (decoder.graph.transcript).
+
+References
+----------
+CNTK book, section 6.1.3.4 (-alignmlf); HTK Book, HVite -a.
 """
 
 import itertools
@@ -18,12 +21,12 @@ from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Unit
 from decoder.search.decoder import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
 
-WIDENINGS = 3  # times the beam is doubled before an utterance is given up, as HVite's -t does
-MAX_CELLS = 1 << 31  # positions remembered over all frames, two bytes each
+WIDENINGS = 3  # how often the beam is doubled before an utterance fails, as with HVite's -t
+MAX_CELLS = 1 << 31  # back pointers of an utterance, two bytes each
 
 
 class Span(NamedTuple):
-    """start, end: frames, end exclusive; first, last: visits first .. last-1 of the alignment; cost: their share."""
+    """A part of an alignment: start, end: frames, end exclusive; visits first .. last-1; their cost."""
 
     start: int
     end: int
@@ -34,9 +37,11 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Alignment:
-    """n visits of HMM states in order.  position (n,) i4: of the graph; start, end (n,) i4: frames, end exclusive;
-    cost (n,) f8: each one's share, with the way into it, its self-loops and its forward transition; total: their sum
-    and the way out; beam: the one that the path survived, inf: none.
+    """An alignment as n visits of HMM states, in order.
+
+    position (n,) i4: of the graph; start, end (n,) i4: frames, end exclusive; cost (n,) f8: cost of each visit,
+    including the arc into it, its self-loops and its forward transition; total: their sum and the cost of ending; beam:
+    the beam in which the path was found, inf without one.
     """
 
     graph: TranscriptGraph
@@ -49,13 +54,13 @@ class Alignment:
 
     @property
     def phones(self) -> list[tuple[Unit, Span]]:
-        """The phone models in order, silences put in among them."""
+        """The phone models in order, inserted silences included."""
         unit = self.graph.unit[self.position]
         return [(self.graph.units[unit[first]], self._span(first, last)) for first, last in _runs(unit)]
 
     @property
     def words(self) -> list[tuple[Unit, Span]]:
-        """The transcript's labels in order, each by its first phone model (its pronunciation is `phones`)."""
+        """The transcript's labels in order, each with the Unit of its first phone (which has the pronunciation)."""
         units = self.graph.unit[self.position]
         word = np.array([unit.word for unit in self.graph.units])[units]
         return [
@@ -74,10 +79,26 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
 
 
 class Aligner:
-    """Aligns transcripts; any number of threads may call `align`.
+    """Aligns transcripts with utterances; any number of threads may call `align`.
 
-    acweight: weight of the log-likelihoods; beam: positions worse than the best of a frame by more are dropped, and
-    where no path survives it is doubled up to three times; None: exact.
+    Parameters
+    ----------
+    graphs : TranscriptGraphs
+        Dictionary, models and options.
+    acweight : float
+        Weight of the log-likelihoods.
+    beam : float, optional
+        A position is dropped when its cost exceeds the least of the frame by more.  If no path survives, the beam is
+        doubled up to three times.  None is exact.
+
+    Raises
+    ------
+    ConfigError
+        For a weight or beam that is not positive.
+
+    References
+    ----------
+    CNTK book, section 6.1.3.4; HTK Book, HVite -a -t.
     """
 
     def __init__(self, graphs: TranscriptGraphs, acweight: float = 1.0, beam: float | None = None):
@@ -88,10 +109,25 @@ class Aligner:
         self.graphs, self.acweight, self.beam = graphs, float(acweight), math.inf if beam is None else float(beam)
 
     def align(self, transcript: Sequence[str], scores: np.ndarray) -> Alignment:
-        """scores (K, T): log-likelihoods.
+        """Align one utterance.
 
-        Raises GraphError for labels that are not known, ShapeError for scores that do not fit, too few frames for the
-        transcript, and where no path survives.
+        Parameters
+        ----------
+        transcript : sequence of str
+            Words, or phones if there is no dictionary.
+        scores : (K, T) array, float32
+            Log-likelihoods (natural log) of the network's outputs, a column per frame.
+
+        Returns
+        -------
+        Alignment
+
+        Raises
+        ------
+        GraphError
+            For labels that are not in the dictionary or the models.
+        ShapeError
+            For scores of another shape, too few frames for the transcript, and when no path survives.
         """
         frames = score_frames(scores, self.graphs.num_rows)
         graph = self.graphs.graph(transcript)
@@ -144,6 +180,6 @@ class Aligner:
 
 
 def check_outputs(graphs: TranscriptGraphs, num_outputs: int, where: str) -> None:
-    """Raises GraphError unless the network has an output for every row."""
+    """Raise GraphError unless the network has an output for every row."""
     if num_outputs < graphs.num_rows:
         raise GraphError(f"{where}: {num_outputs} outputs; expected at least {graphs.num_rows}, as in the cntkmap")

@@ -1,10 +1,9 @@
-"""How far the boundaries of one alignment lie from those of another.
+"""Compares the boundaries of two alignments.
 
-The labels of an utterance are matched by the cheapest alignment of their names (decoder.scoring.error_counts), labels
-to be ignored
-(silence) left out.  A boundary is where a counted label of the reference begins, and where it ends if no counted label
-follows it at once; it is compared with the same boundary of the label matched to it.  A boundary of a label that the
-hypothesis has not is worse than any tolerance.
+The labels of an utterance are matched by a minimum-cost alignment of their names (decoder.scoring.error_counts),
+without the labels to ignore (silence).  A boundary is the start of a counted label of the reference, and its end unless
+another counted label follows immediately; it is compared with the same boundary of the matching label.  A boundary of a
+label that the hypothesis does not have is outside every tolerance.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,8 +19,10 @@ from readers.htk.trees import split_triphone
 
 @dataclass
 class Boundaries:
-    """distances: of each boundary of the reference, 100 ns, hypothesis minus reference; num_unmatched: boundaries more
-    whose label has no partner; missing: utterances without a hypothesis, not counted.
+    """Result of `compare_boundaries`.
+
+    distances: of each boundary, 100 ns ticks, hypothesis minus reference; num_unmatched: boundaries of labels without a
+    match; missing: utterances without a hypothesis, which are not counted.
     """
 
     distances: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -34,7 +35,7 @@ class Boundaries:
         return len(self.distances) + self.num_unmatched
 
     def percent_within(self, milliseconds: float) -> float:
-        """Of all boundaries, those at most so far from the reference; rounding of times to ticks is no distance."""
+        """Percentage of all boundaries within `milliseconds` of the reference, allowing for rounding to ticks."""
         close = int((np.abs(self.distances) <= milliseconds * 10_000 + 1).sum())
         return 100.0 * close / self.total if self.total else 0.0
 
@@ -46,10 +47,27 @@ def compare_boundaries(
     ignore: Collection[str] = (),
     rename: Callable[[str], str] = lambda name: split_triphone(name)[1],
 ) -> Boundaries:
-    """references, hypotheses: utterance -> labels with times; level: 0 the labels, 1 and up the columns beside them,
-    each lasting to the next one of its level; rename: what a label counts as (triphones as their middle phone).
+    """Distances between the label boundaries of two alignments.
 
-    Raises FormatError naming an utterance whose labels have no times.
+    Parameters
+    ----------
+    references, hypotheses : mapping of str to sequence of Label
+        Utterance -> labels with times in 100 ns ticks.
+    level : int
+        0: the labels; 1 and up: the columns beside them, each of which lasts until the next one of its level.
+    ignore : collection of str
+        Names (after `rename`) that are left out.
+    rename : callable
+        The name that a label counts as; by default a triphone counts as its centre phone.
+
+    Returns
+    -------
+    Boundaries
+
+    Raises
+    ------
+    FormatError
+        For an utterance whose labels have no times.
     """
     found = match_names(references, hypotheses)
     result = Boundaries(missing=[name for name in references if name not in found])
@@ -77,7 +95,7 @@ def compare_boundaries(
 def segments(
     labels: Sequence[Label], level: int, ignore: Collection[str], rename: Callable[[str], str], where: str
 ) -> list[tuple[str, int, int]]:
-    """(name, start, end) of a level, those to be ignored left out."""
+    """(name, start, end) of the labels of a level, without those to ignore."""
     for label in labels:
         if label.start is None or label.end is None:
             raise FormatError(f"{where}: label '{label.name}' has no start and end; expected both")

@@ -1,7 +1,7 @@
-"""The compiled inner loop of forced alignment: an exact Viterbi over the positions of one transcript.
+"""Forced alignment, compiled: an exact Viterbi search over the positions of one transcript.
 
-Costs are minus natural logs, the smaller the better.  Positions are numbered about in the order in which a path visits
-them, so that those alive at a frame lie in a narrow range, and only that range is computed and remembered.
+Costs are -ln.  Positions are numbered approximately in the order in which a path visits them, so that the positions
+that are alive at a frame form a narrow range; only this range is computed and stored.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-STAY, ENTER = -1, -2  # how a position was reached, where not by an arc
+STAY, ENTER = -1, -2  # how a position was entered, other than by an arc
 
 
 class AlignmentArrays(NamedTuple):

@@ -1,12 +1,12 @@
-"""The compiled decoding graph: H o C o L with its transition costs, laid out for the search.
+"""The compiled decoding graph: H o C o L with transition costs, as arrays for the search (CNTK book 6.1.1, 6.1.3.1).
 
-Source: CNTK book 6.1.1, 6.1.3.1.  The acceptor's arcs carry HMM states (`[name]`) or bare words, never epsilon and no
-self-loops.  Compilation gives every pair (state reached, HMM state) one *position*: the place where a token stays while
-it repeats that HMM state.  A token leaves a position by its forward transition into the acceptor's state `exit`, and
-goes on from there over emitting arcs (a frame each) or word arcs (no frame).
+The acceptor's arcs are labelled with HMM states (`[name]`) or words; there are no epsilons and no self-loops.
+Compilation creates one *position* for every pair (target state, HMM state): a token stays there while the HMM state
+repeats.  It leaves a position by the forward transition into the acceptor state `exit`, and goes on over emitting arcs
+(one frame each) or word arcs (no frame).
 
-A *junction* is an acceptor state where paths from several places meet, or where an utterance may end.  Tokens meet
-there before they fan out again, so that each (junction, LM history) fans out once.
+A *junction* is an acceptor state where several paths meet, or where an utterance may end.  Tokens are merged there
+before they fan out, so that each (junction, LM history) is expanded once.
 """
 
 import re
@@ -26,13 +26,14 @@ _MAX_COUNT = 2**31 - 1  # positions, states and arcs are numbered with 32 bits
 
 
 class GraphArrays(NamedTuple):
-    """S acceptor states, P positions, E emitting arcs, W word arcs.  Costs are f4, -ln, inf = never.
+    """The arrays of S acceptor states, P positions, E emitting arcs, W word arcs.  Costs are f4, -ln, inf = impossible.
 
-    position_state (P,) i4: HMM state; position_exit (P,) i4: acceptor state reached on leaving the position;
-    self_cost, forward_cost (P,): transitions.  first_emitting (S+1,) i4: emitting arcs of state s are
+    position_state (P,) i4: HMM state; position_exit (P,) i4: acceptor state entered when the position is left;
+    self_cost, forward_cost (P,): its transitions.  first_emitting (S+1,) i4: the emitting arcs of state s are
     first_emitting[s] .. first_emitting[s+1]-1; emitting_target (E,) i4: position; emitting_cost (E,).
-    first_word (S+1,), word_label (W,), word_target (W,) i4: word id and acceptor state; word_cost (W,).
-    final_cost (S,).  junction (S,) u1.  word_level (S,) i4: the most word arcs in a row that can end in the state.
+    first_word (S+1,) i4: word arcs likewise; word_label, word_target (W,) i4: word id and acceptor state; word_cost
+    (W,).  final_cost (S,).  junction (S,) u1.  word_level (S,) i4: the most consecutive word arcs that can end in the
+    state.
     """
 
     position_state: np.ndarray
@@ -58,12 +59,12 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class DecodingGraph:
-    """A compiled graph; its arrays are read-only, so that a graph from a file and one from memory are alike.
+    """A compiled graph; its arrays are read-only, whether it comes from a file or from memory.
 
     start: acceptor state; words: word of each id; outputs: how each is written, "" for not at all;
     states: name of each HMM state, without brackets;
-    models, state_model (H,) i4, state_index (H,) i4: the phone model of each HMM state and its place there;
-    lookahead (V,) f4: LM cost of each word that the graph has charged already; where: for messages.
+    models, state_model (H,) i4, state_index (H,) i4: the phone model of each HMM state and its index in the model;
+    lookahead (V,) f4: LM cost of each word that the graph has already charged; where: its name in messages.
     """
 
     arrays: GraphArrays
@@ -87,7 +88,7 @@ class DecodingGraph:
 
     @property
     def used_states(self) -> np.ndarray:
-        """HMM states that stand on an arc, rising."""
+        """HMM states that occur on an arc, in rising order."""
         return np.unique(self.arrays.position_state)
 
 
@@ -99,14 +100,37 @@ def precompile(
     outputs: Mapping[str, str] | None = None,
     where: str = "graph",
 ) -> DecodingGraph:
-    """Compile an epsilon-free acceptor.
+    """Compile an epsilon-free acceptor into a decoding graph.
 
-    transitions: HMM state -> (ln self, ln forward); None leaves transitions out (cost 0).
-    lookahead: word -> the LM cost (-ln) inside the graph; None means none.
-    state_map: phone model -> its HMM states, left to right; None takes model and place from names such as `aa_s2`,
-    `eh_s2_1` and `sil[2]`; any other name is a model of one state.
-    outputs: how words are written where that is not the word itself; "" = not at all.
-    Raises GraphError for epsilon arcs, cycles of word arcs, unreachable ends and states or words without an entry.
+    Parameters
+    ----------
+    acceptor : Acceptor
+        H o C o L; labels are `[state]` or words, costs -ln.
+    transitions : mapping of str to sequence of float, optional
+        HMM state -> (ln P(self), ln P(forward)).  Without it transitions cost nothing.
+    lookahead : mapping of str to float, optional
+        word -> LM cost (-ln) that the acceptor contains.  By default none.
+    state_map : mapping of str to sequence of str, optional
+        Phone model -> its HMM states, left to right.  Without it model and index are taken from names such as `aa_s2`,
+        `eh_s2_1` and `sil[2]`; any other name is a model with one state.
+    outputs : mapping of str to str, optional
+        How words are written where that differs from the word; "" for not at all.
+    where : str
+        Name of the graph in messages.
+
+    Returns
+    -------
+    DecodingGraph
+
+    Raises
+    ------
+    GraphError
+        For epsilon arcs, cycles of word arcs, a graph without final states, and states or words that are missing from
+        the given mappings.
+
+    References
+    ----------
+    CNTK book, sections 6.1.1 and 6.1.3.1.
     """
     acceptor.check()
     label, words, used = _split_labels(acceptor, where)
@@ -173,7 +197,7 @@ def freeze(arrays: GraphArrays) -> GraphArrays:
 
 
 def check_graph(graph: DecodingGraph) -> None:
-    """Everything the search takes for granted.  Raises GraphError."""
+    """Check what the search relies on.  Raises GraphError."""
     arrays, where = graph.arrays, graph.where
     num_states, num_positions = graph.num_states, graph.num_positions
     num_hmm, num_words = len(graph.states), len(graph.words)
@@ -214,7 +238,7 @@ def _check_range(numbers: np.ndarray, bound: int, name: str, where: str) -> None
 
 
 def _split_labels(acceptor: Acceptor, where: str) -> tuple[np.ndarray, list[str], list[str]]:
-    """Per arc the word's number, or ~(state's number); the words and HMM states, each in order of symbol ids."""
+    """Per arc the word's id, or ~(state's id); the words and HMM states, each in order of symbol ids."""
     used = np.unique(acceptor.label)
     number = np.zeros(len(acceptor.symbols), dtype=np.int64)
     words, states = [], []
@@ -236,7 +260,7 @@ def _split_labels(acceptor: Acceptor, where: str) -> tuple[np.ndarray, list[str]
 
 
 def _all_states(used: list[str], transitions: Mapping[str, Sequence[float]] | None, where: str) -> list[str]:
-    """HMM states of the model set: those of the transitions, else those on arcs."""
+    """HMM states of the model set: those with transitions, or those on arcs."""
     if transitions is None:
         return used
     missing = [name for name in used if name not in transitions]
@@ -249,13 +273,13 @@ def _all_states(used: list[str], transitions: Mapping[str, Sequence[float]] | No
 
 
 def _group(source: np.ndarray, num_states: int, *keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(first (S+1,), order): arcs in order of source, then of keys; those of s are order[first[s]:first[s+1]]."""
+    """(first (S+1,), order): arcs sorted by source, then by keys; those of s are order[first[s]:first[s+1]]."""
     order = np.lexsort((*reversed(keys), source))
     return np.searchsorted(source[order], np.arange(num_states + 1)), order
 
 
 def _sorted_arcs(source, target, cost, num_states) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Emitting arcs by source and target; of arcs that are alike the cheapest."""
+    """Emitting arcs sorted by source and target; of equal ones the cheapest."""
     order = np.lexsort((cost, target, source))
     source, target, cost = source[order], target[order], cost[order]
     new = np.ones(source.shape[0], dtype=bool)
@@ -290,9 +314,9 @@ def _junctions(position_exit: np.ndarray, word_target: np.ndarray, final_cost: n
 
 
 def _word_levels(first_word: np.ndarray, word_target: np.ndarray, where: str) -> np.ndarray:
-    """(S,) the longest run of word arcs that ends in each state; word arcs must not go round in circles.
+    """(S,) the longest run of word arcs that ends in each state.  Raises GraphError for a cycle of word arcs.
 
-    Peels off the states whose word arcs in are all dealt with, one level after another.
+    Topological sort: in each round, the states whose incoming word arcs have all been seen.
     """
     num_states = first_word.shape[0] - 1
     level = np.zeros(num_states, dtype=np.int32)
@@ -317,7 +341,7 @@ def _word_levels(first_word: np.ndarray, word_target: np.ndarray, where: str) ->
 
 
 def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarray) -> int:
-    """A state on a cycle: going backwards among waiting states never ends, so it comes round."""
+    """A state on a cycle: following predecessors among the waiting states never ends, so it returns to one."""
     source = np.repeat(np.arange(first_word.shape[0] - 1), np.diff(first_word))
     before = {int(t): int(s) for s, t in zip(source, word_target) if waiting[s] > 0}
     state, seen = int(np.flatnonzero(waiting > 0)[0]), set()
@@ -328,9 +352,9 @@ def _on_cycle(first_word: np.ndarray, word_target: np.ndarray, waiting: np.ndarr
 
 
 def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
-    """(models, state_model (H,), state_index (H,)) of the HMM states; a triphone's model is its phone."""
+    """(models, state_model (H,), state_index (H,)) of the HMM states; the model of a triphone is its phone."""
     place: dict[str, tuple[str, int]] = {}
-    # A state tied into several models belongs to the longest and then the first: to sil, not to sp.
+    # A state of several models belongs to the longest, then to the first: to sil, not to sp.
     for model, names in sorted((state_map or {}).items(), key=lambda item: -len(item[1])):
         phone = phone_of(model)
         for index, name in enumerate(names, start=2):  # HTK counts emitting states from 2
@@ -343,7 +367,7 @@ def _models(states: list[str], state_map: Mapping[str, Sequence[str]] | None):
 
 
 def model_of_state(name: str) -> tuple[str, int]:
-    """(phone model, place in it) by the name of an HMM state; place 0 when the name does not tell.
+    """(phone model, index in it) from the name of an HMM state; index 0 when the name has none.
 
     >>> model_of_state("aa_s2"), model_of_state("eh_s3_1"), model_of_state("sil[4]"), model_of_state("noise")
     (('aa', 2), ('eh', 3), ('sil', 4), ('noise', 0))

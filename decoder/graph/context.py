@@ -1,4 +1,4 @@
-"""C: which states a phone has between its neighbours."""
+"""C, the context dependency: the HMM states of each phone in its context."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,9 @@ class TriphoneTable:
     """The state labels of every triphone that is asked for.
 
     states: logical model (`l-c+r`, or `c` for a phone without context) -> states; phones: names by number; silence: its
-    number; symbols: label of each state is 1 + its place there.
-    Models are numbered as they are met; the labels of model m are labels[offset[m] : offset[m] + length[m]].
+    number; symbols: the label of a state is 1 + its index in this list.
+    Models are numbered when they are first asked for; the labels of model m are labels[offset[m] : offset[m] +
+    length[m]].
     """
 
     def __init__(self, states: Mapping[str, Sequence[str]], phones: Sequence[str], silence: int, symbols: list[str]):
@@ -23,7 +24,7 @@ class TriphoneTable:
         label = {symbol: i for i, symbol in enumerate(symbols, start=1)}
         self._label = {name: [label[f"[{s}]"] for s in names] for name, names in states.items()}
         with_context = {phone_of(name) for name in states if phone_of(name) != name}
-        self.free = {phone for phone in phones if phone not in with_context and phone in states}
+        self.context_free = {phone for phone in phones if phone not in with_context and phone in states}
         self.missing: dict[str, str] = {}  # name of the model -> phone
         self.used: dict[str, tuple[int, ...]] = {}  # model -> labels
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -34,7 +35,10 @@ class TriphoneTable:
         return len(self.phone_names)
 
     def models(self, left, phone, right) -> np.ndarray:
-        """The model of each triphone of phone numbers; arrays that broadcast.  Those missing are noted, see `check`."""
+        """Model number of each triphone; left, phone and right are phone numbers that broadcast.
+
+        Triphones without a model are recorded for `check`.
+        """
         size = self.num_phones
         left, phone, right = np.broadcast_arrays(left, phone, right)
         codes, inverse = np.unique((left * size + phone) * size + right, return_inverse=True)
@@ -42,7 +46,7 @@ class TriphoneTable:
         return numbers[inverse].reshape(left.shape)
 
     def split_models(self, left, phone, right) -> tuple[np.ndarray, np.ndarray]:
-        """Each triphone as two: all states but the last (of a model of one state: nothing), and the last."""
+        """Each triphone as two models: all states but the last (epsilon for a model with one state), and the last."""
         models = self.models(left, phone, right)
         by_number = {number: labels for labels, number in self._numbers.items()}
         unique, inverse = np.unique(models, return_inverse=True)
@@ -55,7 +59,7 @@ class TriphoneTable:
             left_phone, right = divmod(code, self.num_phones)
             left, phone = divmod(left_phone, self.num_phones)
             names = self.phone_names
-            name = names[phone] if names[phone] in self.free else f"{names[left]}-{names[phone]}+{names[right]}"
+            name = names[phone] if names[phone] in self.context_free else f"{names[left]}-{names[phone]}+{names[right]}"
             labels = self._label.get(name)
             if labels is None:
                 self.missing.setdefault(name, names[phone])
@@ -69,7 +73,7 @@ class TriphoneTable:
         return self._numbers.setdefault(labels, len(self._numbers))
 
     def check(self) -> None:
-        """Raise GraphError naming the models that were asked for in vain (the first ten)."""
+        """Raise GraphError for models that were asked for and do not exist (the first ten)."""
         if not self.missing:
             return
         shown = ", ".join(itertools.islice(self.missing, 10))
@@ -80,8 +84,8 @@ class TriphoneTable:
         )
 
     @property
-    def tells_phones(self) -> bool:
-        """Whether the states of a path tell its phones: no state in two phones or two places, one length a phone."""
+    def identifies_phones(self) -> bool:
+        """Whether the states of a path determine its phones: no state in two places, one length for each phone."""
         place: dict[int, tuple[str, int]] = {}
         length: dict[str, int] = {}
         for name, labels in self.used.items():
@@ -93,7 +97,7 @@ class TriphoneTable:
         return True
 
     def finish(self) -> None:
-        """Lay out labels, offset and length of all models met."""
+        """Compute labels, offset and length of all models."""
         rows = list(self._numbers)
         self.length = np.array([len(row) for row in rows], dtype=np.int64)
         self.offset = np.cumsum(self.length) - self.length

@@ -1,18 +1,18 @@
-"""H∘C∘L of cross-word triphones as one acceptor, before it is optimised (6.1.1, 6.2.2).
+"""H o C o L of cross-word triphones as one acceptor, before it is optimised (CNTK book 6.1.1, 6.2.2).
 
-The composition is spelled out instead of being run, since its states are known: between two words it is enough to know
-the last phone and the first phone of what follows, within a word the phones so far.
+The composition is written out rather than computed, since its states are known: between two words it suffices to know
+the last phone and the first phone that follows, within a word the phones so far.
 
-    hub (l, f)      before a word that begins with f, after a phone l        l-f+s  to  trie (f, s)
-    trie (p1..pk)   the phones before pk are over                            p-pk+q  to  trie (p1..pk q)
-    trie (p1..pn)   a whole word: its label                                  to  last (p, pn)
-    last (a, b)     before the last phone                                    a-b+f  to  over (b, f) for every f
-    over (b, f)     nothing, or short pause                                  to  hub (b, f)
-    over (b, sil)   a silence                                                to  hub (sil, f) for every f
+    hub (l, f)       before a word that begins with f, after a phone l       l-f+s  to  trie (f, s)
+    trie (p1..pk)    the phones before pk have been passed                   p-pk+q  to  trie (p1..pk q)
+    trie (p1..pn)    a whole word: its label                                 to  last (p, pn)
+    last (a, b)      before the last phone                                   a-b+f  to  word_end (b, f) for every f
+    word_end (b, f)  nothing, or short pause                                 to  hub (b, f)
+    word_end (b, sil)  a silence                                             to  hub (sil, f) for every f
 
-Short pause is no context: the phones on its two sides see each other.  A word of one phone, l-p+f, has its label before
-its last state.  `<s>` and `</s>` are silences with the label before their last state.  Everything is arrays; the only
-loops of Python are over triphones, over words and over the places in a word.
+Short pause is not a context: the phones on its two sides are each other's context.  A word of one phone, l-p+f, has its
+label before its last state.  `<s>` and `</s>` are silences with the label before their last state.  All data are
+arrays; Python loops only over triphones, words and the phones of a word.
 """
 
 import itertools
@@ -22,34 +22,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.graph.context import TriphoneTable
-from decoder.graph.lexicon import on_grid
+from decoder.graph.lexicon import round_to_grid
 from decoder.graph.openfst import EPSILON, ArcArrays
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START
 
-START, BEGUN, AFTER_SILENCE, OVER_SILENCE, END, FINAL = range(6)
+START, BEGUN, AFTER_SILENCE, BEFORE_SILENCE, END, FINAL = range(6)
 NUM_FIXED = 6
 
 
 @dataclass(frozen=True)
 class Between:
-    """Costs of what may stand between two words; None: it may not."""
+    """Costs of what may stand between two words; None where it may not."""
 
     silence_cost: float | None
     pause_cost: float | None
     nothing_cost: float
 
 
-class Walk:
-    """A model that may be walked in many ways: (from, to, cost) with 0 the entry and n+1 the exit, and its labels."""
+class Topology:
+    """A model that is not simply left-to-right: its labels, and (from, to, cost) with 0 the entry and n+1 the exit."""
 
     def __init__(self, labels: Sequence[int], ways: Sequence[tuple[int, int, float]]):
         self.labels = list(labels)
-        self.ways = [(start, end, on_grid(cost)) for start, end, cost in ways]
+        self.arcs = [(start, end, round_to_grid(cost)) for start, end, cost in ways]
         self.exit = len(self.labels) + 1
 
 
 class CrossWordAcceptor:
-    """Collects the acceptor.  Nodes are numbered as they are made.
+    """Collects the acceptor.  Nodes are numbered as they are created.
 
     table: the triphones' states; words: (label, phones as numbers of the table, cost) of every pronunciation.
     """
@@ -69,8 +69,8 @@ class CrossWordAcceptor:
         self.first = np.unique(self.phones[:, 0])
         self.last = np.unique(self.phones[np.arange(len(words)), lengths - 1])
         silence = np.array([table.silence])
-        self.lefts = np.union1d(self.last, silence)  # what a word may follow
-        self.rights = np.union1d(self.first, silence)  # what may follow a word
+        self.lefts = np.union1d(self.last, silence)  # phones and silence before a word
+        self.rights = np.union1d(self.first, silence)  # phones and silence after a word
 
     def nodes(self, count: int) -> np.ndarray:
         begin = self.num_nodes
@@ -86,33 +86,33 @@ class CrossWordAcceptor:
         self._chains.append(tuple(part.ravel() for part in parts))
 
     def build(self) -> None:
-        """The words and what joins them; silences are added by `add_walk`."""
+        """Add the words and what joins them; silences are added by `add_model`."""
         size = self.table.num_phones
         self.hub = np.full((size, size), -1, dtype=np.int64)
         self.hub[np.ix_(self.lefts, self.first)] = self.nodes(len(self.lefts) * len(self.first)).reshape(
             len(self.lefts), -1
         )
-        self.over = np.full((size, size), -1, dtype=np.int64)
-        self.over[np.ix_(self.last, self.first)] = self.nodes(len(self.last) * len(self.first)).reshape(
+        self.word_end = np.full((size, size), -1, dtype=np.int64)
+        self.word_end[np.ix_(self.last, self.first)] = self.nodes(len(self.last) * len(self.first)).reshape(
             len(self.last), -1
         )
-        self.over[self.last, self.table.silence] = OVER_SILENCE  # also before a word that is silence
+        self.word_end[self.last, self.table.silence] = BEFORE_SILENCE  # also before a word whose first phone is silence
         self._add_long_words()
         self._add_short_words()
         sil = self.table.silence
         for node in (BEGUN, AFTER_SILENCE):
             self.add_arcs(node, self.hub[sil, self.first], EPSILON)
 
-    def join(self, between: Between, short_pause: Walk | None) -> None:
-        """What may stand between two words that see each other."""
-        over = self.over[np.ix_(self.last, self.first)].ravel()
+    def join(self, between: Between, short_pause: Topology | None) -> None:
+        """Add what may stand between two words that are each other's context."""
+        word_end = self.word_end[np.ix_(self.last, self.first)].ravel()
         hub = self.hub[np.ix_(self.last, self.first)].ravel()
-        self.add_arcs(over, hub, EPSILON, on_grid(between.nothing_cost))
+        self.add_arcs(word_end, hub, EPSILON, round_to_grid(between.nothing_cost))
         if short_pause is not None and between.pause_cost is not None:
-            self.add_walk(over, hub, short_pause, None, between.pause_cost)
+            self.add_model(word_end, hub, short_pause, None, between.pause_cost)
 
     def _add_long_words(self) -> None:
-        """Words of two phones and more: hubs, trie, labels, last phones."""
+        """Words of two or more phones: hubs, trie, labels, last phones."""
         long = np.flatnonzero(self.lengths >= 2)
         if not long.size:
             return
@@ -138,10 +138,10 @@ class CrossWordAcceptor:
         self.add_arcs(trie, last[inverse], self.word_label[long], self.word_cost[long])
         a, b = np.divmod(ends, size)
         right = self.rights[:, None]
-        self.add_chains(last, self.over[b, right], table.models(a, b, right))
+        self.add_chains(last, self.word_end[b, right], table.models(a, b, right))
 
     def _add_short_words(self) -> None:
-        """Words of one phone, in every context: label before the last state."""
+        """Words of one phone, in every context, with the label before the last state."""
         short = np.flatnonzero(self.lengths == 1)
         if not short.size:
             return
@@ -153,37 +153,37 @@ class CrossWordAcceptor:
         before = self.nodes(heads.size).reshape(shape)
         after = self.nodes(heads.size).reshape(shape)
         self.add_chains(np.broadcast_to(self.hub[left, phone], shape), before, heads)
-        self.add_chains(after, np.broadcast_to(self.over[phone, right], shape), tails)
+        self.add_chains(after, np.broadcast_to(self.word_end[phone, right], shape), tails)
         self.add_arcs(
             before[:, of_word], after[:, of_word], self.word_label[short][:, None], self.word_cost[short][:, None]
         )
 
-    def add_walk(self, source, target, walk: Walk, word: int | None, cost: float = 0.0) -> None:
-        """A walk through a model between each source and target.
+    def add_model(self, source, target, topology: Topology, word: int | None, cost: float = 0.0) -> None:
+        """A model with a topology between each source and target.
 
-        With a word its label stands before the last visit to the place that the model is left from.  A way from entry
-        to exit, on which no frame passes, is left out: what it means is for the caller to say.
+        The label of a word stands before the last visit to the state that the model is left from.  An arc from entry to
+        exit, which consumes no frame, is left to the caller.
         """
         source, target = np.broadcast_arrays(np.atleast_1d(source), np.atleast_1d(target))
-        count, cost = len(source), on_grid(cost)
+        count, cost = len(source), round_to_grid(cost)
         place = {0: source}
-        for number in range(1, walk.exit):
+        for number in range(1, topology.exit):
             place[number] = self.nodes(count)
-        leaving = {start: price for start, end, price in walk.ways if end == walk.exit and start != 0}
+        leaving = {start: price for start, end, price in topology.arcs if end == topology.exit and start != 0}
         last = {start: self.nodes(count) for start in leaving} if word is not None else {}
-        for start, end, price in walk.ways:
+        for start, end, price in topology.arcs:
             price += cost if start == 0 else 0.0
-            if end != walk.exit:
-                self.add_arcs(place[start], place[end], walk.labels[end - 1], price)
+            if end != topology.exit:
+                self.add_arcs(place[start], place[end], topology.labels[end - 1], price)
                 if end in last:
                     self.add_arcs(place[start], last[end], word, price + leaving[end])
             elif start != 0 and word is None:
                 self.add_arcs(place[start], target, EPSILON, price)
         for start, node in last.items():
-            self.add_arcs(node, target, walk.labels[start - 1])
+            self.add_arcs(node, target, topology.labels[start - 1])
 
     def arrays(self) -> ArcArrays:
-        """All arcs, chains as one arc for each state of their model."""
+        """All arcs, with one arc for each state of a chain's model."""
         source, target, label, cost = (np.concatenate(parts) for parts in zip(*self._arcs))
         c_source, c_target, model = (np.concatenate(parts) for parts in zip(*self._chains))
         length = self.table.length[model]
@@ -191,7 +191,7 @@ class CrossWordAcceptor:
         first, last = ends - length, ends - 1
         within = np.arange(ends[-1]) - np.repeat(first, length)
         chain_label = self.table.labels[np.repeat(self.table.offset[model], length) + within]
-        inner = np.ones(ends[-1], dtype=bool)  # arcs whose target is a node of their own
+        inner = np.ones(ends[-1], dtype=bool)  # arcs that end in a new node
         inner[last] = False
         chain_target = np.cumsum(inner) - 1 + self.num_nodes
         chain_source = np.concatenate([[0], chain_target[:-1]])
@@ -211,22 +211,22 @@ class CrossWordAcceptor:
 def cross_word_acceptor(
     table: TriphoneTable,
     words: Sequence[tuple[int, tuple[int, ...], float]],
-    silence: Walk,
-    short_pause: Walk | None,
+    silence: Topology,
+    short_pause: Topology | None,
     between: Between,
     marks: Mapping[str, tuple[int, float]],
 ) -> ArcArrays:
-    """The whole acceptor.  marks: label and cost of <s> and of </s>."""
+    """The complete acceptor.  marks: label and cost of <s> and of </s>."""
     acceptor = CrossWordAcceptor(table, words)
     acceptor.build()
     acceptor.join(between, short_pause)
     label, cost = marks[SENTENCE_START]
-    acceptor.add_walk(START, BEGUN, silence, label, cost)
+    acceptor.add_model(START, BEGUN, silence, label, cost)
     label, cost = marks[SENTENCE_END]
-    acceptor.add_walk(END, FINAL, silence, label, cost)
-    acceptor.add_arcs(np.array([BEGUN, OVER_SILENCE]), END, EPSILON)
+    acceptor.add_model(END, FINAL, silence, label, cost)
+    acceptor.add_arcs(np.array([BEGUN, BEFORE_SILENCE]), END, EPSILON)
     if between.silence_cost is not None:
-        acceptor.add_walk(OVER_SILENCE, AFTER_SILENCE, silence, None, between.silence_cost)
+        acceptor.add_model(BEFORE_SILENCE, AFTER_SILENCE, silence, None, between.silence_cost)
     table.check()
     table.finish()
     return acceptor.arrays()

@@ -1,7 +1,6 @@
-"""Compiled decoding graphs on disk: files of sections (see decoder.mapped_file) with the start state in the header.
+"""Compiled decoding graphs on disk: mapped files (see decoder.mapped_file) with the start state in the header.
 
-The arrays are memory-mapped and read-only: several processes share one copy, and pages are read when the search first
-touches them.
+The arrays are read-only and shared between processes; pages are read when the search first uses them.
 """
 
 from pathlib import Path
@@ -33,7 +32,19 @@ _SAME_LENGTH = (
 
 
 def save_graph(graph: DecodingGraph, path: str | Path) -> None:
-    """Write a graph whole or not at all.  Raises FormatError for names with line breaks."""
+    """Write a compiled graph, completely or not at all.
+
+    Parameters
+    ----------
+    graph : DecodingGraph
+    path : str or Path
+        The graph file (-graph).
+
+    Raises
+    ------
+    FormatError
+        For names with line breaks.
+    """
     sections = {name: getattr(graph.arrays, name) for name in GraphArrays._fields}
     sections |= {name: getattr(graph, name) for name in _MODEL_ARRAYS}
     sections |= {name: pack_names(getattr(graph, name), path) for name in _NAMES}
@@ -41,10 +52,23 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
 
 
 def load_graph(path: str | Path) -> DecodingGraph:
-    """Map a compiled graph into memory and check all of it.
+    """Map a compiled graph into memory and check it.
 
-    Raises FormatError for files that are no compiled graph, of another version, truncated or with a damaged table,
-    GraphError for numbers out of range.
+    Parameters
+    ----------
+    path : str or Path
+        A file written by `save_graph` or `argon -precompile true`.
+
+    Returns
+    -------
+    DecodingGraph
+
+    Raises
+    ------
+    FormatError
+        For a file that is not a compiled graph, has another version, is truncated or has a damaged table.
+    GraphError
+        For numbers out of range.
     """
     start, sections = FORMAT.read(path)
     names = {name: unpack_names(sections[name], name, path) for name in _NAMES}

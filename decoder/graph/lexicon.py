@@ -1,10 +1,10 @@
-"""H∘C∘L of context-independent phones as one acceptor over HMM states and words, before it is optimised (6.1.1, 6.2).
+"""H o C o L of context-independent phones as one acceptor, before it is optimised (CNTK book 6.1.1, 6.2).
 
     start -<s>-> begun -> words: hub -pronunciation-> after -(silence | nothing)-> hub;  after, begun -</s>-> final
 
-A monophone's states do not depend on its neighbours, so composing H, C and L amounts to writing the states of each
-pronunciation in a row, the word among them just before the last phone (for a word of one phone: before its last
-state).  As an acceptor, homophones differ by the word's own arc, so no disambiguation symbols are needed.
+A monophone's states do not depend on its neighbours, so the composition of H, C and L is the chain of states of each
+pronunciation, with the word label just before the last phone (for a word of one phone, before its last state).
+Homophones differ by their word arcs, so that no disambiguation symbols are needed.
 """
 
 import itertools
@@ -26,14 +26,32 @@ SILENCE_TOPOLOGIES = ("left-to-right", "any-order")
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """silence: name of the silence model; None takes the one phone of the dictionary's <s> entry.
-    optional_silence: whether silence may stand between words; None: with a dictionary yes, in a phone loop no.
-    silence_probability: of silence between words, paid as -ln p, and -ln (1-p) where there is none; None: both free.
-    silence_topology: "left-to-right", or "any-order": after the first state any state may follow any other until the
-    last one leaves (HTK's silence with its skip and backward transitions).
-    short_pause: name of the short-pause model of a triphone graph; None takes sp where the HMM set has it.
-    pronunciation_scale: factor on -ln of the dictionary's pronunciation probabilities.
-    drop_missing: leave out words that the language model does not know or holds impossible, instead of refusing them.
+    """Options of graph construction.
+
+    Parameters
+    ----------
+    silence : str, optional
+        Name of the silence model.  By default the one phone of the dictionary's <s> entry.
+    optional_silence : bool, optional
+        Whether silence may stand between words.  By default yes with a dictionary, no in a phone loop.
+    silence_probability : float, optional
+        P(silence between words), between 0 and 1; it costs -ln p, and no silence costs -ln (1-p).  By default both are
+        free.
+    silence_topology : {"left-to-right", "any-order"}
+        "any-order": between the first and the last state, any state may follow any other (HTK's silence model with its
+        skip and backward transitions).
+    short_pause : str, optional
+        Name of the short-pause model of a triphone graph.  By default sp if the HMM set has it.
+    pronunciation_scale : float
+        Factor on -ln of the dictionary's pronunciation probabilities.
+    drop_missing : bool
+        Leave out words that the language model does not know or that are impossible in it, instead of raising
+        GraphError.
+
+    Raises
+    ------
+    GraphError
+        For a value out of range.
     """
 
     silence: str | None = None
@@ -56,18 +74,21 @@ class GraphOptions:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """words: (word, phones, cost) of each pronunciation; starts, ends: (phones, cost) of those of <s> and of </s>."""
+    """The pronunciations to build a graph from.
+
+    words: (word, phones, cost) of each pronunciation; starts, ends: (phones, cost) of those of <s> and of </s>.
+    """
 
     words: list[tuple[str, tuple[str, ...], float]]
     starts: list[tuple[tuple[str, ...], float]]
     ends: list[tuple[tuple[str, ...], float]]
     silence: str | None
     optional_silence: bool
-    outputs: dict[str, str] = field(default_factory=dict)  # words that are written otherwise, "" for not at all
+    outputs: dict[str, str] = field(default_factory=dict)  # words that are written differently, "" for not at all
 
 
 def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphOptions) -> Lexicon:
-    """Raises GraphError naming the word whose entry cannot be used."""
+    """The lexicon of a dictionary.  Raises GraphError for an entry that cannot be used."""
     words, marks, outputs = [], {SENTENCE_START: [], SENTENCE_END: []}, {}
     for entry in dictionary:
         probability = 1.0 if entry.probability is None else entry.probability
@@ -101,9 +122,22 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
 
 
 def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
-    """The state map that a state list implies by its names, such as `aa_s2`, `eh_s2_1` and `sil[2]`.
+    """The state map that the names of states imply, such as `aa_s2`, `eh_s2_1` and `sil[2]`.
 
-    Raises GraphError when two states claim one place in a model.
+    Parameters
+    ----------
+    states : sequence of str
+        A state list.
+
+    Returns
+    -------
+    dict of str to list of str
+        Phone model -> its states, left to right.
+
+    Raises
+    ------
+    GraphError
+        When two states claim one place in a model.
     """
     places: dict[str, dict[int, str]] = {}
     for state in states:
@@ -118,7 +152,7 @@ def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
 
 
 def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Lexicon:
-    """Every model but silence is a word of its own; <s> and </s> are silence (6.2.1)."""
+    """A lexicon in which every model but silence is a word; <s> and </s> are silence (CNTK book 6.2.1)."""
     if options.silence is None:
         raise GraphError("phone loop: the silence model is not named; expected its name (TIMIT: h#)")
     words = [(phone, (phone,), 0.0) for phone in state_map if phone != options.silence]
@@ -127,7 +161,7 @@ def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Le
 
 
 def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
-    """Raises GraphError naming each word and phone that the state map lacks (the first ten)."""
+    """Raise GraphError for words with phones that are not in the state map (the first ten)."""
     entries = itertools.chain(
         ((word, phones) for word, phones, _ in lexicon.words),
         ((SENTENCE_START, phones) for phones, _ in lexicon.starts),
@@ -144,12 +178,13 @@ def check_phones(lexicon: Lexicon, state_map: dict[str, Sequence[str]]) -> None:
         raise GraphError(f"model state map: '{empty[0]}' has no states; expected at least one")
 
 
-def on_grid(cost: float) -> float:
+def round_to_grid(cost: float) -> float:
+    """A cost rounded to a multiple of 1/GRID."""
     return round(cost * GRID) / GRID
 
 
 class LexiconAcceptor:
-    """Collects the acceptor: labels are 0 for epsilon, else 1 + index into `symbols`."""
+    """Collects the acceptor: labels are 0 for epsilon, otherwise 1 + index into `symbols`."""
 
     START, BEGUN, HUB, AFTER, END, FINAL = range(6)
 
@@ -167,7 +202,7 @@ class LexiconAcceptor:
         self._num_states = 6
 
     def labels_of(self, phones: Sequence[str], word: str | None) -> list[int]:
-        """State labels, the word's before the last phone; with one phone only, before its last state."""
+        """State labels, with the word's label before the last phone, or before the last state of a single phone."""
         rows = [self.phone_labels[phone] for phone in phones]
         if word is None:
             return list(itertools.chain.from_iterable(rows))
@@ -179,20 +214,20 @@ class LexiconAcceptor:
         if tuple(phones) == (self.any_order,) and len(self.phone_labels[phones[0]]) > 1:
             self._add_any_order(source, target, self.phone_labels[phones[0]], word, cost)
         else:
-            self._chains.append((source, target, self.labels_of(phones, word), on_grid(cost)))
+            self._chains.append((source, target, self.labels_of(phones, word), round_to_grid(cost)))
 
     def add_skip(self, source: int, target: int, cost: float = 0.0) -> None:
-        self._chains.append((source, target, [EPSILON], on_grid(cost)))
+        self._chains.append((source, target, [EPSILON], round_to_grid(cost)))
 
     def _add_any_order(self, source: int, target: int, labels: list[int], word: str | None, cost: float) -> None:
-        """Enter by the first state, leave by the last, in between from any state to any other.
+        """Enter by the first state, leave by the last; in between any state may follow any other.
 
         A word's label stands before the last visit to the last state.
         """
         first, last = labels[0], labels[-1]
         node = {label: self._num_states + i for i, label in enumerate(labels)}
         self._num_states += len(labels)
-        self._chains.append((source, node[first], [first], on_grid(cost)))
+        self._chains.append((source, node[first], [first], round_to_grid(cost)))
         for a, b in itertools.permutations(labels, 2):
             self._chains.append((node[a], node[b], [b], 0.0))
         if word is None:
@@ -202,12 +237,12 @@ class LexiconAcceptor:
                 self._chains.append((node[label], target, [self.word_label[word], last], 0.0))
 
     def arrays(self) -> ArcArrays:
-        """All chains as arcs; a chain's cost stands on its first arc."""
+        """All chains as arcs; the cost of a chain is on its first arc."""
         length = np.array([len(labels) for _, _, labels, _ in self._chains])
         ends = np.cumsum(length)
         first, last = ends - length, ends - 1
         label = np.fromiter(itertools.chain.from_iterable(c[2] for c in self._chains), dtype=np.int32, count=ends[-1])
-        inner = np.ones(ends[-1], dtype=bool)  # arcs whose target is a state of their own
+        inner = np.ones(ends[-1], dtype=bool)  # arcs that end in a new state
         inner[last] = False
         target = np.cumsum(inner) - 1 + self._num_states
         source = np.concatenate([[0], target[:-1]])

@@ -1,4 +1,4 @@
-"""The most optimistic language-model cost of each word: the least -ln P(word | history) over the histories (6.2)."""
+"""The most optimistic language-model cost of each word: min of -ln P(word | history) (CNTK book 6.1, 6.2)."""
 
 import numpy as np
 from numba import njit
@@ -7,14 +7,14 @@ from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageMode
 
 
 def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: bool = False) -> np.ndarray:
-    """The least cost of each word over every history that sentences of these words can reach.
+    """The least cost of each word over all histories that sentences of these words can reach.
 
-    model: LanguageModel; words (n,) ids, </s> among them if its cost is wanted (it opens no history);
-    empty_history: whether a word may follow nothing that the model knows of.
-    Returns (n,) f8, -ln P; inf for a word that is impossible after all of them.
+    model: LanguageModel; words (n,): ids, including </s> if its cost is wanted; empty_history: whether words may also
+    follow the empty history.
+    Returns (n,) f8, -ln P; inf for a word that is impossible after every history.
 
-    A history counts as reachable when some word leads to it from a reachable history or from one of the histories
-    that it backs off to: never fewer than the true ones, so that the result is never above the true least cost.
+    A history counts as reachable when some word leads to it from a reachable history or from one that it backs off to.
+    These are at least the histories that can really occur, so the result is never above the true minimum.
     """
     if model.components:
         return _of_mixture(model, words)
@@ -34,7 +34,7 @@ def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: boo
 
 
 def _of_mixture(model: LanguageModel, words: np.ndarray) -> np.ndarray:
-    """Of a mixture: as if all its models were at their best at once, which is never above the true least cost."""
+    """For a mixture: the sum over models, each at its own minimum, which is never above the true minimum."""
     probability = np.zeros(len(words))
     names = [model.vocabulary[word] for word in words]
     for weight, component in model.components:
@@ -48,9 +48,9 @@ def _of_mixture(model: LanguageModel, words: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _reach(arrays, start_state, grows):
-    """Marks (S,) of the histories that sentences reach, and of those together with all they back off to.
+    """Which histories sentences reach (S,), and which are reached including all that they back off to (S,).
 
-    grows (V,): words that sentences are made of.
+    grows (V,): the words that sentences consist of.
     """
     num_states = arrays.backoff_state.shape[0]
     reachable = np.zeros(num_states, dtype=np.bool_)
@@ -75,7 +75,7 @@ def _reach(arrays, start_state, grows):
 
 @njit(cache=True)
 def _completion_bounds(arrays, reachable):
-    """(S,) least sum of back-off costs from any reachable history down to each state: a bound, whatever the word."""
+    """(S,) least sum of back-off costs from any reachable history down to each state: a bound for every word."""
     num_states = arrays.backoff_state.shape[0]
     bound = np.where(reachable, 0.0, np.inf)
     for state in range(num_states - 1, 0, -1):  # a history backs off to a lower number
@@ -85,7 +85,7 @@ def _completion_bounds(arrays, reachable):
 
 
 def _children(arrays, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """first_child (S+1,), children (S-1,): the states that back off to each state, the cheapest bound first."""
+    """first_child (S+1,), children (S-1,): the states that back off to each state, in order of their bounds."""
     states = np.arange(1, bound.shape[0])
     below = arrays.backoff_state[1:]
     order = np.lexsort((bound[1:] + arrays.backoff_cost[1:], below))
@@ -110,8 +110,8 @@ def _lists(arrays, state, word):
 def _least_costs(arrays, wanted, visited, reachable, bound, first_child, children, order):
     """(V,) least cost of each wanted word.
 
-    Every listed arc (state, word) serves the reachable histories above it that back off down to it without listing
-    the word on the way; a depth-first walk over those, cheapest bound first, stops where the bound cannot win.
+    An arc (state, word) also serves the reachable histories that back off to the state without listing the word
+    themselves; a depth-first search over these, least bound first, stops where the bound cannot improve the result.
     """
     best = np.full(wanted.shape[0], np.inf)
     state_stack = np.empty(order + 1, dtype=np.int64)

@@ -1,9 +1,8 @@
-"""Building the decoding graph of context-independent phones (6.1.1, 6.2.1).
+"""Builds the decoding graph of context-independent phones (CNTK book 6.1.1, 6.2.1), and optimises acceptors.
 
-Every path of the result is `<s>`, words, `</s>`, each label among the HMM states that realise it; there are no
-epsilons, no two arcs of a state have the same label, no two states could be merged, and every look-ahead cost is paid
-as early as the words that could follow allow.  Transition probabilities are no part of it: they are added when the
-decoder compiles the graph.
+Every path of the result is `<s>`, words, `</s>`, each label among the HMM states that realise it.  The graph has no
+epsilons, is deterministic and minimal, and charges every look-ahead cost as early as possible.  It has no transition
+probabilities: these are added when the decoder compiles the graph.
 """
 
 import math
@@ -36,9 +35,22 @@ STEPS = ("compiled", "epsilon-free", "determinised", "pushed", "minimised")
 
 @dataclass(frozen=True)
 class DecodingAcceptor:
-    """acceptor: the graph; lookahead: -ln of each word's most optimistic probability, as paid inside the graph, <s> and
-    </s> included; sizes: (step, states, arcs); outputs: words that are written otherwise ("" = not at all);
-    dropped: (word, reason) of the words left out; silence: the silence model, if there is one.
+    """A decoding graph before its compilation.
+
+    Attributes
+    ----------
+    acceptor : Acceptor
+        The graph; costs are -ln.
+    lookahead : dict of str to float
+        -ln of each word's most optimistic probability, as charged in the graph, <s> and </s> included.
+    sizes : list of (str, int, int)
+        Step, states and arcs after each step of the construction.
+    outputs : dict of str to str
+        Words that are written differently, "" for not at all.
+    dropped : list of (str, str)
+        Words that were left out, and the reasons.
+    silence : str or None
+        The silence model.
     """
 
     acceptor: Acceptor
@@ -57,12 +69,35 @@ def build_monophone_graph(
     options: GraphOptions | None = None,
     progress: Callable[..., None] | None = None,
 ) -> DecodingAcceptor:
-    """Compile dictionary and look-ahead into a graph over the state map's states.
+    """Build the decoding graph of context-independent phones, or of a phone loop.
 
-    state_map: the states of each model, left to right; transitions: (ln self, ln forward) of each state, only checked
-    to be complete, None to skip that; dictionary None: a phone loop, each model but silence a word of its own.
-    progress(done, total, step=, states=, arcs=) is called after each of the five steps.
-    Raises GraphError naming words without a probability, phones without a model, states without transitions.
+    Parameters
+    ----------
+    state_map : mapping of str to sequence of str
+        The states of each model, left to right.
+    transitions : mapping of str to (float, float), optional
+        (ln P(self), ln P(forward)) of each state; only checked for completeness.  None skips the check.
+    dictionary : sequence of Pronunciation, optional
+        Without it the graph is a phone loop: each model but silence is a word.
+    language_model : Arpa or LanguageModel
+        Gives the look-ahead costs.
+    options : GraphOptions, optional
+    progress : callable, optional
+        progress(done, total, step=, states=, arcs=) is called after each of the five steps.
+
+    Returns
+    -------
+    DecodingAcceptor
+
+    Raises
+    ------
+    GraphError
+        For words without a probability, phones without a model, and states without transitions.
+
+    References
+    ----------
+    CNTK book, sections 6.1.1 and 6.2.1.  Mohri, Pereira and Riley, Weighted finite-state transducers in speech
+    recognition, Computer Speech and Language 16(1), 2002.
     """
     options = options or GraphOptions()
     state_map = {phone: list(states) for phone, states in state_map.items()}
@@ -102,7 +137,7 @@ def lookahead_costs(
     if unknown and not drop_missing:
         try:
             model.word_ids(words, where="dictionary")
-        except GraphError as fault:  # which names them
+        except GraphError as fault:  # names the words
             raise GraphError(f"{fault}, or missing words to be dropped (--drop-missing)") from None
     dropped = [(word, "not in the language model") for word in unknown]
     words = [word for word in words if model.word_id(word) >= 0]
@@ -119,7 +154,7 @@ def lookahead_costs(
     dropped += [(word, "impossible in the language model") for word in impossible]
     if len(impossible) == len(words):
         raise GraphError("graph: no dictionary word is in the language model; expected at least one")
-    # Rounded down, the look-ahead stays optimistic; a probability above 1 (an unnormalised model) is taken for 1.
+    # Rounding down keeps the look-ahead optimistic; a probability above 1 (unnormalised model) counts as 1.
     lookahead = {word: max(0.0, math.floor(costs[word] * GRID) / GRID) for word in words if word not in set(impossible)}
     end_cost = max(0.0, math.floor(costs[SENTENCE_END] * GRID) / GRID) if ends else 0.0
     return {SENTENCE_START: 0.0, SENTENCE_END: end_cost, **lookahead}, dropped
@@ -128,7 +163,7 @@ def lookahead_costs(
 def lexicon_acceptor(
     lexicon: Lexicon, state_map: Mapping[str, Sequence[str]], lookahead: Mapping[str, float], options: GraphOptions
 ) -> LexiconAcceptor:
-    """The acceptor before it is optimised: every pronunciation a chain of its own, silence paths, epsilons."""
+    """The acceptor before it is optimised: a chain for each pronunciation, silence paths, epsilons."""
     words = [word for word in lookahead if word not in (SENTENCE_START, SENTENCE_END)]
     acceptor = LexiconAcceptor(dict(state_map), words, lexicon.silence, options.silence_topology)
     start, begun, hub, after, end, final = range(6)
@@ -180,7 +215,7 @@ def optimise(
 
 
 def _renumbered(arrays: ArcArrays) -> ArcArrays:
-    """The start becomes state 0, the others keep their order."""
+    """Make the start state 0; the others keep their order."""
     number = np.arange(arrays.num_states, dtype=np.int32)
     number[: arrays.start] += 1
     number[arrays.start] = 0
@@ -201,7 +236,7 @@ def _check_transitions(state_map: Mapping[str, Sequence[str]], transitions: Mapp
 
 
 def as_acceptor(arrays: ArcArrays, symbols: list[str]) -> Acceptor:
-    """With epsilon and the symbols that occur, HMM states first; labels index them."""
+    """An Acceptor with epsilon and the symbols that occur, HMM states first."""
     used, label = np.unique(arrays.label, return_inverse=True)
     final = np.flatnonzero(np.isfinite(arrays.final_cost)).astype(np.int32)
     return Acceptor(

@@ -1,7 +1,7 @@
-"""Acceptors as arrays to and from OpenFst, whole files at a time.
+"""Acceptors and transducers as arrays, to and from OpenFst.
 
-kaldifst moves an automaton in or out only arc by arc or through a file.  OpenFst's "const" file is two tables (states,
-arcs) after a short header, so numpy writes and reads it directly; a temporary file carries it across.
+kaldifst transfers an automaton arc by arc or through a file.  OpenFst's "const" file is two tables (states, arcs) after
+a short header, so numpy reads and writes it directly, through a temporary file.
 """
 
 import struct
@@ -13,12 +13,12 @@ import numpy as np
 
 from readers.errors import GraphError
 
-EPSILON = 0  # OpenFst's label for "nothing"
+EPSILON = 0  # OpenFst's epsilon label
 
 _MAGIC = 2125659606
 _FST_TYPE, _ARC_TYPE = b"const", b"standard"
 _VERSION = 2  # unaligned
-_EXPANDED = 1  # the one property claimed; OpenFst computes the others when it needs them
+_EXPANDED = 1  # the only property stated; OpenFst computes the others when needed
 _HEADER = struct.Struct(f"<ii{len(_FST_TYPE)}si{len(_ARC_TYPE)}siiQqqq")
 _STATE = np.dtype(
     [("final", "<f4"), ("first", "<u4"), ("count", "<u4"), ("input_epsilons", "<u4"), ("output_epsilons", "<u4")]
@@ -28,10 +28,10 @@ _ARC = np.dtype([("input", "<i4"), ("output", "<i4"), ("cost", "<f4"), ("target"
 
 @dataclass
 class ArcArrays:
-    """A weighted acceptor, or a transducer.  S states, A arcs, sorted by source.
+    """A weighted acceptor or transducer with S states and A arcs, sorted by source.
 
     source, target (A,) i4; label (A,) i4, 0 = epsilon; cost (A,) f4, tropical; final_cost (S,) f4, inf = not final;
-    output (A,) i4: labels that come out, None: those that go in.
+    output (A,) i4: output labels of a transducer, None for an acceptor.
     """
 
     source: np.ndarray
@@ -56,7 +56,7 @@ class ArcArrays:
         return np.searchsorted(self.source, np.arange(self.num_states + 1))
 
     def sorted(self) -> "ArcArrays":
-        """The same with arcs ordered by source, then label."""
+        """The same arcs, sorted by source, then label."""
         order = np.lexsort((self.label, self.source))
         output = None if self.output is None else self.output[order]
         columns = (column[order] for column in (self.source, self.target, self.label, self.cost))
@@ -64,7 +64,7 @@ class ArcArrays:
 
 
 def to_openfst(arrays: ArcArrays):
-    """A kaldifst.StdVectorFst with the same numbering.  Arcs must be sorted by source."""
+    """A kaldifst.StdVectorFst with the same state numbers.  Arcs must be sorted by source."""
     import kaldifst
 
     if arrays.num_arcs and (np.any(np.diff(arrays.source) < 0) or arrays.target.max() >= arrays.num_states):
@@ -88,7 +88,10 @@ def to_openfst(arrays: ArcArrays):
 
 
 def from_openfst(fst, transducer: bool = False) -> ArcArrays:
-    """The arrays of a kaldifst fst; of a transducer both labels.  Raises GraphError when it has no states."""
+    """The arrays of a kaldifst fst, with both labels if it is a transducer.
+
+    Raises GraphError when it has no states.
+    """
     import kaldifst
 
     with tempfile.TemporaryDirectory() as directory:

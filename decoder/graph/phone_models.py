@@ -1,11 +1,11 @@
-"""Stage one of a triphone graph (6.2.2.1): what it needs of an HTK donor, distilled into four small tables.
+"""Stage one of a triphone graph (CNTK book 6.2.2.1): reduces an HTK donor model to four small tables.
 
 state_map     `sil-aa+b aa_s2_4 aa_s3_1 aa_s4_7`   every logical model and its states, left to right
 transitions   `[aa_s2_4] ln_self ln_forward`       of each state
-topology      `sp 0 2 ln_p`                        only of models that can be walked otherwise than left to right
-tied          `[sp_s2] [sil_s3]`                   states with a senone's scores but transitions of their own
+topology      `sp 0 2 ln_p`                        only for models that are not strictly left-to-right
+tied          `[sp_s2] [sil_s3]`                   states with the scores of another state but their own transitions
 
-The tables are written to one directory; a state map and a transitions file made by other means serve as well.
+The tables are written to one directory; a state map and a transitions file from other tools serve as well.
 """
 
 import itertools
@@ -19,15 +19,30 @@ from readers.htk.hmm_set import Hmm, HmmSet
 from readers.htk.trees import DecisionTrees, split_triphone
 from readers.tables import hmm_tables
 
-POSSIBLE = 1e-6  # a transition less likely than that is none
-SAME = 1e-4  # transition probabilities that differ by less are alike
+POSSIBLE = 1e-6  # transitions with a lower probability are ignored
+SAME = 1e-4  # tolerance for equal transition probabilities
 
 
 @dataclass(frozen=True)
 class PhoneModels:
-    """states: logical model -> its states, left to right; transitions: state -> (ln self, ln forward), None: not known;
-    topology: model -> (from, to, ln P(to | from is left)), places counted from 1, 0 the entry, n+1 the exit; models
-    that are not there are walked from left to right; tied: state -> the senone it is scored as, where that is another.
+    """The structure of a set of phone models: states, transitions, topologies.
+
+    Parameters
+    ----------
+    states : mapping of str to tuple of str
+        Logical model -> its states, left to right.
+    transitions : mapping of str to (float, float), optional
+        State -> (ln P(self), ln P(forward)).
+    topology : mapping of str to tuple of (int, int, float)
+        Model -> (from, to, ln P(to | from is left)); states are counted from 1, 0 is the entry, n+1 the exit.  Models
+        that are not listed are left-to-right.
+    tied : mapping of str to str
+        State -> the senone that scores it, where that is another name.
+
+    Raises
+    ------
+    GraphError
+        When a topology does not match its model, or a state has no transitions.
     """
 
     states: Mapping[str, tuple[str, ...]]
@@ -58,24 +73,36 @@ class PhoneModels:
 
     @property
     def senones(self) -> dict[str, str]:
-        """Every state of the models, in order -> the senone it is scored as."""
+        """Every state of the models, in order -> the senone that scores it."""
         names = dict.fromkeys(state for states in self.states.values() for state in states)
         return {state: self.tied.get(state, state) for state in names}
 
-    def ways(self, model: str) -> tuple[tuple[int, int, float], ...]:
-        """(from, to, ln P) of a model, whether the topology has it or not."""
+    def topology_of(self, model: str) -> tuple[tuple[int, int, float], ...]:
+        """(from, to, ln P) of a model, left-to-right unless the topology lists it."""
         plain = tuple((place, place + 1, 0.0) for place in range(len(self.states[model]) + 1))
         return self.topology.get(model, plain)
 
     def with_transitions(self, table: Mapping[str, tuple[float, float]]) -> "PhoneModels":
-        """The same models with other transitions; those of its senone for a state that the table lacks."""
+        """The same models with the transitions of a table; a state that is not in it takes those of its senone."""
         pairs = {state: table.get(state) or table.get(senone) for state, senone in self.senones.items()}
         return replace(self, transitions={state: pair for state, pair in pairs.items() if pair})
 
     def score_rows(self, outputs: Sequence[str]) -> dict[str, int]:
-        """State -> the network output that scores it, given the senone of each output.
+        """State -> the network output that scores it.
 
-        Raises GraphError naming senones without an output (the first ten).
+        Parameters
+        ----------
+        outputs : sequence of str
+            The senone of each network output.
+
+        Returns
+        -------
+        dict of str to int
+
+        Raises
+        ------
+        GraphError
+            For senones without an output (the first ten).
         """
         row = {senone: i for i, senone in enumerate(outputs)}
         lacking = list(dict.fromkeys(senone for senone in self.senones.values() if senone not in row))
@@ -87,6 +114,7 @@ class PhoneModels:
         return {state: row[senone] for state, senone in self.senones.items()}
 
     def save(self, directory: str | Path) -> None:
+        """Write the tables to a directory; tables that are empty are removed from it."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         if self.transitions is not None:
@@ -96,13 +124,16 @@ class PhoneModels:
         if self.tied:
             hmm_tables.write_tied_states(directory / "tied", self.tied)
         for name, there in (("transitions", self.transitions), ("topology", self.topology), ("tied", self.tied)):
-            if not there:  # left by an earlier run, it would be read with the new tables
+            if not there:  # a table of an earlier run
                 (directory / name).unlink(missing_ok=True)
         hmm_tables.write_state_map(directory / "state_map", self.states)
 
     @classmethod
     def load(cls, directory: str | Path) -> "PhoneModels":
-        """Read a directory back.  Raises FormatError and GraphError for damaged tables and tables that do not fit."""
+        """Read a directory written by `save`.
+
+        Raises FormatError for damaged tables, GraphError for tables that do not match.
+        """
         directory = Path(directory)
         tables = {
             "transitions": hmm_tables.read_transitions,
@@ -124,19 +155,40 @@ def distil(
     contexts: Iterable[str] = (),
     log: Callable[[str], None] | None = None,
 ) -> PhoneModels:
-    """Reduce a donor to its structure.
+    """Reduce an HTK donor model to its structure.
 
-    names: logical -> physical model (an HMM list), None: every model of the donor stands for itself; trees: give models
-    that the donor lacks their states (their transitions are those of the phone's other models); contexts: phones that
-    may stand beside others: with trees every triphone of these phones is made.  log(line) is told what was averaged.
-    Raises GraphError naming a model that is nowhere, a triphone that is not left to right, and a tree's leaf that is no
-    tied state of the donor.
+    Parameters
+    ----------
+    donor : HmmSet
+        The HMM definitions.
+    names : mapping of str to str, optional
+        Logical -> physical model (an HMM list).  By default every model of the donor stands for itself.
+    trees : DecisionTrees, optional
+        Give the states of models that the donor lacks; their transitions are those of the phone's other models.
+    contexts : iterable of str
+        Phones that may be neighbours: with trees, every triphone of these phones is made.
+    log : callable, optional
+        log(line) is told about transitions that were averaged.
+
+    Returns
+    -------
+    PhoneModels
+
+    Raises
+    ------
+    GraphError
+        For a model that is not defined, a triphone that is not left-to-right, and a leaf of a tree that is not a tied
+        state of the donor.
+
+    References
+    ----------
+    CNTK book, section 6.2.2.1; HTK Book, chapter on HMM definition files.
     """
     names = dict(names) if names is not None else {name: name for name in donor.hmms}
     models = _Distiller(donor, trees)
     tees = {name for name, hmm in donor.hmms.items() if hmm.is_tee}
     for logical, physical in sorted(names.items(), key=lambda pair: pair[1] in tees):
-        models.add(logical, physical)  # a senone's transitions are those of sil, not of sp
+        models.add(logical, physical)  # sil before sp: a senone takes its transitions from sil
     if trees is not None:
         phones = list(dict.fromkeys(contexts))
         for phone, left, right in itertools.product(trees.num_states, phones, phones):
@@ -145,7 +197,22 @@ def distil(
 
 
 def from_trees(trees: DecisionTrees, state_map: Mapping[str, Sequence[str]], contexts: Iterable[str]) -> PhoneModels:
-    """Models without a donor: those of a state map, and every triphone of the contexts by the trees."""
+    """Models without a donor: those of a state map, and every triphone of the contexts from the trees.
+
+    Parameters
+    ----------
+    trees : DecisionTrees
+        Decision trees as HHEd writes them.
+    state_map : mapping of str to sequence of str
+        The states of models without trees, left to right.
+    contexts : iterable of str
+        Phones that may be neighbours.
+
+    Returns
+    -------
+    PhoneModels
+        Without transitions.
+    """
     states = {model: tuple(names) for model, names in state_map.items()}
     phones = list(dict.fromkeys(contexts))
     for phone in trees.num_states:
@@ -157,6 +224,8 @@ def from_trees(trees: DecisionTrees, state_map: Mapping[str, Sequence[str]], con
 
 
 class _Distiller:
+    """Collects the models of a donor."""
+
     def __init__(self, donor: HmmSet, trees: DecisionTrees | None):
         self.donor, self.trees = donor, trees
         self.states: dict[str, tuple[str, ...]] = {}
@@ -166,7 +235,7 @@ class _Distiller:
         self.counted: set[str] = set()
 
     def add(self, logical: str, physical: str | None) -> None:
-        """A model; physical None: by the trees, unless it is there already."""
+        """Add a model; physical None: from the trees, unless it is there already."""
         if physical is None and logical in self.states:
             return
         hmm = self.donor.hmms.get(physical) if physical is not None else None
@@ -189,7 +258,7 @@ class _Distiller:
         self.states[logical] = states
 
     def _states_of(self, hmm: Hmm) -> tuple[str, ...]:
-        """The model's states; counts its transitions when it is met first."""
+        """The model's states; its transitions are counted the first time."""
         states = tuple(self.donor.state_name(hmm, place) for place in range(len(hmm.states)))
         left, _, right = split_triphone(hmm.name)
         if left is not None or right is not None:
@@ -206,7 +275,10 @@ class _Distiller:
         return self._context_free(hmm, states)
 
     def _context_free(self, hmm: Hmm, states: tuple[str, ...]) -> tuple[str, ...]:
-        """States of a model without context; one whose senone leaves otherwise in an earlier model gets a name."""
+        """States of a model without context.
+
+        A state whose senone has other transitions in an earlier model gets a name of its own.
+        """
         names = list(states)
         for place, (state, stay) in enumerate(zip(states, _stays(hmm))):
             known = self.stays.get(state)
@@ -219,7 +291,7 @@ class _Distiller:
             else:
                 self.stays.setdefault(state, []).append(stay)
         if hmm.name not in self.counted and not _is_left_to_right(hmm):
-            self.topology[hmm.name] = _ways(hmm)
+            self.topology[hmm.name] = _topology(hmm)
         self.counted.add(hmm.name)
         return tuple(names)
 
@@ -239,7 +311,7 @@ class _Distiller:
         return PhoneModels(self.states, transitions, topology, self.tied)
 
     def _complete_transitions(self) -> None:
-        """States that only synthesised models have take the transitions of their phone's other models."""
+        """Give states that only synthesised models have the transitions of their phone's other models."""
         by_place: dict[tuple[str, int], list[float]] = {}
         for name in self.donor.hmms:
             hmm = self.donor.hmms[name]
@@ -279,11 +351,12 @@ def _is_left_to_right(hmm: Hmm) -> bool:
     )
 
 
-def _ways(hmm: Hmm) -> tuple[tuple[int, int, float], ...]:
+def _topology(hmm: Hmm) -> tuple[tuple[int, int, float], ...]:
+    """(from, to, ln P) of an HMM; P is conditional on leaving `from`."""
     ways = []
     for i in range(hmm.num_states - 1):
         row = hmm.transitions.matrix[i].copy()
-        row[i] = 0.0  # staying is the state's own transition
+        row[i] = 0.0  # self-loops are in `transitions`
         row[row <= POSSIBLE] = 0.0
         ways += [(i, j, math.log(row[j] / row.sum())) for j in range(1, hmm.num_states) if row[j] > 0]
     return tuple(ways)

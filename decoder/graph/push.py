@@ -1,4 +1,9 @@
-"""Weight pushing: every cost is paid as early on its path as it can be (kaldifst lacks this operation)."""
+"""Weight pushing: moves every cost as early on its path as possible (kaldifst lacks this operation).
+
+References
+----------
+Mohri, Finite-state transducers in language and speech processing, Computational Linguistics 23(2), 1997.
+"""
 
 from dataclasses import replace
 
@@ -11,7 +16,7 @@ from readers.errors import GraphError
 def best_completion(arrays: ArcArrays) -> np.ndarray:
     """(S,) f8: cost of the best path from each state to the end, final cost included; inf where there is none.
 
-    Bellman's relaxation over all arcs at once, as often as the longest best path has arcs.
+    Bellman-Ford relaxation over all arcs at once, as many times as the longest best path has arcs.
     Raises GraphError when a cycle has a negative cost.
     """
     distance = arrays.final_cost.astype(np.float64)
@@ -29,17 +34,17 @@ def best_completion(arrays: ArcArrays) -> np.ndarray:
 
 
 def push_to_start(arrays: ArcArrays) -> ArcArrays:
-    """The same weighted language, reweighted so that from every state but the start the best completion costs 0.
+    """An equivalent acceptor in which the best completion costs 0 from every state but the start.
 
-    w'(arc) = w + V(target) - V(source), final'(s) = final - V(s), V the best completion; the start's own V is added
-    back to the arcs that leave it.  The start must have no incoming arc; states without a completion are refused.
+    w'(arc) = w + V(target) - V(source), final'(s) = final - V(s), with V the best completion; V of the start is added
+    to the arcs that leave it.  Raises GraphError when an arc enters the start, or a state has no completion.
     """
     value = best_completion(arrays)
     if not np.all(np.isfinite(value)):
         raise GraphError(f"acceptor: {np.sum(~np.isfinite(value))} states reach no end; expected a trimmed acceptor")
     if np.any(arrays.target == arrays.start):
         raise GraphError("acceptor: an arc returns to the start; expected a start that is left for good")
-    # The start keeps its value: its arcs are not reduced by it.
+    # The start's value is not subtracted, which puts it on the arcs that leave the start.
     kept = value.copy()
     kept[arrays.start] = 0.0
     cost = arrays.cost + value[arrays.target] - kept[arrays.source]

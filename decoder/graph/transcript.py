@@ -1,11 +1,11 @@
-"""The alignment graph of one transcript: its HMM positions, and how a path may go from one to the next.
+"""The alignment graph of one transcript: its HMM positions and the arcs between them.
 
     slots     silence?  word  (silence | short pause)?  word ...  silence?
 
-Each slot has alternatives (a word's pronunciations), each a row of phones; with triphones a phone's model depends on
-its neighbours, across words too, where short pause is no neighbour.  Every alternative has positions of its own, so
-that a path tells which it took.  Models are walked as PhoneModels.ways has it; those that can be passed without a frame
-(T-models) are passed by arcs from what stands before to what comes after.
+Each slot has alternatives (a word's pronunciations), each a chain of phones; with triphones a phone's model depends on
+its neighbours, across words too, where short pause is not a neighbour.  Every alternative has its own positions, so
+that a path identifies it.  Models have the topology of PhoneModels; models that can be passed without a frame (tee
+models) become arcs from their predecessors to their successors.
 """
 
 import math
@@ -23,14 +23,16 @@ from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
 from readers.htk.trees import split_triphone
 
-BEGIN = -1  # what the first position follows
-Flow = dict[int, float]  # the positions that a path may come from (or BEGIN) -> cost since
+BEGIN = -1  # source of arcs into a first position
+Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost after it
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One phone model of the graph.  word: which label of the transcript it belongs to, -1 for silence put in; phones:
-    the pronunciation it is part of; output: how the word is written, "" for not at all.
+    """One phone model of the graph.
+
+    word: index of the transcript's label that it belongs to, -1 for inserted silence; phones: the pronunciation that it
+    is part of; output: how the word is written, "" for not at all.
     """
 
     model: str
@@ -41,11 +43,13 @@ class Unit:
 
 @dataclass(frozen=True)
 class TranscriptGraph:
-    """P positions in about the order of a path.  row (P,) i4: of the scores; unit (P,) i4; state: name of each; stay,
-    leave (P,) f8: cost of its self-loop and of its forward transition; the arcs into p are first_arc[p] to
-    first_arc[p + 1] - 1, with arc_source (A,) i4 and arc_cost (A,) f8, forward transitions not in it; entry, final
-    (P,) f8: cost of beginning there, and of ending there once it is left, inf: not possible; to_end (P,) i4: least
-    number of frames after the first one in p.
+    """A graph of P positions, approximately in the order of a path, and A arcs.
+
+    row (P,) i4: row of the scores; unit (P,) i4; state: name of each position's HMM state; stay, leave (P,) f8: cost of
+    its self-loop and of its forward transition; the arcs into p are first_arc[p] .. first_arc[p + 1] - 1, with
+    arc_source (A,) i4 and arc_cost (A,) f8, forward transitions not included; entry, final (P,) f8: cost of beginning
+    there, and of ending there after leaving it, inf if impossible; to_end (P,) i4: least number of frames after the
+    first one in p.
     """
 
     units: list[Unit]
@@ -63,14 +67,15 @@ class TranscriptGraph:
 
     @property
     def min_frames(self) -> int:
-        """The fewest frames that a path can have."""
+        """The least number of frames of a path."""
         return 1 + int(self.to_end[np.isfinite(self.entry)].min(initial=np.iinfo(np.int32).max - 1))
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """alternatives: (phones, cost, output); word: number in the transcript, or -1; skip: cost of nothing at all, None:
-    there must be something.
+    """A place in the transcript.
+
+    alternatives: (phones, cost, output); word: index in the transcript, or -1; skip: cost of leaving it out, or None.
     """
 
     alternatives: list[tuple[tuple[str, ...], float, str]]
@@ -79,12 +84,12 @@ class _Slot:
 
 
 class TranscriptGraphs:
-    """Makes the graphs of transcripts.
+    """Builds the graphs of transcripts.
 
-    dictionary None: transcripts are of phones (models, or without their neighbours' names the phones of triphones).
+    dictionary None: transcripts consist of phones (model names, or the centre phones of triphones).
     rows: state -> row of the scores, tied states by their senone; None: in the order of models.senones.
-    options: silence None means that of the dictionary's <s>, else `sil` if there is such a model; optional_silence None
-    means yes with a dictionary, no for phones; silence_cost: charged once for each silence put in.
+    options: silence None takes that of the dictionary's <s>, or `sil` if there is such a model; optional_silence None
+    means yes with a dictionary, no for phones; silence_cost: charged once for each inserted silence.
     Raises GraphError for a state without a row, phones without a model, and options that do not fit.
     """
 
@@ -105,10 +110,10 @@ class TranscriptGraphs:
         self.silence = self._silence(dictionary)
         self.words = None if dictionary is None else self._words(dictionary)
         wanted = self.options.optional_silence
-        self.put_silence = dictionary is not None if wanted is None else wanted
+        self.insert_silence = dictionary is not None if wanted is None else wanted
         if wanted and self.silence is None:
             raise GraphError("alignment: which model is silence is unknown; expected its name, or no optional silence")
-        self.put_silence = self.put_silence and self.silence is not None
+        self.insert_silence = self.insert_silence and self.silence is not None
         self._phones = {split_triphone(name)[1] for name in models.states}
 
     def _silence(self, dictionary: Sequence[Pronunciation] | None) -> str | None:
@@ -127,7 +132,7 @@ class TranscriptGraphs:
         for entry in dictionary:
             phones = tuple(entry.phones)
             while self.context and len(phones) > 1 and phones[-1] in (self.silence, self.pause):
-                phones = phones[:-1]  # between words it may stand anyway
+                phones = phones[:-1]  # optional between words anyway
             cost = -self.options.pronunciation_scale * math.log(entry.probability or 1.0)
             key = (phones, entry.output_word)
             known = words.setdefault(entry.word, {})
@@ -135,7 +140,10 @@ class TranscriptGraphs:
         return {word: [(p, cost, out) for (p, out), cost in known.items()] for word, known in words.items()}
 
     def graph(self, transcript: Sequence[str]) -> TranscriptGraph:
-        """Raises GraphError naming the words without a pronunciation, or the phones without a model."""
+        """The graph of a transcript.
+
+        Raises GraphError for words without a pronunciation, or phones without a model.
+        """
         slots = self._slots(list(transcript))
         follows = self._follows(slots)
         return _Builder(self).build(slots, follows)
@@ -156,7 +164,7 @@ class TranscriptGraphs:
             _refuse([name for name in transcript if name not in known], "phones", "the HMM set")
             spoken = [[((name,), 0.0, name)] for name in transcript]
         words = [_Slot(choices, i, None) for i, choices in enumerate(spoken)]
-        if not self.put_silence:
+        if not self.insert_silence:
             return words
         p = self.options.silence_probability
         silent, nothing = (0.0, 0.0) if p is None else (-math.log(p), -math.log1p(-p))
@@ -171,7 +179,7 @@ class TranscriptGraphs:
         return [*slots[:-1], at_ends]
 
     def _follows(self, slots: Sequence[_Slot]) -> list[set[str | None]]:
-        """Before each slot and after the last: the phones that can come next, as neighbours."""
+        """The phones that can come next, as context, before each slot and after the last."""
         follows: list[set[str | None]] = [{self.neighbour(self.silence)}]
         for slot in reversed(slots):
             first = {self.neighbour(phones[0]) for phones, _, _ in slot.alternatives if phones != (self.pause,)}
@@ -180,7 +188,7 @@ class TranscriptGraphs:
         return follows[::-1]
 
     def neighbour(self, phone: str | None) -> str | None:
-        """What the phone is to the one beside it; None where models do not depend on that."""
+        """The phone as context of its neighbours; None where models do not depend on context."""
         return split_triphone(phone)[1] if self.context and phone is not None else None
 
     def model(self, left: str | None, phone: str, right: str | None) -> str:
@@ -191,18 +199,18 @@ class TranscriptGraphs:
             raise GraphError(f"HMM set: no model '{name}'; expected every triphone that the transcript's words make")
         return name
 
-    def ways(self, model: str) -> list[tuple[int, int, float]]:
-        """(from, to, cost) of a model; 0 the entry, one more than its states the exit."""
+    def topology_of(self, model: str) -> list[tuple[int, int, float]]:
+        """(from, to, cost) of a model; 0 is the entry, one more than its number of states the exit."""
         any_order = self.options.silence_topology == "any-order"
         if any_order and model == self.silence and model not in self.models.topology:
             last = len(self.models.states[model])
             inside = [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
             return [(0, 1, 0.0), *inside, (last, last + 1, 0.0)]
-        return [(start, end, -ln) for start, end, ln in self.models.ways(model)]
+        return [(start, end, -ln) for start, end, ln in self.models.topology_of(model)]
 
 
 class _Builder:
-    """Collects one graph, slot by slot; `hubs`: (phone before, phone after) -> the flow that is there."""
+    """Builds one graph slot by slot; `hubs`: (phone before, phone after) -> the Flow between them."""
 
     def __init__(self, graphs: TranscriptGraphs):
         self.graphs = graphs
@@ -236,7 +244,7 @@ class _Builder:
             arriving = {left: flow for (left, right), flow in hubs.items() if right == neighbour(phones[0])}
             for i, phone in enumerate(phones):
                 rights = after if i == len(phones) - 1 else {neighbour(phones[i + 1])}
-                if phone in self.graphs.models.states:  # the same model whatever is beside it
+                if phone in self.graphs.models.states:  # a model without context
                     unit = Unit(phone, slot.word, phones, output)
                     leaving = self._unit(unit, _plus(_union(arriving.values()), cost))
                     flows = dict.fromkeys(rights, leaving)
@@ -254,7 +262,7 @@ class _Builder:
         return reached
 
     def _unit(self, unit: Unit, entering: Flow) -> Flow:
-        """Add a model; what leaves it."""
+        """Add a model; returns the Flow that leaves it."""
         if not entering:
             return {}
         number, first = len(self.units), len(self.states)
@@ -262,7 +270,7 @@ class _Builder:
         self.units.append(unit)
         self.states += [(name, number) for name in names]
         leaving: Flow = {}
-        for start, end, cost in self.graphs.ways(unit.model):
+        for start, end, cost in self.graphs.topology_of(unit.model):
             sources = entering if start == 0 else {first + start - 1: 0.0}
             if end == len(names) + 1:
                 _merge(leaving, sources, cost)
@@ -304,7 +312,7 @@ class _Builder:
 
 
 def _frames_to_end(size: int, arcs: list[tuple[int, int, float]], last: list[int]) -> np.ndarray:
-    """(P,) i4: the least number of arcs from each position to one of the last; a large number where there is none."""
+    """(P,) i4: the least number of arcs from each position to one of the last; a large number if there is no path."""
     before: list[list[int]] = [[] for _ in range(size)]
     for target, source, _ in arcs:
         before[target].append(source)

@@ -1,7 +1,7 @@
-"""State transition probabilities estimated from frame alignments.
+"""Estimates state transition probabilities from frame alignments.
 
-A state that is entered n times and holds N frames in all stays with probability (N - n) / N and goes on with n / N,
-the inverse of its mean run length.  One is added to both counts, so that a state never seen stays and goes on alike.
+A state that is entered n times and holds N frames has P(self) = (N - n) / N and P(forward) = n / N, the inverse of its
+mean duration.  One is added to both counts, so that a state that never occurs has equal probabilities.
 """
 
 import math
@@ -16,8 +16,10 @@ from readers.htk.units import TICKS_PER_FRAME
 
 @dataclass(frozen=True)
 class TransitionEstimate:
-    """transitions: state -> (ln P of staying, ln P of going on), in the order of the states; runs, frames: how often
-    each state was entered and how many frames it held.
+    """Estimated transitions.
+
+    transitions: state -> (ln P(self), ln P(forward)), in the order of the states; runs, frames: how often each state
+    was entered, and how many frames it held.
     """
 
     transitions: dict[str, tuple[float, float]]
@@ -26,6 +28,7 @@ class TransitionEstimate:
 
     @property
     def unseen(self) -> list[str]:
+        """States that do not occur in the alignments."""
         return [state for state, count in self.runs.items() if count == 0]
 
 
@@ -35,12 +38,29 @@ def estimate_transitions(
     frame_period: int = TICKS_PER_FRAME,
     floor: float = 0.001,
 ) -> TransitionEstimate:
-    """Count every label as one run of its state.
+    """Estimate transition probabilities; every label is one visit of its state.
 
-    alignments: utterance -> state labels with times in 100 ns (an MLF); states: all states of the model set;
-    frame_period: 100 ns; floor: least probability of either transition.
-    The labels of an utterance tile it, as for training.  Raises FormatError for an unknown state and as
-    `frame_bounds` does; it names the utterance, or its line in an MLF, and the label.
+    Parameters
+    ----------
+    alignments : mapping or iterable of (str, sequence of Label)
+        Utterance -> state labels with times in 100 ns ticks, such as an MLF.  The labels of an utterance are
+        contiguous.
+    states : sequence of str
+        All states of the model set.
+    frame_period : int
+        Frame period in 100 ns ticks.
+    floor : float
+        Least probability of either transition.
+
+    Returns
+    -------
+    TransitionEstimate
+
+    Raises
+    ------
+    FormatError
+        For an unknown state, and for labels that do not match the frames; the message names the utterance (or its line
+        in an MLF) and the label.
     """
     if not 0 <= floor < 0.5:
         raise FormatError(f"transition floor {floor}; expected at least 0 and below 0.5")
@@ -52,7 +72,7 @@ def estimate_transitions(
             if label.name not in runs:
                 raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the model set")
             duration = end - start
-            if duration:  # a label of no frames is no visit
+            if duration:  # a label without frames is not a visit
                 runs[label.name] += 1
                 frames[label.name] += duration
     transitions = {}

@@ -1,8 +1,8 @@
-"""Building the decoding graph of cross-word triphones (6.1.1, 6.2.2): stage two, from the distilled donor.
+"""Builds the decoding graph of cross-word triphones (CNTK book 6.1.1, 6.2.2): stage two, from the distilled donor.
 
-The acceptor of `decoder.graph.cross_word` is made free of epsilons, determinised, pushed and minimised like the
-monophone graph, with the same result: `<s>`, words, `</s>`, each label just before its last phone (of a word of one
-phone: its last state), silence and short pause optional between words, every cost as early as it can be paid.
+The acceptor of `decoder.graph.cross_word` is optimised like the monophone graph: epsilon removal, determinisation,
+pushing, minimisation.  The result has paths `<s>`, words, `</s>`, each label just before the last phone (the last state
+of a word of one phone), optional silence and short pause between words, and every cost as early as possible.
 """
 
 import math
@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from decoder.graph.context import TriphoneTable
-from decoder.graph.cross_word import Between, Walk, cross_word_acceptor
-from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, on_grid
+from decoder.graph.cross_word import Between, Topology, cross_word_acceptor
+from decoder.graph.lexicon import GraphOptions, Lexicon, lexicon_from_dictionary, round_to_grid
 from decoder.graph.monophone import DecodingAcceptor, as_acceptor, lookahead_costs, optimise
 from decoder.graph.openfst import ArcArrays
 from decoder.graph.phone_models import PhoneModels
@@ -27,7 +27,16 @@ SHORT_PAUSE = "sp"
 
 
 def has_context(models: PhoneModels) -> bool:
-    """Whether any model's name is that of a triphone."""
+    """Whether any model is a triphone, by its name.
+
+    Parameters
+    ----------
+    models : PhoneModels
+
+    Returns
+    -------
+    bool
+    """
     return any(phone_of(name) != name for name in models.states)
 
 
@@ -38,10 +47,33 @@ def build_triphone_graph(
     options: GraphOptions | None = None,
     progress: Callable[..., None] | None = None,
 ) -> DecodingAcceptor:
-    """Compile dictionary and look-ahead into a graph over the states of the models.
+    """Build the decoding graph of cross-word triphones.
 
-    progress(done, total, step=, states=, arcs=) is called after each of the five steps.
-    Raises GraphError naming words without a probability, phones and triphones without a model.
+    Parameters
+    ----------
+    models : PhoneModels
+        The states of every triphone, see `distil` and `from_trees`.
+    dictionary : sequence of Pronunciation
+        Pronunciations; trailing silence and short pause are removed.
+    language_model : Arpa or LanguageModel
+        Gives the look-ahead costs.
+    options : GraphOptions, optional
+    progress : callable, optional
+        progress(done, total, step=, states=, arcs=) is called after each of the five steps.
+
+    Returns
+    -------
+    DecodingAcceptor
+
+    Raises
+    ------
+    GraphError
+        For words without a probability, and phones or triphones without a model.
+
+    References
+    ----------
+    CNTK book, section 6.2.2.  Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition,
+    Computer Speech and Language 16(1), 2002.
     """
     options = options or GraphOptions()
     if not isinstance(language_model, LanguageModel):
@@ -71,7 +103,7 @@ def build_triphone_graph(
 
 
 def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
-    """Pronunciations without the silence or short pause that dictionaries put at their ends; alike ones become one.
+    """Pronunciations without silence or short pause at their ends; duplicates are merged.
 
     Raises GraphError for a short pause elsewhere.
     """
@@ -91,7 +123,7 @@ def normalised(lexicon: Lexicon, silence: str, pause: str) -> Lexicon:
 
 
 def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
-    """The silence model, which <s> and </s> must be."""
+    """The silence model, which is also the pronunciation of <s> and </s>."""
     silence = lexicon.silence
     for mark, pronunciations in ((SENTENCE_START, lexicon.starts), (SENTENCE_END, lexicon.ends)):
         for phones, _ in pronunciations:
@@ -103,13 +135,13 @@ def _silence_of(lexicon: Lexicon, models: PhoneModels) -> str:
             silence = phones[0]
     if silence not in models.states:
         raise GraphError(f"silence: no model '{silence}' in the HMM set; expected one of its models")
-    if any(start == 0 and end > len(models.states[silence]) for start, end, _ in models.ways(silence)):
+    if any(start == 0 and end > len(models.states[silence]) for start, end, _ in models.topology_of(silence)):
         raise GraphError(f"silence: model '{silence}' can be passed without a frame; expected at least one state")
     return silence
 
 
 def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], models: PhoneModels) -> None:
-    """Raises GraphError naming each word and phone without any model (the first ten)."""
+    """Raise GraphError for words with phones that have no model (the first ten)."""
     centres = {phone_of(name) for name in models.states}
     lacking = dict.fromkeys((word, phone) for word, phones, _ in words for phone in phones if phone not in centres)
     if lacking:
@@ -121,7 +153,7 @@ def _check_phones(words: Sequence[tuple[str, tuple[str, ...], float]], models: P
 def _compile(
     models, words, lookahead, silence, pause, options, lexicon
 ) -> tuple[ArcArrays, list[str], np.ndarray | None]:
-    """(acceptor, symbols, label of each label once it is optimised or None for no change)."""
+    """(acceptor, symbols, final label of each label after optimisation, or None for no change)."""
     states = list(models.senones)
     names = list(dict.fromkeys([SENTENCE_START, SENTENCE_END, *(word for word, _, _ in words)]))
     symbols = [f"[{state}]" for state in states] + names
@@ -129,24 +161,24 @@ def _compile(
     phones = list(dict.fromkeys([silence, *(phone for _, of_word, _ in words for phone in of_word)]))
     phone_number = {phone: i for i, phone in enumerate(phones)}
     table = TriphoneTable(models.states, phones, phone_number[silence], symbols)
-    # Pronunciations and silences have labels of their own until it is known that states alone tell them apart; if they
-    # do not, equal labels could go on for ever at different costs, which no determinisation could end.
+    # Pronunciations and silences have unique labels unless the states alone distinguish them: otherwise two paths could
+    # have the same labels for ever at different costs, and determinisation would not terminate.
     plain = {symbol: i for i, symbol in enumerate(symbols, start=1)}
     meaning = [0, *plain.values(), *(number[word] for word, _, _ in words)]
     numbered = [
-        (1 + len(symbols) + i, tuple(phone_number[phone] for phone in of_word), lookahead[word] + on_grid(cost))
+        (1 + len(symbols) + i, tuple(phone_number[phone] for phone in of_word), lookahead[word] + round_to_grid(cost))
         for i, (word, of_word, cost) in enumerate(words)
     ]
 
-    def walk(model: str) -> Walk:
-        ways = models.ways(model)
+    def topology(model: str) -> Topology:
+        ways = models.topology_of(model)
         if model == silence and model not in models.topology and options.silence_topology == "any-order":
             last = len(models.states[model])
             ways = [(0, 1, 0.0), (last, last + 1, 0.0)]
             ways += [(i, j, 0.0) for i in range(1, last + 1) for j in range(1, last + 1) if i != j]
         begin = len(meaning)
         meaning.extend(plain[f"[{state}]"] for state in models.states[model])
-        return Walk(range(begin, len(meaning)), [(a, b, -ln) for a, b, ln in ways])
+        return Topology(range(begin, len(meaning)), [(a, b, -ln) for a, b, ln in ways])
 
     for phone in {phone for _, of_word, _ in words for phone in of_word} & set(models.topology):
         raise GraphError(
@@ -157,22 +189,22 @@ def _compile(
         SENTENCE_START: (number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),
         SENTENCE_END: (number[SENTENCE_END], min(cost for _, cost in lexicon.ends) + lookahead[SENTENCE_END]),
     }
-    silent, short = walk(silence), walk(pause) if pause else None
+    silent, short = topology(silence), topology(pause) if pause else None
     arrays = cross_word_acceptor(table, numbered, silent, short, _between(options, lexicon, models, pause), marks)
     meaning = np.array(meaning)
-    if table.tells_phones and _tells_silences(table, meaning, silent, short):
+    if table.identifies_phones and _identifies_silences(table, meaning, silent, short):
         return relabelled(arrays, meaning), symbols, None
     return arrays, symbols, meaning
 
 
-def _tells_silences(table: TriphoneTable, meaning: np.ndarray, silence: Walk, pause: Walk | None) -> bool:
-    """Whether no state of silences stands in words, and silence and short pause begin with different states."""
-    walks = [silence] if pause is None else [silence, pause]
+def _identifies_silences(table: TriphoneTable, meaning: np.ndarray, silence: Topology, pause: Topology | None) -> bool:
+    """Whether no state of silences occurs in words, and silence and short pause begin with different states."""
+    topologies = [silence] if pause is None else [silence, pause]
     in_words = {label for labels in table.used.values() for label in labels}
-    if any(int(meaning[label]) in in_words for walk in walks for label in walk.labels):
+    if any(int(meaning[label]) in in_words for topology in topologies for label in topology.labels):
         return False
     entries = [
-        {int(meaning[w.labels[end - 1]]) for start, end, _ in w.ways if start == 0 < end < w.exit} for w in walks
+        {int(meaning[w.labels[end - 1]]) for start, end, _ in w.arcs if start == 0 < end < w.exit} for w in topologies
     ]
     return pause is None or not entries[0] & entries[1]
 
@@ -180,7 +212,7 @@ def _tells_silences(table: TriphoneTable, meaning: np.ndarray, silence: Walk, pa
 def _between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, pause: str | None) -> Between:
     """Costs of silence, short pause and nothing between words.
 
-    A short pause that can be passed (a T-model) shares its probability with nothing; else both are free.
+    A short pause that can be skipped (a tee model) shares its probability with nothing; otherwise both are free.
     """
     if not lexicon.optional_silence:
         return Between(None, None, 0.0)
@@ -189,12 +221,12 @@ def _between(options: GraphOptions, lexicon: Lexicon, models: PhoneModels, pause
     if pause is None:
         return Between(silent, None, not_silent)
     exit_place = len(models.states[pause]) + 1
-    passing = [-ln for start, end, ln in models.ways(pause) if start == 0 and end == exit_place]
+    passing = [-ln for start, end, ln in models.topology_of(pause) if start == 0 and end == exit_place]
     return Between(silent, not_silent, not_silent + (passing[0] if passing else 0.0))
 
 
 def relabelled(arrays: ArcArrays, word_of: np.ndarray | None) -> ArcArrays:
-    """With the labels of pronunciations replaced by those of their words; of arcs that are then alike the cheapest."""
+    """Replace the labels of pronunciations by those of their words; of arcs that become equal the cheapest is kept."""
     if word_of is None:
         return arrays
     label = word_of[arrays.label].astype(np.int32)

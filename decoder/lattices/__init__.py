@@ -1,6 +1,6 @@
-"""What can be done with lattices: posteriors, confidences, consensus, n-best lists, rescoring, OpenFst.
+"""Operations on lattices: posteriors, confidences, consensus, n-best lists, determinisation, rescoring, OpenFst.
 
-Open links.py first: every walk through a lattice begins there.
+Open links.py first: the scored links in topological order, with which every algorithm here starts.
 """
 
 from readers.common.lazy import face

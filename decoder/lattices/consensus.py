@@ -1,9 +1,13 @@
-"""Consensus networks, and the word sequence with the fewest expected errors: minimum Bayes risk decoding.
+"""Consensus networks, and the word sequence with the least expected number of errors (minimum Bayes risk decoding).
 
+A sequence of slots is aligned with all paths of a lattice at once, which gives each slot a probability for every word.
+The best words of the slots form a sequence with fewer expected errors; this is repeated until there is no improvement.
+Kaldi's lattice-mbr-decode and lattice-to-ctm-conf use the same algorithm.
+
+References
+----------
 Xu, Povey, Mangu and Zhu, Minimum Bayes Risk decoding and system combination based on a recursion for edit distance,
-Computer Speech and Language 25(4), 2011: the algorithm behind Kaldi's lattice-mbr-decode and lattice-to-ctm-conf.  A
-sequence of slots is aligned with all paths of a lattice at once; every slot then has a probability for each word that
-may stand in it, and the best of each make a sequence with fewer expected errors, until there are no better ones.
+Computer Speech and Language 25(4), 2011.
 """
 
 from collections.abc import Sequence
@@ -21,14 +25,14 @@ from readers.results.timed_words import TimedWord
 
 NOTHING = ""
 ROUNDS = 100
-SMALLEST = 1e-4  # of a word's probability in a slot that is told
+SMALLEST = 1e-4  # least probability of a word in a slot's alternatives
 
 
 @dataclass(frozen=True)
 class Slot:
     """Words that compete for one place; alternatives: (word, probability), best first, NOTHING for no word.
 
-    start, end: expected seconds of the words there, without the silence before them.  Probabilities sum to 1, but for
+    start, end: expected seconds of the words, without the silence before them.  The probabilities sum to 1 except for
     words below 0.0001.
     """
 
@@ -43,23 +47,23 @@ class Slot:
 
 @dataclass(frozen=True)
 class Consensus:
-    """slots: in order, those that hold a word with some probability; expected_errors: of the sequence of best words."""
+    """slots: in order, those in which some word has a probability; expected_errors: of the sequence of best words."""
 
     slots: list[Slot]
     expected_errors: float
 
     @property
     def words(self) -> list[TimedWord]:
-        """The best word of every slot where it is one, with its probability there for confidence."""
+        """The best word of every slot, unless that is no word, with its probability as confidence."""
         found = [slot for slot in self.slots if slot.word != NOTHING]
         return [TimedWord(slot.word, slot.start, slot.end, slot.alternatives[0][1]) for slot in found]
 
 
 def consensus(lattice: Lattice, scale: float = 1.0, words: Sequence[str] | None = None) -> Consensus:
-    """The network of a lattice.
+    """The consensus network of a lattice.
 
-    scale: of the lattice's scores, see posteriors.py; words: the sequence to align everything with, which then stays;
-    default: the one with the fewest expected errors, found by turns from the best path on.
+    scale: factor on the lattice's scores, see posteriors.py; words: a sequence to align all paths with, which is then
+    kept; by default the one with the least expected errors, found by iteration from the best path.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
     links = weigh(lattice)
@@ -85,7 +89,7 @@ def _matters(slot: Slot, fixed: bool) -> bool:
 
 
 def _spaced(words: np.ndarray) -> np.ndarray:
-    """Nothing, a word, nothing, a word, ..., nothing: a place for whatever may stand between two words."""
+    """The words with an empty slot before, between and after them, for insertions."""
     spoken = words[words != 0]
     slots = np.zeros(2 * len(spoken) + 1, np.int64)
     slots[1::2] = spoken
@@ -101,15 +105,15 @@ class _Aligner:
         place[links.nodes] = np.arange(lattice.num_nodes)
         found = link_posteriors(links, scale)
         with np.errstate(invalid="ignore"):
-            share = found.forward[lattice.start] + scale * links.total - found.forward[lattice.end]
-        # What leads nowhere has no mass on the way back, but must not count on the way forward.
+            weight = found.forward[lattice.start] + scale * links.total - found.forward[lattice.end]
+        # Links without a path to the end have no backward mass; they must not count forwards either.
         order = np.argsort(place[lattice.end], kind="stable")
-        order = order[np.isfinite(share[order])]
+        order = order[np.isfinite(weight[order])]
         spoken = [NOTHING, *sorted({word for word in (*lattice.word, *others) if word not in SENTENCE_MARKS})]
         self.vocabulary, self._number = spoken, {word: number for number, word in enumerate(spoken)}
         self._word = np.array([self._number.get(word, 0) for word in lattice.word], np.int64)[order]
         self._start, self._end = place[lattice.start][order], place[lattice.end][order]
-        self._share = np.exp(share[order])
+        self._weight = np.exp(weight[order])
         self._begin = np.nan_to_num(word_begins(lattice)[order])
         self._time = np.nan_to_num(lattice.time[links.nodes])
 
@@ -118,7 +122,7 @@ class _Aligner:
 
     def align(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities (Q, words), summed times (Q, 2), expected errors)."""
-        graph = len(self._time), self._start, self._end, self._word, self._share, slots
+        graph = len(self._time), self._start, self._end, self._word, self._weight, slots
         cost = distances(*graph)
         return *alignment(*graph, cost, self._begin, self._time, len(self.vocabulary)), float(cost[-1, -1])
 

@@ -1,20 +1,20 @@
-"""Loops of consensus.py: expected edit distances between a lattice and a word sequence, and where its words align.
+"""Kernels of consensus.py: expected edit distance between a lattice and a word sequence, and their alignment.
 
-Links come in topological order of the nodes they end in.  A slot q = 1..Q of the sequence holds a word, or nothing;
-words are numbers, 0 for none.
+Links are in topological order of their end nodes.  Slot q = 1..Q of the sequence holds a word or nothing; words are
+numbers, 0 for none.
 """
 
 import numpy as np
 from numba import njit
 
-DELTA = 1e-5  # extra cost of a word in the lattice that aligns with no slot: one with nothing in it is better
+DELTA = 1e-5  # makes a word of the lattice align with an empty slot rather than with none
 
 
 @njit(cache=True, nogil=True)
 def choice(before, here, gap, word, slot):
-    """(cost, way) of the cheapest: 1: the word is in the slot, 2: in none, 3: nothing of the lattice is in the slot.
+    """(cost, edit) of the cheapest edit: 1: the word is in the slot, 2: it is in no slot, 3: the slot stays empty.
 
-    before, here: cost so far at the link's start with one slot less and with as many; gap: at its end with one less.
+    before, here: cost at the link's start with one slot less and with the same number; gap: at its end with one less.
     """
     match = before + (0.0 if word == slot else 1.0)
     extra = here + (0.0 if word == 0 else 1.0 + DELTA)
@@ -27,10 +27,10 @@ def choice(before, here, gap, word, slot):
 
 
 @njit(cache=True, nogil=True)
-def distances(num_nodes, start, end, word, share, slots):
-    """(N, Q + 1) expected costs of the paths to each node against the first q slots.
+def distances(num_nodes, start, end, word, weight, slots):
+    """(N, Q + 1) expected cost of the paths to each node against the first q slots.
 
-    share (L,): probability of a link among those that enter the node it ends in.
+    weight (L,): probability of a link among those that enter its end node.
     """
     count = slots.shape[0] + 1
     cost = np.zeros((num_nodes, count))
@@ -43,15 +43,15 @@ def distances(num_nodes, start, end, word, share, slots):
         for q in range(1, count):
             row[q], _ = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
         for q in range(count):
-            cost[target, q] += share[link] * row[q]
+            cost[target, q] += weight[link] * row[q]
     return cost
 
 
 @njit(cache=True, nogil=True)
-def alignment(num_nodes, start, end, word, share, slots, cost, begin, time, num_words):
+def alignment(num_nodes, start, end, word, weight, slots, cost, begin, time, num_words):
     """(Q, words) probability of each word in each slot, and (Q, 2) the expected start and end of its words, summed.
 
-    begin (L,): when the word of each link begins; time (N,): of nodes, when the words that lead there end.
+    begin (L,): time at which the word of each link begins; time (N,): of the nodes, where words end.
     """
     count = slots.shape[0] + 1
     held = np.zeros((count - 1, num_words))
@@ -66,7 +66,7 @@ def alignment(num_nodes, start, end, word, share, slots, cost, begin, time, num_
             row[q], ways[q] = choice(cost[source, q - 1], cost[source, q], row[q - 1], word[link], slots[q - 1])
         back[:] = 0.0
         for q in range(count - 1, 0, -1):
-            back[q] += share[link] * mass[target, q]
+            back[q] += weight[link] * mass[target, q]
             if ways[q] == 1:
                 mass[source, q - 1] += back[q]
                 held[q - 1, word[link]] += back[q]
@@ -78,7 +78,7 @@ def alignment(num_nodes, start, end, word, share, slots, cost, begin, time, num_
             else:
                 back[q - 1] += back[q]
                 held[q - 1, 0] += back[q]
-        mass[source, 0] += back[0] + share[link] * mass[target, 0]
+        mass[source, 0] += back[0] + weight[link] * mass[target, 0]
     left = 0.0
     for q in range(count - 1, 0, -1):
         left += mass[0, q]

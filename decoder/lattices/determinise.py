@@ -1,9 +1,13 @@
 """Deterministic lattices: every word sequence once, with the scores and segments of its best path.
 
-Subset construction over a lattice without links that say nothing: a node of the result stands for the nodes that one
-word sequence reaches, each with what its path costs beyond the cheapest one's, and with the segments that not all of
-these paths share.  Mohri, Finite-state transducers in language and speech processing, Computational Linguistics 23(2),
-1997; with segments kept beside the costs as Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012.
+Subset construction over a lattice whose links without words are treated as epsilons.  A node of the result stands for
+the nodes that a word sequence reaches, each with the residual of its best path: the score beyond the best node's, and
+the segments that the paths to these nodes do not share.
+
+References
+----------
+Mohri, Finite-state transducers in language and speech processing, Computational Linguistics 23(2), 1997; with segments
+as in Povey et al., Generating exact lattices in the WFST framework, ICASSP 2012.
 """
 
 import math
@@ -19,41 +23,41 @@ from readers.htk.slf import NULL_WORD, Division, Lattice
 from readers.htk.units import TICKS_PER_SECOND
 
 MAX_NODES = 100_000
-DECIMALS = 6  # of scores, where two sets of nodes count as one
+DECIMALS = 6  # of scores when subsets are compared
 
 
-class Rest(NamedTuple):
-    """What a path has that is not on the links of the result yet: whole score, acoustic and lm, segments."""
+class Residual(NamedTuple):
+    """The part of a path that is not yet on links of the result: total, acoustic and LM score, segments."""
 
     total: float
     acoustic: float
     lm: float
     segments: tuple[Division, ...]
 
-    def plus(self, other: "Rest") -> "Rest":
-        return Rest(*(a + b for a, b in zip(self, other)))
+    def plus(self, other: "Residual") -> "Residual":
+        return Residual(*(a + b for a, b in zip(self, other)))
 
 
-NOTHING = Rest(0.0, 0.0, 0.0, ())
-Subset = dict[int, Rest]
+NOTHING = Residual(0.0, 0.0, 0.0, ())
+Subset = dict[int, Residual]
 
 
 @dataclass
 class _Found:
-    """The result as it grows; link: (start, end, word, what it has)."""
+    """The result under construction; links: (start, end, word, scores)."""
 
     numbers: dict[tuple, int]
     times: list[float]
-    links: list[tuple[int, int, str, Rest]]
+    links: list[tuple[int, int, str, Residual]]
 
 
 def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
-    """The deterministic lattice; links that say nothing are left only where a sentence ends.
+    """The deterministic lattice; links without a word remain only at the end of sentences.
 
-    A link's scores are exact for every path: of a word sequence, acoustic and lm sum to those of its best path in the
-    lattice.  Segments move to the word after them where paths differ in them; times are those of the segments.
-    Raises GraphError for a lattice with a loop, without a path, with more than one start or end, and when more than
-    max_nodes nodes would come out, as they may where a lattice was not pruned.
+    The scores of the links are exact for every path: for a word sequence, acoustic and LM scores sum to those of its
+    best path in the lattice.  Segments move to the following word where paths differ in them; times are those of the
+    segments.  Raises GraphError for a lattice with a loop, without a path, with more than one start or end, and when
+    the result would have more than max_nodes nodes, as it may for a lattice that was not pruned.
     """
     links = weigh(lattice)
     silent, spoken = _by_node(links)
@@ -61,7 +65,7 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     found = _Found({}, [], [])
     first = _closed({links.first: NOTHING}, silent, place)
     waiting, subsets = [_node(found, lattice, first)], {0: first}
-    ends: list[tuple[int, Rest]] = []
+    ends: list[tuple[int, Residual]] = []
     while waiting:
         node = waiting.pop()
         subset = subsets.pop(node)
@@ -70,9 +74,9 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
         for word, reached in _after(subset, spoken).items():
             closed = _closed(reached, silent, place)
             shared = _shared(closed)
-            rest = {at: _minus(one, shared) for at, one in closed.items()}
+            residual = {at: _minus(one, shared) for at, one in closed.items()}
             known = len(found.times)
-            end = _node(found, lattice, rest)
+            end = _node(found, lattice, residual)
             found.links.append((node, end, word, shared))
             if end == known:
                 if known >= max_nodes:
@@ -81,38 +85,38 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
                         "expected a pruned lattice: a smaller --lattice-beam"
                     )
                 waiting.append(end)
-                subsets[end] = rest
+                subsets[end] = residual
     if not ends:
         raise links.no_path()
     return _finished(found, ends, lattice, links)
 
 
 def _by_node(links: Links) -> tuple[list[list], list[list]]:
-    """Links that leave each node as (end, word, what they have): those that say nothing, and the others."""
+    """Links that leave each node as (end, word, scores): those without a word, and the others."""
     lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
     silent: list[list] = [[] for _ in range(lattice.num_nodes)]
     spoken: list[list] = [[] for _ in range(lattice.num_nodes)]
     for link in np.flatnonzero(np.isfinite(links.total)).tolist():
         segments = () if lattice.div is None else lattice.div[link] or ()
         word, acoustic = lattice.word[link], float(lattice.acoustic[link])
-        if word in SENTENCE_MARKS and scale:  # the mark goes, and its penalty with it; its score stays
+        if word in SENTENCE_MARKS and scale:  # the mark's word penalty is removed with it, its score kept
             acoustic = float(links.acoustic[link]) / scale
-        has = Rest(float(links.total[link]), acoustic, float(lattice.lm[link]), segments)
+        has = Residual(float(links.total[link]), acoustic, float(lattice.lm[link]), segments)
         where = silent if word in SENTENCE_MARKS else spoken
         where[int(lattice.start[link])].append((int(lattice.end[link]), word, has))
     return silent, spoken
 
 
-def _better(subset: Subset, node: int, rest: Rest) -> bool:
-    return node not in subset or rest.total > subset[node].total
+def _better(subset: Subset, node: int, residual: Residual) -> bool:
+    return node not in subset or residual.total > subset[node].total
 
 
 def _closed(subset: Subset, silent: list[list], place: dict[int, int]) -> Subset:
-    """With the nodes that are reached without a word."""
+    """The subset with all nodes that are reached without a word (epsilon closure)."""
     closed = dict(subset)
     waiting = set(subset)
     while waiting:
-        node = min(waiting, key=place.__getitem__)  # all that enter it are done
+        node = min(waiting, key=place.__getitem__)  # all links into it have been followed
         waiting.discard(node)
         for end, _, has in silent[node]:
             longer = closed[node].plus(has)
@@ -123,47 +127,47 @@ def _closed(subset: Subset, silent: list[list], place: dict[int, int]) -> Subset
 
 
 def _after(subset: Subset, spoken: list[list]) -> dict[str, Subset]:
-    """word -> the nodes that it leads to."""
+    """word -> the subset that it leads to."""
     reached: dict[str, Subset] = {}
-    for node, rest in subset.items():
+    for node, residual in subset.items():
         for end, word, has in spoken[node]:
-            longer, nodes = rest.plus(has), reached.setdefault(word, {})
+            longer, nodes = residual.plus(has), reached.setdefault(word, {})
             if _better(nodes, end, longer):
                 nodes[end] = longer
     return reached
 
 
-def _shared(subset: Subset) -> Rest:
-    """What goes onto the link: the best path's scores, and the segments that all begin with."""
-    best = max(subset.values(), key=lambda rest: rest.total)
-    length = min(len(rest.segments) for rest in subset.values())
-    while any(rest.segments[:length] != best.segments[:length] for rest in subset.values()):
+def _shared(subset: Subset) -> Residual:
+    """The scores of the best path and the segments that all paths share: these go on the link."""
+    best = max(subset.values(), key=lambda residual: residual.total)
+    length = min(len(residual.segments) for residual in subset.values())
+    while any(residual.segments[:length] != best.segments[:length] for residual in subset.values()):
         length -= 1
     return best._replace(segments=best.segments[:length])
 
 
-def _minus(rest: Rest, shared: Rest) -> Rest:
-    scores = (a - b for a, b in zip(rest[:3], shared[:3]))
-    return Rest(*scores, rest.segments[len(shared.segments) :])
+def _minus(residual: Residual, shared: Residual) -> Residual:
+    scores = (a - b for a, b in zip(residual[:3], shared[:3]))
+    return Residual(*scores, residual.segments[len(shared.segments) :])
 
 
 def _node(found: _Found, lattice: Lattice, subset: Subset) -> int:
     """The number of the node that stands for a subset."""
     key = tuple(
-        (node, *(round(value, DECIMALS) + 0.0 for value in rest[:3]), rest.segments)
-        for node, rest in sorted(subset.items())
+        (node, *(round(value, DECIMALS) + 0.0 for value in residual[:3]), residual.segments)
+        for node, residual in sorted(subset.items())
     )
     number = found.numbers.setdefault(key, len(found.times))
     if number == len(found.times):
-        # With segments the same for all; without, the earliest, so that no link goes back in time.
-        found.times.append(min(_time_before(lattice, node, rest.segments) for node, rest in subset.items()))
+        # With segments it is the same for all nodes; without, the earliest, so that no link goes back in time.
+        found.times.append(min(_time_before(lattice, node, residual.segments) for node, residual in subset.items()))
     return number
 
 
 def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) -> float:
     """The time of a node less the length of some segments, in seconds.
 
-    Counted in HTK's units of 100 ns: a difference of two sums of seconds may be less than 0 by a rounding error.
+    Computed in HTK's units of 100 ns: a difference of two sums of seconds may be negative by a rounding error.
     """
     time = float(lattice.time[node])
     if math.isnan(time):
@@ -172,10 +176,13 @@ def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) ->
     return (round(time * TICKS_PER_SECOND) - lengths) / TICKS_PER_SECOND
 
 
-def _finished(found: _Found, ends: list[tuple[int, Rest]], lattice: Lattice, links: Links) -> Lattice:
-    """Nodes in topological order, one end; what paths still have goes on links to it that say nothing."""
+def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice, links: Links) -> Lattice:
+    """The lattice with nodes in topological order and one end.
+
+    The residuals of final nodes go on links to the end without a word.
+    """
     last = len(found.times)
-    rows = [*found.links, *((node, last, NULL_WORD, rest) for node, rest in ends)]
+    rows = [*found.links, *((node, last, NULL_WORD, residual) for node, residual in ends)]
     times = [*found.times, float(lattice.time[links.last])]
     entering = [0] * (last + 1)
     leaving: list[list[int]] = [[] for _ in range(last + 1)]

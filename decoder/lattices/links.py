@@ -1,4 +1,4 @@
-"""The links of a lattice with their scores, and its nodes in order: what every walk through a lattice begins with."""
+"""The scored links of a lattice, in topological order: the basis of all algorithms on lattices."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,11 @@ from readers.htk.slf import NULL_WORD, Lattice
 
 @dataclass(frozen=True)
 class Links:
-    """Per link of a lattice: acoustic with scale and penalty, whole score (L,); links that leave each node."""
+    """A lattice with the scores of its links.
+
+    acoustic (L,): scaled acoustic score with word penalty, natural log; total (L,): with the scaled LM score; leaving:
+    the links that leave each node; first, last: start and end node.
+    """
 
     acoustic: np.ndarray
     total: np.ndarray
@@ -37,7 +41,7 @@ class Links:
 
     @cached_property
     def in_order(self) -> np.ndarray:
-        """(L,) the links, each after all that enter the node it leaves."""
+        """(L,) the links, each after all links that enter its start node."""
         place = np.empty(self.lattice.num_nodes, np.int64)
         place[self.nodes] = np.arange(len(self.nodes))
         return np.argsort(place[self.lattice.start], kind="stable")
@@ -47,9 +51,25 @@ class Links:
 
 
 def weigh(lattice: Lattice) -> Links:
-    """Scores of the links by the scales and the penalty of the lattice's header.
+    """Score the links of a lattice with the scales and the word penalty of its header.
 
-    Raises GraphError unless there is one node to start in and one to end in, and for scores of NaN or +inf.
+    Parameters
+    ----------
+    lattice : Lattice
+
+    Returns
+    -------
+    Links
+        Scores are natural logs: acscale * a + wdpenalty (if there is a word) + lmscale * l.
+
+    Raises
+    ------
+    GraphError
+        Unless there is exactly one start and one end node, and for scores of NaN or +inf.
+
+    References
+    ----------
+    HTK Book, standard lattice format.
     """
     penalty = lattice.scale("wdpenalty", 0.0) * np.array([word != NULL_WORD for word in lattice.word])
     acoustic = lattice.scale("acscale", 1.0) * lattice.acoustic + penalty

@@ -1,7 +1,7 @@
 """The best word sequences of a lattice, each once, with the score of its best path.
 
-A* with exact scores to the end: paths leave the queue in order of their whole score.  Of paths that reach a node with
-the same words only the first, the best, goes on, so that a word sequence is found once and never twice.
+A* search with the exact score to the end: paths leave the queue in order of their complete score.  Of the paths that
+reach a node with the same words only the first, the best, is extended, so that each word sequence is found once.
 """
 
 import heapq
@@ -15,22 +15,22 @@ from readers.results.nbest import Hypothesis
 
 
 def nbest(lattice: Lattice, count: int) -> list[Hypothesis]:
-    """Up to `count` hypotheses, best first; scales and penalty are the lattice's own, of its header.
+    """Up to `count` hypotheses, best first, scored with the scales and the penalty of the lattice's header.
 
-    A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty for each word, lm plain l.
+    A hypothesis has the words without sentence marks; acoustic is acscale * a + wdpenalty per word, lm the unscaled l.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
     return [hypothesis for hypothesis, _ in nbest_paths(lattice, count)]
 
 
 def nbest_paths(lattice: Lattice, count: int) -> list[tuple[Hypothesis, list[int]]]:
-    """The same, each with the links of its best path."""
+    """`nbest`, with the links of each best path."""
     links = weigh(lattice)
     remaining = _best_to_end(lattice, links)
     scale = lattice.scale("lmscale", 1.0)
     found: list[tuple[Hypothesis, list[int]]] = []
     seen: set[tuple[int, tuple[str, ...]]] = set()
-    # (minus the whole score, a number that settles ties, node, words, acoustic, lm, (links before, link))
+    # (-complete score, number for ties, node, words, acoustic, lm, (links before, link))
     waiting = [(-remaining[links.first], 0, links.first, (), 0.0, 0.0, None)]
     pushed = 0
     while waiting and len(found) < count:
@@ -62,7 +62,7 @@ def _links_of(chain: tuple | None) -> list[int]:
 
 
 def _best_to_end(lattice: Lattice, links: Links) -> np.ndarray:
-    """(N,) the best score from each node to the end, -inf where there is no way."""
+    """(N,) the best score from each node to the end, -inf where there is no path."""
     best = np.full(lattice.num_nodes, -np.inf)
     best[links.last] = 0.0
     for node in reversed(links.nodes):

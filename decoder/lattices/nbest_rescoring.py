@@ -1,4 +1,4 @@
-"""Choosing anew among the hypotheses of n-best lists, with a language model that the search did not have."""
+"""Rescores n-best lists with a language model that was not used in the search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,21 @@ from readers.results.nbest import Hypothesis, Lists
 
 @dataclass(frozen=True)
 class RescoringOptions:
-    """score = acoustic + lm_scale * lm - word_penalty * words.
+    """Scores of hypotheses: acoustic + lm_scale * lm - word_penalty * number of words.
 
-    weight: of the new model, from 0 to 1; lm_scale: of language-model scores against acoustic ones; word_penalty: cost
-    of a word.  Raises GraphError for values that no score follows from.
+    Parameters
+    ----------
+    weight : float
+        Interpolation weight of the new model, 0 to 1.
+    lm_scale : float
+        Scale of the language-model scores, at least 0.
+    word_penalty : float
+        Cost of a word.
+
+    Raises
+    ------
+    GraphError
+        For a value out of range.
     """
 
     weight: float = 0.5
@@ -32,18 +43,19 @@ class RescoringOptions:
             )
 
     def score(self, one: Hypothesis) -> float:
+        """The score of a hypothesis, natural log."""
         return one.acoustic + self.lm_scale * one.lm - self.word_penalty * len(one.words)
 
 
 def mix_logs(new: np.ndarray, old: np.ndarray, weight: float) -> np.ndarray:
-    """ln(weight e^new + (1 - weight) e^old), element by element; weight 0 and 1 give one of the two as it is."""
+    """ln(weight e^new + (1 - weight) e^old), elementwise; weights 0 and 1 return one of the two unchanged."""
     if weight in (0.0, 1.0):
         return np.array(new if weight else old, np.float64)
     return np.logaddexp(new + np.log(weight), old + np.log1p(-weight))
 
 
 def sentence_logs(model: LanguageModel, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-    """Per sentence ln P (len + 1,) of its words and of </s>, by an n-gram; raises GraphError for unknown words."""
+    """ln P (len + 1,) of each sentence's words and </s>, by an n-gram.  Raises GraphError for unknown words."""
     costs = model.sentence_costs(sentences)
     for sentence, values in zip(sentences, costs):
         if np.isnan(values).any():
@@ -58,10 +70,23 @@ def rescore(
     options: RescoringOptions,
     old: Mapping[tuple[str, ...], np.ndarray] | None = None,
 ) -> Lists:
-    """The lists with new language-model scores, the best hypothesis first; equals keep their order.
+    """Replace the language-model scores of n-best lists and sort the hypotheses by their new scores.
 
-    new, old: words -> ln P of each word and of </s>.  With `old`, an n-gram's, the two models are mixed word by word,
-    p = weight p_new + (1 - weight) p_old.  Without it the sentence's log is mixed with the one of the list.
+    Parameters
+    ----------
+    lists : mapping of str to sequence of Hypothesis
+        Utterance -> hypotheses.
+    new : mapping of tuple of str to (len + 1,) array
+        Words -> ln P of each word and of </s>, by the new model.
+    options : RescoringOptions
+    old : mapping of tuple of str to (len + 1,) array, optional
+        The same by the old model; the two are then interpolated word by word, p = weight p_new + (1 - weight) p_old.
+        Without it the new log-probability of the sentence is averaged with the list's, with the same weight.
+
+    Returns
+    -------
+    dict of str to list of Hypothesis
+        Best hypothesis first; ties keep their order.
     """
     found: Lists = {}
     for utterance, hypotheses in lists.items():

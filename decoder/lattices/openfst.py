@@ -1,7 +1,7 @@
-"""Lattices as acceptors of words for OpenFst: text that `fstcompile --acceptor` reads, or its binary form.
+"""Lattices as word acceptors for OpenFst: text for `fstcompile --acceptor`, or the binary format.
 
-A path costs what it costs the search: minus its score, with all scales and the word penalty.  What says nothing is an
-epsilon, the lattice's start is state 0, states are in topological order.
+The cost of a path is minus its score, with all scales and the word penalty.  Links without a word are epsilons; the
+start is state 0, and the states are in topological order.
 """
 
 import os
@@ -20,10 +20,10 @@ from readers.language.att import EPSILON, Acceptor
 
 
 def lattice_acceptor(lattice: Lattice) -> Acceptor:
-    """The acceptor of a lattice's words, arcs by source; costs are float32, as OpenFst's.
+    """The acceptor of a lattice's words, arcs sorted by source; costs are float32, as in OpenFst.
 
     Links of probability zero have no arc.  Raises GraphError for a lattice with a loop, with more than one start or
-    end, and for scores that are no numbers.
+    end, and for scores that are not numbers.
     """
     links = weigh(lattice)
     order = links.in_order[np.isfinite(links.total[links.in_order])]
@@ -56,7 +56,7 @@ def _joined(source: np.ndarray, target: np.ndarray, last: int) -> bool:
 
 
 def check_words(acceptor: Acceptor, words: Mapping[str, int], where: str) -> None:
-    """Raise GraphError for a word without a number, and for a number of <eps> that is not OpenFst's."""
+    """Raise GraphError for a word without a number, and unless the number of <eps> is 0."""
     if words.get(EPSILON) != 0:
         raise GraphError(f"{where}: {EPSILON} is {words.get(EPSILON, 'not in the table')}; expected 0, as in OpenFst")
     for word in acceptor.symbols:
@@ -65,7 +65,7 @@ def check_words(acceptor: Acceptor, words: Mapping[str, int], where: str) -> Non
 
 
 def write_binary(path: str | os.PathLike, acceptor: Acceptor, words: Mapping[str, int]) -> None:
-    """Write OpenFst's binary form (type vector, arcs standard); words: the number of every word, that of <eps> 0."""
+    """Write OpenFst's binary format (type vector, arcs standard); words: the number of every word, 0 for <eps>."""
     check_words(acceptor, words, os.fspath(path))
     final = np.full(acceptor.num_states, np.inf, np.float32)
     final[acceptor.final] = acceptor.final_cost

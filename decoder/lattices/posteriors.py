@@ -1,7 +1,8 @@
-"""Posterior probabilities of a lattice's links, and how sure each word of its best path is.
+"""Posterior probabilities of a lattice's links, and confidences of the words of its best path.
 
-Forward-backward over paths: a path's probability is exp of its score, over the sum of all.  The scores are those of the
-search, acoustics scaled down as there, without which the best path would have all of it.
+Forward-backward algorithm: the probability of a path is exp of its score divided by the sum over all paths.  The scores
+are those of the search, with acoustic scores scaled down; unscaled, the best path would get nearly all of the
+probability.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,10 @@ from readers.results.timed_words import TimedWord
 
 @dataclass(frozen=True)
 class Posteriors:
-    """link (L,): ln of the posterior probability of each link; forward, backward (N,): ln of the sum over all paths
-    from the start to a node and from there to the end; total: that over all paths.
+    """Log probabilities of a lattice (natural log).
+
+    link (L,): posterior probability of each link; forward, backward (N,): sum over all paths from the start to a node,
+    and from there to the end; total: sum over all paths.
     """
 
     link: np.ndarray
@@ -29,15 +32,16 @@ class Posteriors:
 
 
 def posteriors(lattice: Lattice, scale: float = 1.0) -> Posteriors:
-    """scale: of whole scores, beyond the scales of the lattice's header; below 1 it makes probabilities flatter.
+    """Posterior probabilities of the links of a lattice.
 
+    scale: factor on complete scores, in addition to the scales of the header; below 1 it flattens the distribution.
     Raises GraphError for a lattice with a loop, without a path, or with more than one start or end.
     """
     return link_posteriors(weigh(lattice), scale)
 
 
 def link_posteriors(links: Links, scale: float = 1.0) -> Posteriors:
-    """The same of links that are weighed already."""
+    """`posteriors` of scored links."""
     lattice, score = links.lattice, scale * links.total
     forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
     forward[links.first] = backward[links.last] = 0.0
@@ -55,7 +59,23 @@ def link_posteriors(links: Links, scale: float = 1.0) -> Posteriors:
 
 
 def best_path(links: Links) -> list[int]:
-    """The links of the path with the best score; of equal ones the first in order of links."""
+    """The path with the best score.
+
+    Parameters
+    ----------
+    links : Links
+        See `weigh`.
+
+    Returns
+    -------
+    list of int
+        Its links; of equal paths, the one whose links come first.
+
+    Raises
+    ------
+    GraphError
+        For a lattice with a loop or without a path.
+    """
     lattice = links.lattice
     best, last = np.full(lattice.num_nodes, -np.inf), np.full(lattice.num_nodes, -1)
     best[links.first] = 0.0
@@ -73,12 +93,32 @@ def best_path(links: Links) -> list[int]:
 
 
 def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
-    """The words of the best path with their times in seconds, silence before them left out, and confidences.
+    """The words of the best path with times and confidences.
 
-    The confidence of a word is the largest sum, over the moments of its time, of the posteriors of all links that say
-    the same word then (C_max of Wessel et al., Confidence Measures for LVCSR, IEEE Trans. SAP 9(3), 2001).
-    Where nodes have no times it is the posterior of the word's link.
-    Raises GraphError as `posteriors`, FormatError as `word_begins`.
+    Parameters
+    ----------
+    lattice : Lattice
+    scale : float
+        Factor on complete scores for the posteriors, see `posteriors`.
+
+    Returns
+    -------
+    list of TimedWord
+        Times in seconds, without the silence before a word.  The confidence is the maximum over the word's duration of
+        the summed posteriors of all links with the same word at that time (C_max); if nodes have no times, the
+        posterior of the word's link.
+
+    Raises
+    ------
+    GraphError
+        For a lattice with a loop, without a path, or with more than one start or end.
+    FormatError
+        For a header that cannot be read.
+
+    References
+    ----------
+    Wessel, Schlueter, Macherey and Ney, Confidence measures for large vocabulary continuous speech recognition, IEEE
+    Transactions on Speech and Audio Processing 9(3), 2001.
     """
     links = weigh(lattice)
     probability = np.exp(link_posteriors(links, scale).link)
@@ -89,14 +129,14 @@ def confident_words(lattice: Lattice, scale: float = 1.0) -> list[TimedWord]:
         if lattice.word[link] not in SENTENCE_MARKS:
             same = np.flatnonzero(words == lattice.word[link])
             confidence = _most_at_once(begin[same], end[same], probability[same], begin[link], end[link])
-            if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: of the link alone
+            if np.isnan(begin[link]) or np.isnan(end[link]):  # no times: use the link alone
                 confidence = float(probability[link])
             found.append(TimedWord(lattice.word[link], float(begin[link]), float(end[link]), min(1.0, confidence)))
     return found
 
 
 def _most_at_once(begin, end, probability, first: float, last: float) -> float:
-    """The largest sum of what holds at one moment between first and last; a word without length counts where it is."""
+    """The largest sum at one time between first and last; a word without duration counts at its time."""
     overlap = (begin < last) & (end > first) if last > first else (begin <= first) & (end >= last)
     moments = np.unique(np.maximum(begin[overlap], first))
     sums = [probability[overlap & (begin <= moment) & ((end > moment) | (end == begin))].sum() for moment in moments]
@@ -104,16 +144,30 @@ def _most_at_once(begin, end, probability, first: float, last: float) -> float:
 
 
 def oracle(lattice: Lattice, reference: Sequence[str]) -> tuple[int, list[str]]:
-    """(errors, words) of the word sequence in a lattice that has the fewest errors against a reference.
+    """The word sequence of a lattice with the fewest errors against a reference.
 
-    Words of the reference must be written as in the lattice.  Raises GraphError as `posteriors`.
+    Parameters
+    ----------
+    lattice : Lattice
+    reference : sequence of str
+        Words as written in the lattice.
+
+    Returns
+    -------
+    (int, list of str)
+        Number of errors (substitutions, deletions, insertions) and the words.
+
+    Raises
+    ------
+    GraphError
+        For a lattice with a loop, without a path, or with more than one start or end.
     """
     links = weigh(lattice)
     count = len(reference) + 1
     never = np.iinfo(np.int32).max // 2
     errors = np.full((lattice.num_nodes, count), never)
     errors[links.first] = np.arange(count)
-    came = np.full((lattice.num_nodes, count), -2)  # the link, or -1: a word of the reference is left out
+    came = np.full((lattice.num_nodes, count), -2)  # the link, or -1 for a deletion
     came[links.first, 1:] = -1
     wrong = {word: np.array([word != other for other in reference], dtype=np.int64) for word in set(lattice.word)}
     for link in links.in_order[np.isfinite(links.total[links.in_order])].tolist():

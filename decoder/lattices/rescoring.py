@@ -1,13 +1,17 @@
-"""Lattices with the scores of another n-gram model, as exact as if the search had used it.
+"""Replaces the language-model scores of a lattice by those of another n-gram model, exactly.
 
-A node of the result stands for a node of the lattice and one history of the model, so that every link follows one
-history only and its score is that of its word after it.  This is the composition of a lattice with a model's automaton
-(Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition, Computer Speech and Language 16(1),
-2002, section 2.2), backing off only where the rule of the ARPA format does.
+A node of the result stands for a node of the lattice and a history of the model, so that every link follows one history
+and has the n-gram score of its word.  This is the composition of a lattice with a model's automaton, with back-off by
+the rule of the ARPA format.
 
-As in the search a sentence begins with the history of <s>, the words of SENTENCE_MARKS and words of nothing but silence
-that the model lacks (the output symbol of <s>) leave the history as it is, and
-</s> is paid once: on its own link if there is one, else on the link after which no word can come.
+As in the search, a sentence begins with the history of <s>.  Words of SENTENCE_MARKS, and words of silence only that
+the model lacks (the output symbol of <s>), leave the history unchanged.  </s> is scored once: on its own link if there
+is one, otherwise on the link after which no word can come.
+
+References
+----------
+Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition, Computer Speech and Language 16(1),
+2002, section 2.2.
 """
 
 from dataclasses import dataclass, replace
@@ -23,12 +27,12 @@ from readers.htk.slf import Lattice
 
 MAX_NODES = 500_000
 END_MARKS = frozenset({SENTENCE_END, "!SENT_END"})
-SENTENCE_OVER = -1  # instead of a history, once </s> is paid
+SENTENCE_OVER = -1  # in place of a history, after </s>
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A link of the result: (node, history) at both ends, the link that it comes from, ln P of the model."""
+    """A link of the result: (node, history) at both ends, the original link, ln P of the model."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -43,15 +47,36 @@ def rescore_lattice(
     lm_name: str = "",
     max_nodes: int = MAX_NODES,
 ) -> Lattice:
-    """The same paths with the model's ln P as lm; acoustic scores, times, segments and variants stay as they are.
+    """The lattice with the LM scores of another model; acoustic scores, times, segments and variants do not change.
 
-    Nodes come in topological order.  lm_scale: for the header, None for what it says; lm_name: for the header, too.
-    Paths that the model, or the lattice, gives probability zero are left out.
-    Raises GraphError for words that the model lacks where it has no unknown word either, for a word after </s>, for a
-    lattice with a loop, without a possible path or with more than one start or end, and when more than max_nodes
-    nodes would come out.
+    Parameters
+    ----------
+    lattice : Lattice
+    model : LanguageModel
+    lm_scale : float, optional
+        New LM scale for the header; by default that of the lattice.
+    lm_name : str
+        New name of the language model for the header.
+    max_nodes : int
+        The most nodes of the result.
+
+    Returns
+    -------
+    Lattice
+        Nodes in topological order; lm is ln P.  Paths of probability zero are removed.
+
+    Raises
+    ------
+    GraphError
+        For words that are not in the model, if it has no unknown word; for a word after </s>; for a lattice with a
+        loop, without a possible path or with more than one start or end; and for more than max_nodes nodes.
+
+    References
+    ----------
+    Mohri, Pereira and Riley, Weighted finite-state transducers in speech recognition, Computer Speech and Language
+    16(1), 2002, section 2.2.
     """
-    links = weigh(replace(lattice, lm=np.zeros(lattice.num_links)))  # whatever the old scores were
+    links = weigh(replace(lattice, lm=np.zeros(lattice.num_links)))  # without the old scores
     start = (links.first, model.start_state)
     rows, found = _expanded(links, _Scores(model, lattice), start, max_nodes)
     alive = {key for key in found if key[0] == links.last}
@@ -88,9 +113,9 @@ def rescore_lattice(
 def _expanded(
     links: Links, scores: "_Scores", start: tuple[int, int], max_nodes: int
 ) -> tuple[list[_Row], list[tuple[int, int]]]:
-    """All that the start leads to: links, those that leave a node after those that enter it, and nodes in order."""
+    """The reachable links, those that leave a node after those that enter it, and the reachable nodes in order."""
     lattice, rows, count = links.lattice, [], 1
-    histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # sets that keep their order
+    histories: list[dict[int, None]] = [{} for _ in range(lattice.num_nodes)]  # used as ordered sets
     histories[start[0]][start[1]] = None
     silent_after = _silent_after(links, scores.marks)
     for node in links.nodes:
@@ -116,7 +141,7 @@ def _expanded(
 
 
 def _silent_after(links: Links, marks: frozenset[str]) -> list[bool]:
-    """Per node whether neither a word nor a sentence's end can come after it."""
+    """For each node, whether neither a word nor the end of the sentence can follow it."""
     lattice = links.lattice
     silent = [True] * lattice.num_nodes
     for node in reversed(links.nodes):
@@ -127,15 +152,15 @@ def _silent_after(links: Links, marks: frozenset[str]) -> list[bool]:
 
 
 class _Scores:
-    """(ln P, history after it) of words after histories, each worked out once."""
+    """(ln P, next history) of words after histories, cached."""
 
     def __init__(self, model: LanguageModel, lattice: Lattice):
         self.model, self.where = model, lattice.where
-        # A word of silence that the model has is a word like others; else it costs nothing, as in the search.
+        # A word of silence has an n-gram score if the model has the word; otherwise it costs nothing, as in the search.
         silent = (word for word in silence_words(lattice) if word not in model.vocabulary)
         self.marks = SENTENCE_MARKS | frozenset(silent)
         words = [word for word in dict.fromkeys(lattice.word) if word not in self.marks]
-        self.ids = dict(zip(words, model.word_ids(words, lattice.where).tolist()))  # raises, naming them
+        self.ids = dict(zip(words, model.word_ids(words, lattice.where).tolist()))  # raises for unknown words
         self.known: dict[tuple[int, str], tuple[float, int]] = {}
 
     def after(self, history: int, word: str) -> tuple[float, int]:

@@ -1,7 +1,7 @@
 """When the words of a lattice begin.
 
-A link of a word holds the silence before it, too, as its first segments.  The word begins after that, as it does on the
-path of a search (`decoder/search/path.py`), so that both give a word the same times.
+The link of a word includes the silence before it, as its first segments.  The word begins after it, as on a path of the
+search (`decoder/search/path.py`), so that both give a word the same times.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from decoder.graph.compiled_graph import model_of_state
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Division, Lattice
 
-USUAL_SILENCES = ("sil", "sp")  # where a lattice does not say: those of a search that is not told either
+USUAL_SILENCES = ("sil", "sp")  # for lattices without a silence header: the defaults of the search
 
 
 def word_begins(lattice: Lattice) -> np.ndarray:
     """(L,) float64 seconds: when the word of each link begins, after the silence before it.
 
-    That is the start of the link for sentence marks and !NULL, for links without segments, and where the silence has
-    segments without durations.  A word of nothing but silence begins with the last model of it.
+    This is the start of the link for sentence marks and !NULL, for links without segments, and where the silence has
+    segments without durations.  A word that consists of silence begins with its last model.
     Raises FormatError for a header that cannot be read.
     """
     begin, end = lattice.time[lattice.start], lattice.time[lattice.end]
@@ -31,7 +31,7 @@ def word_begins(lattice: Lattice) -> np.ndarray:
 
 
 def _silence_before(segments: tuple[Division, ...], quiet: Mapping[str, str] | None) -> float:
-    """Seconds of silence that segments begin with."""
+    """Seconds of silence at the beginning of the segments."""
     models = [_silence_model(label, quiet) for label, *_ in segments]
     first = next((i for i, model in enumerate(models) if model is None), None)
     if first is None:
@@ -43,7 +43,7 @@ def _silence_before(segments: tuple[Division, ...], quiet: Mapping[str, str] | N
 
 
 def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
-    """The silence model that a segment is of; None if it is speech."""
+    """The silence model of a segment; None if it is speech."""
     if quiet is not None:
         return quiet.get(label)
     model, _ = model_of_state(label)
@@ -51,7 +51,7 @@ def _silence_model(label: str, quiet: Mapping[str, str] | None) -> str | None:
 
 
 def silence_words(lattice: Lattice) -> set[str]:
-    """The words of which every link has segments, all of silence: output symbols of <s>, </s> and silence itself."""
+    """Words whose links all consist of silence segments: output symbols of <s>, </s> and silence itself."""
     quiet, silent, spoken = lattice.quiet(), set(), set()
     for word, segments in zip(lattice.word, lattice.div or [None] * lattice.num_links):
         is_silent = segments and all(_silence_model(label, quiet) is not None for label, *_ in segments)

@@ -1,6 +1,6 @@
-"""Error rates as HTK's HResults counts them, and reports of them.
+"""Error rates as HTK's HResults counts them, and reports.
 
-Open error_counts.py first.
+Open error_counts.py first; report.py writes tables and confusions.
 """
 
 from readers.common.lazy import face

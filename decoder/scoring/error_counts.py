@@ -1,4 +1,4 @@
-"""Word (or phone) error rates by minimum-cost alignment, counted as HTK's HResults counts them."""
+"""Word (or phone) error rates by minimum-cost alignment, counted as by HTK's HResults."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +14,29 @@ class Penalties:
     insertion: int
 
 
-# HTK Book, HResults: "insertions and deletions 7, substitutions 10"; its -n option takes NIST's.  Kaldi's compute-wer
-# counts plain edits, which never gives a higher rate than the other two.
+# HTK Book, HResults: "insertions and deletions 7, substitutions 10"; its -n option uses NIST's.  Kaldi's compute-wer
+# counts plain edits, which never give a higher rate than the others.
 PENALTIES = {"htk": Penalties(10, 7, 7), "nist": Penalties(4, 3, 3), "kaldi": Penalties(1, 1, 1)}
 
-# Never words of a hypothesis or a reference, whichever tool wrote the file.
+# Not counted as words, whichever tool wrote the file.
 SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
 
 
 @dataclass
 class Score:
-    """Edit counts over one or many utterances; scores add up with `+`."""
+    """Edit counts of one or many utterances; scores can be added.
+
+    Parameters
+    ----------
+    hits, substitutions, deletions, insertions : int
+        Word counts, H, S, D and I of HResults.
+    num_sentences, num_wrong_sentences : int
+        Utterances, and those with at least one error.
+
+    References
+    ----------
+    HTK Book, HResults.
+    """
 
     hits: int = 0
     substitutions: int = 0
@@ -38,20 +50,22 @@ class Score:
 
     @property
     def num_words(self) -> int:
-        """Words of the reference, N."""
+        """Words of the reference, N = H + S + D."""
         return self.hits + self.substitutions + self.deletions
 
     @property
     def num_errors(self) -> int:
+        """S + D + I."""
         return self.substitutions + self.deletions + self.insertions
 
     @property
     def word_error_rate(self) -> float:
-        """(S + D + I) / N in percent; infinite when there are errors against no reference words."""
+        """(S + D + I) / N in percent; infinite when there are errors and no reference words."""
         return _percent(self.num_errors, self.num_words)
 
     @property
     def sentence_error_rate(self) -> float:
+        """Utterances with errors, in percent."""
         return _percent(self.num_wrong_sentences, self.num_sentences)
 
     @property
@@ -67,11 +81,11 @@ class Score:
 
 @dataclass
 class Results:
-    """What scoring a set of utterances gave.
+    """Result of scoring a set of utterances.
 
-    alignments: utterance -> list of (reference word or None, hypothesis word or None), None marking an insertion or a
-    deletion.  missing: utterances of the reference without a hypothesis, counted as deletions throughout.
-    unexpected: hypotheses without a reference, not counted.
+    alignments: utterance -> list of (reference word or None, hypothesis word or None); None marks an insertion or a
+    deletion.  missing: utterances of the reference without a hypothesis, all of whose words count as deletions.
+    unexpected: hypotheses without a reference, which are not counted.
     """
 
     total: Score = field(default_factory=Score)
@@ -145,10 +159,25 @@ def score(
 ) -> Results:
     """Align every utterance of the reference with its hypothesis and add up the edits.
 
-    references, hypotheses: utterance name -> words.  Names are compared whole and, failing that, by their last path
-    component, so that a corpus' `An4/71/71/cen5-fjam-b` meets a decoder's `cen5-fjam-b`.
-    fold: word -> word it counts as, None to leave it out (TIMIT's 61 -> 39 phones); words it lacks stay as they are.
-    ignore: words left out on both sides.
+    Parameters
+    ----------
+    references, hypotheses : mapping of str to sequence of str
+        Utterance -> words.  Names are compared completely or, failing that, by their last path component, so that
+        `An4/71/71/cen5-fjam-b` of a corpus matches a decoder's `cen5-fjam-b`.
+    penalties : Penalties
+        Costs of the edits in the alignment, by default HResults'.
+    fold : mapping of str to str or None, optional
+        word -> word that it counts as, None to leave it out (TIMIT's 61 to 39 phones).  Other words stay as they are.
+    ignore : frozenset of str
+        Words to leave out on both sides.
+
+    Returns
+    -------
+    Results
+
+    References
+    ----------
+    HTK Book, HResults.
     """
     found = match_names(references, hypotheses)
     results = Results(unexpected=sorted(set(hypotheses) - set(found.values())))
@@ -164,13 +193,13 @@ def score(
 
 
 def fold_words(words: Iterable[str], fold: Mapping[str, str | None] | None, ignore: frozenset[str]) -> list[str]:
-    """The words that count, each in the name it counts as."""
+    """The words that count, each under the name that it counts as."""
     folded = (fold.get(word, word) if fold else word for word in words if word not in ignore)
     return [word for word in folded if word is not None and word not in ignore]
 
 
 def match_names(references: Mapping, hypotheses: Mapping) -> dict[str, str]:
-    """reference name -> hypothesis name, whole or by the last path component where that is unambiguous on each side."""
+    """reference name -> hypothesis name, equal or with the same last path component if that is unique on each side."""
     by_last = _unique_last_components(hypotheses)
     reference_by_last = _unique_last_components(references)
     found = {}

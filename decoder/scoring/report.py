@@ -1,4 +1,4 @@
-"""Scoring results as people read them: HResults' table, aligned errors, and a picture of what is confused with what."""
+"""Scoring results for reading: HResults' table, aligned errors, and a picture of the confusions."""
 
 import re
 from collections import Counter
@@ -12,11 +12,11 @@ from readers.common.files import atomic_write
 from readers.errors import ConfigError
 
 WIDTH = 67
-NONE = "***"  # stands for the missing side of an insertion or a deletion
+NONE = "***"  # in place of the missing word of an insertion or a deletion
 
 
 def table(results: Results, reference: str, hypothesis: str, speaker_of: Callable[[str], str] | None = None) -> str:
-    """HResults' overall results (HTK Book, HResults), then a line per speaker when `speaker_of` names them."""
+    """HResults' overall results (HTK Book, HResults), preceded by a line per speaker if `speaker_of` is given."""
     total = results.total
     num_right = total.num_sentences - total.num_wrong_sentences
     lines = [
@@ -52,7 +52,7 @@ def _speaker_lines(results: Results, speaker_of: Callable[[str], str]) -> list[s
 
 
 def aligned_errors(results: Results) -> str:
-    """Each wrong utterance as LAB over REC, word under word (HResults -t)."""
+    """Each wrong utterance as LAB above REC, words aligned (HResults -t)."""
     blocks = []
     for name, pairs in results.alignments.items():
         if not results.utterances[name].num_errors:
@@ -66,10 +66,10 @@ def aligned_errors(results: Results) -> str:
 
 
 def speaker_mask(mask: str) -> Callable[[str], str]:
-    """A function from utterance name to speaker, by HResults' -k mask.
+    """A function from utterance name to speaker, from HResults' -k mask.
 
-    In the mask `*` stands for any characters, `?` for one, and each `%` for one character of the speaker's name;
-    `%*` (ours) for a name of any length.  Raises ConfigError when the mask has no `%`; the function raises it for a
+    In the mask `*` stands for any characters, `?` for one, and each `%` for one character of the speaker's name; `%*`
+    (not in HTK) for a name of any length.  Raises ConfigError when the mask has no `%`; the function raises it for a
     name that the mask does not fit.
     """
     if "%" not in mask:
@@ -87,7 +87,7 @@ def speaker_mask(mask: str) -> Callable[[str], str]:
 
 
 def write_confusions(results: Results, path: str | Path) -> None:
-    """Every error as `count<tab>reference<tab>hypothesis`, most frequent first; *** for an insertion or deletion."""
+    """Write every error as `count<tab>reference<tab>hypothesis`, most frequent first, with *** for a missing word."""
     errors = Counter({pair: times for pair, times in results.confusions().items() if pair[0] != pair[1]})
     with atomic_write(path, "w") as file:
         for (word, guess), times in sorted(errors.items(), key=lambda item: (-item[1], str(item[0]))):
@@ -95,10 +95,10 @@ def write_confusions(results: Results, path: str | Path) -> None:
 
 
 def plot_confusions(results: Results, path: str | Path, max_words: int = 45) -> None:
-    """A PNG of what was recognised as what: rows are reference words, columns hypotheses.
+    """A PNG of the confusion matrix: rows are reference words, columns hypotheses.
 
-    The words with most errors are shown, at most `max_words`; each row is shaded by its share of the reference word's
-    occurrences, and wrong cells carry their count.
+    At most `max_words` words are shown, those with most errors; each row is shaded by the fraction of the reference
+    word's occurrences, and errors carry their count.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

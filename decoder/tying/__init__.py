@@ -1,6 +1,6 @@
 """State tying: from state alignments and features to tied triphone states, as decision trees and HTK models.
 
-Open system.py first.
+Open system.py first; runs.py reads alignments as triphones, statistics.py collects Gaussians, trees.py grows the trees.
 """
 
 from readers.common.lazy import face

@@ -1,4 +1,4 @@
-"""From the state alignment of an utterance to the triphones it is made of, and counts of their transitions."""
+"""The triphones of an utterance from its state alignment, and counts of their transitions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,10 @@ Places = Mapping[str, tuple[str, int]]  # state -> its phone, and HTK's number o
 
 
 class StateRun(NamedTuple):
-    """One stay in a state.  model: `l-c+r`, or the phone alone where it has no context; state: HTK's number of it,
-    from 2; start, end: frames, end exclusive; visit: which phone of the utterance, from 0.
+    """One visit of a state.
+
+    model: `l-c+r`, or the phone alone if it has no context; state: HTK's number of it, from 2; start, end: frames, end
+    exclusive; visit: index of the phone in the utterance, from 0.
     """
 
     phone: str
@@ -30,9 +32,24 @@ class StateRun(NamedTuple):
 
 
 def places_of(state_map: Mapping[str, Sequence[str]], trees: DecisionTrees | None = None) -> dict[str, tuple[str, int]]:
-    """Where each state of an alignment stands: those of the map, and those that are leaves of trees.
+    """Phone and number of each state that an alignment may contain.
 
-    Raises GraphError for a state in two places: an alignment would not tell which phone was meant.
+    Parameters
+    ----------
+    state_map : mapping of str to sequence of str
+        Phone -> its states, left to right.
+    trees : DecisionTrees, optional
+        Their leaves are states of an alignment, too.
+
+    Returns
+    -------
+    dict of str to (str, int)
+        State -> (phone, HTK's number of the state, from 2).
+
+    Raises
+    ------
+    GraphError
+        For a state in two places, which would not identify its phone.
     """
     places: dict[str, tuple[str, int]] = {}
     found = [(name, phone, i) for phone, names in state_map.items() for i, name in enumerate(names, start=2)]
@@ -57,13 +74,34 @@ def state_runs(
     where: str = "alignment",
     frame_period: int = TICKS_PER_FRAME,
 ) -> list[StateRun]:
-    """The stays of an utterance in order, each with the triphone that it belongs to.
+    """The state visits of an utterance in order, with the triphones that they belong to.
 
-    labels: states that tile the utterance, see readers/htk/frame_labels.py; context_free: phones without neighbours in
-    their names; silence: the neighbour beyond both ends; pause: a phone that is no neighbour to others, which see each
-    other across it.
-    A phone begins where the phone changes, and where one that has context does not go on from left to right.
-    Raises FormatError, beginning with `where`, for an unknown state and as `frame_bounds` does.
+    Parameters
+    ----------
+    labels : sequence of Label
+        Contiguous states with times in 100 ns ticks, see readers/htk/frame_labels.py.
+    places : mapping of str to (str, int)
+        See `places_of`.
+    context_free : collection of str
+        Phones without context.
+    silence : str
+        The context at both ends of the utterance.
+    pause : str, optional
+        A phone that is not a context: its neighbours are each other's context.
+    where : str
+        Name of the alignment in messages.
+    frame_period : int
+        Frame period in 100 ns ticks.
+
+    Returns
+    -------
+    list of StateRun
+        A phone begins where the phone changes, and where a phone with context does not continue from left to right.
+
+    Raises
+    ------
+    FormatError
+        For an unknown state, and for times that do not match the frames.
     """
     visits: list[str] = []
     stays: list[tuple[int, int, int]] = []  # state, start, end
@@ -74,7 +112,7 @@ def state_runs(
         place = places.get(label.name)
         if place is None:
             raise FormatError(f"{where}, label {number}: state '{label.name}'; expected a state of the state map")
-        if end == start:  # a label of no frames is no visit
+        if end == start:  # a label without frames is not a visit
             continue
         phone, state = place
         if phone != last[0] or (phone not in context_free and state <= last[1]):
@@ -100,15 +138,22 @@ def _names(visits: list[str], context_free: Collection[str], silence: str, pause
 
 @dataclass
 class TransitionCounts:
-    """How often each phone's states followed each other.
+    """How often the states of each phone followed each other.
 
-    counts: phone -> (n, n) float64, HTK's numbers from 0: row 0 the entry, the last column the exit.
+    counts: phone -> (n, n) float64, numbered as in HTK from 0: row 0 is the entry, the last column the exit.
     """
 
     counts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, runs: Sequence[StateRun], num_states: Mapping[str, int]) -> None:
-        """One utterance.  num_states: emitting states of every phone."""
+        """Count one utterance.
+
+        Parameters
+        ----------
+        runs : sequence of StateRun
+        num_states : mapping of str to int
+            Number of emitting states of each phone.
+        """
         for i, run in enumerate(runs):
             exit_place = num_states[run.phone] + 1
             table = self.counts.setdefault(run.phone, np.zeros((exit_place + 1, exit_place + 1)))
@@ -122,10 +167,25 @@ class TransitionCounts:
     def transitions(
         self, phone: str, num_states: int, macro: str | None, left_to_right: bool, power: float = 1.0
     ) -> Transitions:
-        """Relative frequencies, raised to `power` and scaled to sum to 1 again.
+        """Transition probabilities of a phone: relative frequencies, raised to `power` and normalised.
 
-        One is added to the count of staying and of going on, so that a state never seen stays and goes on alike.
-        left_to_right: what skips a state or goes back is left out.
+        Parameters
+        ----------
+        phone : str
+        num_states : int
+            Number of emitting states.
+        macro : str, optional
+            Name of the HTK macro.
+        left_to_right : bool
+            Ignore transitions that skip a state or go back.
+        power : float
+            Exponent of the probabilities.
+
+        Returns
+        -------
+        Transitions
+            One is added to the counts of self and forward transitions, so that a state that was not seen has equal
+            probabilities.
         """
         size = num_states + 2
         counts = self.counts.get(phone, np.zeros((size, size))).copy()
@@ -135,7 +195,7 @@ class TransitionCounts:
         if left_to_right:
             counts[~(steps | stays)] = 0
         counts[steps | stays] += 1
-        counts[0, 1] -= counts[0].sum() > 1  # the entry is certain unless it was seen to be otherwise
+        counts[0, 1] -= counts[0].sum() > 1  # entry into the first state is certain unless others were seen
         counts[-1] = 0
         matrix = np.where(counts > 0, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), 0.0) ** power
         matrix[counts == 0] = 0.0

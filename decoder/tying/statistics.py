@@ -1,4 +1,4 @@
-"""What tying needs of the training data: of every triphone's states the count, sum and sum of squares of frames."""
+"""Statistics for tying: count, sum and sum of squares of the frames of each state of each triphone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,8 +15,21 @@ Key = tuple[str, int]  # model, HTK's number of its state
 class Statistics:
     """Counts, sums and sums of squares of the frames of every model's states.
 
-    dim: values of a feature vector, d; kind: HTK's name of the features, for the HMM set's header; rows: (model, state)
-    -> its row in count (n,), total and square (n, d) float64.
+    Parameters
+    ----------
+    dim : int
+        Size d of a feature vector.
+    kind : str
+        HTK's name of the features, such as MFCC_0_D_A, for the HMM set.
+    rows : dict of (str, int) to int
+        (model, state) -> its row in the arrays below.
+
+    Attributes
+    ----------
+    count : (n,) array, float64
+        Frames of each state.
+    total, square : (n, d) arrays, float64
+        Sum and sum of squares of its frames.
     """
 
     dim: int
@@ -27,10 +40,22 @@ class Statistics:
     _square: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, runs: Sequence[StateRun], frames: np.ndarray, where: str = "features") -> None:
-        """One utterance.  frames (d, T).
+        """Add the frames of one utterance.
 
-        Raises ShapeError for frames of another size, and fewer of them than the runs need; FormatError for values that
-        are no numbers.
+        Parameters
+        ----------
+        runs : sequence of StateRun
+        frames : (d, T) array
+            Features, a column per frame.
+        where : str
+            Name of the features in messages.
+
+        Raises
+        ------
+        ShapeError
+            For features of another size, or fewer frames than the alignment has.
+        FormatError
+            For values that are not finite.
         """
         if frames.ndim != 2 or frames.shape[0] != self.dim:
             raise ShapeError(f"{where}: matrix of shape {frames.shape}; expected ({self.dim}, frames)")
@@ -53,7 +78,7 @@ class Statistics:
         np.add.at(self._square, rows, np.add.reduceat(values**2, bounds))
 
     def _grow(self) -> None:
-        """Room for all rows, twice as much as last time where there was too little."""
+        """Make room for all rows, at least doubling the arrays."""
         have, need = len(self._count), len(self.rows)
         if need > have:
             more = max(need, 2 * have) - have
@@ -74,7 +99,7 @@ class Statistics:
         return self._square[: len(self.rows)]
 
     def models(self) -> list[str]:
-        """Every model that was seen, in the order in which it was."""
+        """Every model that was seen, in order of first occurrence."""
         return list(dict.fromkeys(model for model, _ in self.rows))
 
     def select(self, keys: Sequence[Key]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,7 +108,7 @@ class Statistics:
         return self.count[rows], self.total[rows], self.square[rows]
 
     def variance_floor(self, part: float) -> np.ndarray:
-        """(d,): that part of the variance of all frames."""
+        """(d,): a fraction of the variance of all frames."""
         number = max(self.count.sum(), 1.0)
         mean = self.total.sum(axis=0) / number
         return part * np.maximum(self.square.sum(axis=0) / number - mean**2, 1e-10)
@@ -99,7 +124,7 @@ def gaussians(
 
 
 def log_likelihood(count: np.ndarray, total: np.ndarray, square: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    """(n,): of each cluster's frames under the one Gaussian that fits them best: -n/2 (d (1 + ln 2 pi) + sum ln v).
+    """(n,): log-likelihood of each cluster's frames under its best Gaussian, -n/2 (d (1 + ln 2 pi) + sum ln v).
 
     Young, Odell and Woodland 1994, eq. 4, with variances of at least `floor` (d,).
     """

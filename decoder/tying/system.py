@@ -1,4 +1,4 @@
-"""The tied-state system as a whole: trees, senones, and an HTK donor of single Gaussians."""
+"""Builds a tied-state system: trees, senones, and an HTK HMM set with single Gaussians."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,26 @@ from readers.htk.mmf_writer import write_mmf
 from readers.htk.trees import DecisionTrees, Question, phone_of, write_trees
 from readers.htk.units import TICKS_PER_FRAME
 
-PAUSE_SKIP = 0.5  # probability of passing a short pause without a frame: alignments do not show where it was passed
-PAUSE_STAY, LONGEST_STAY = 0.5, 0.99  # where the alignments have none; at most
+PAUSE_SKIP = 0.5  # P(skip) of a short pause: alignments do not show where it was skipped
+PAUSE_STAY, LONGEST_STAY = 0.5, 0.99  # P(self) of a short pause that is not in the alignments; the greatest P(self)
 
 
 @dataclass(frozen=True)
 class TiedSystem:
-    """donor: the models; names: logical model -> physical, of all triphones seen; trees: for all others; script: what
-    HHEd would be told; senones: the tied states in order, as the network's outputs have them.
+    """A tied-state system.
+
+    Attributes
+    ----------
+    donor : HmmSet
+        The models, with one Gaussian per tied state.
+    names : dict of str to str
+        Logical -> physical model, for all triphones that were seen.
+    trees : DecisionTrees
+        Give the states of all other triphones.
+    script : EditScript
+        The equivalent HHEd script.
+    senones : list of str
+        The tied states, in the order of the network's outputs.
     """
 
     donor: HmmSet
@@ -36,7 +48,7 @@ class TiedSystem:
     senones: list[str]
 
     def save(self, directory: str | Path) -> None:
-        """hmmdefs, tiedlist, trees, tree.hed and senones.list, in HTK's forms."""
+        """Write hmmdefs, tiedlist, trees, tree.hed and senones.list, in HTK's formats, to a directory."""
         directory = Path(directory)
         write_mmf(directory / "hmmdefs", self.donor)
         write_hmm_list(directory / "tiedlist", self.names)
@@ -45,12 +57,24 @@ class TiedSystem:
         write_lines(directory / "senones.list", self.senones)
 
     def senone(self, model: str, state: int) -> str:
-        """The tied state of a model's state, whether the model was seen or not."""
+        """The tied state of a model's state (HTK's number, from 2), whether the model was seen or not."""
         hmm = self.donor.hmms.get(self.names.get(model, model))
         return self.donor.state_name(hmm, state - 2) if hmm else self.trees.tied_state(model, state)
 
     def labels(self, runs: Sequence[StateRun], frame_period: int = TICKS_PER_FRAME) -> list[Label]:
-        """An alignment in tied states: what a network of them is trained on."""
+        """An alignment in tied states, as training targets of a network.
+
+        Parameters
+        ----------
+        runs : sequence of StateRun
+        frame_period : int
+            Frame period in 100 ns ticks.
+
+        Returns
+        -------
+        list of Label
+            Times in 100 ns ticks.
+        """
         return [
             Label(run.start * frame_period, run.end * frame_period, self.senone(run.model, run.state)) for run in runs
         ]
@@ -111,32 +135,34 @@ def tie_states(
     ARPA HLT workshop, 1994.
     """
     options = options or TreeOptions()
-    maker = _Maker(statistics, transitions, state_map, set(context_free), options, power)
-    if silence not in maker.seen:
+    builder = _SystemBuilder(statistics, transitions, state_map, set(context_free), options, power)
+    if silence not in builder.seen:
         raise GraphError(f"tying: no frames of silence '{silence}'; expected it in the alignments")
-    unseen = [phone for phone in state_map if phone not in maker.seen and phone != pause]
+    unseen = [phone for phone in state_map if phone not in builder.seen and phone != pause]
     if unseen and log:
         log(f"no frames of {', '.join(unseen)}: no models of them")
     for phone in state_map:
-        if phone in maker.seen and phone in maker.context_free and phone != pause:
-            maker.add_context_free(phone)
+        if phone in builder.seen and phone in builder.context_free and phone != pause:
+            builder.add_context_free(phone)
     trees = {}
     for phone in state_map:
-        if phone in maker.seen and phone not in maker.context_free:
-            trees |= maker.add_triphones(phone, list(questions.values()))
+        if phone in builder.seen and phone not in builder.context_free:
+            trees |= builder.add_triphones(phone, list(questions.values()))
     if pause:
-        maker.add_pause(pause, silence)
+        builder.add_pause(pause, silence)
     script = EditScript(dict(questions))
     script.clusterings.extend(
         Clustering(options.threshold, f"{phone}_s{state}_", phone, state) for phone, state in trees
     )
     used = {question for tree in trees.values() for question, _, _ in tree.nodes}
     kept = {name: question for name, question in questions.items() if name in used}
-    senones = list(dict.fromkeys(maker.donor.macros["s"]))
-    return TiedSystem(maker.donor, maker.names, DecisionTrees(kept, trees), script, senones)
+    senones = list(dict.fromkeys(builder.donor.macros["s"]))
+    return TiedSystem(builder.donor, builder.names, DecisionTrees(kept, trees), script, senones)
 
 
-class _Maker:
+class _SystemBuilder:
+    """Collects the models of a tied system."""
+
     def __init__(self, statistics, transitions, state_map, context_free, options, power):
         self.statistics, self.transitions, self.state_map = statistics, transitions, state_map
         self.context_free, self.options, self.power = context_free, options, power
@@ -162,7 +188,7 @@ class _Maker:
         self._add_hmm(phone, states, self._transitions(phone, left_to_right=False))
 
     def add_triphones(self, phone: str, questions: Sequence[Question]) -> dict:
-        """Trees of a phone's states, (phone, state) -> Tree; its tied states and models are added."""
+        """Grow the trees of a phone's states, (phone, state) -> Tree, and add its tied states and models."""
         num_states = len(self.state_map[phone])
         trees, tied = {}, {}
         for state in range(2, 2 + num_states):
@@ -191,7 +217,7 @@ class _Maker:
         return trees
 
     def add_pause(self, pause: str, silence: str) -> None:
-        """HTK's short pause: the middle state of silence, and a way past it."""
+        """Add HTK's short pause: the middle state of silence, and a transition that skips it."""
         states = self.donor.hmms[silence].states
         counts = self.transitions.counts.get(pause)
         stay = PAUSE_STAY if counts is None else counts[1, 1] / max(counts[1].sum(), 1.0)

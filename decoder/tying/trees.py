@@ -1,9 +1,13 @@
-"""Growing one decision tree: which contexts of a phone's state share a tied state.
+"""Grows one decision tree, which decides which contexts of a phone's state share a tied state.
 
-From the root that holds all contexts, the leaf is split whose best question raises the likelihood of its frames most
-(each leaf one Gaussian of diagonal covariance), as long as that is the threshold or more and both sides keep enough
-frames; leaves whose merging costs less than the threshold are then made one.  Source: HTK Book, HHEd, TB and RO; Young,
-Odell and Woodland 1994, Tree-based state tying for high accuracy acoustic modelling.
+Starting from a root with all contexts, the split with the largest gain in log-likelihood (one Gaussian with diagonal
+covariance per leaf) is made, as long as the gain reaches the threshold and both sides keep enough frames.  Then leaves
+are merged while that costs less than the threshold.
+
+References
+----------
+HTK Book, HHEd (TB and RO).  Young, Odell and Woodland, Tree-based state tying for high accuracy acoustic modelling,
+ARPA HLT workshop, 1994.
 """
 
 from collections.abc import Sequence
@@ -18,8 +22,23 @@ from readers.htk.trees import Question, Tree
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """threshold: least gain of a split in ln likelihood; min_frames: least number of frames of a leaf; variance_floor:
-    part of the variance of all frames; merge: whether leaves of one tree are merged again.
+    """Options of the decision trees.
+
+    Parameters
+    ----------
+    threshold : float
+        Least gain of a split in log-likelihood (natural log).
+    min_frames : float
+        Least number of frames of a leaf.
+    variance_floor : float
+        Least variance, as a fraction of the variance of all frames.
+    merge : bool
+        Merge leaves of one tree while that costs less than the threshold.
+
+    Raises
+    ------
+    ConfigError
+        For a value out of range.
     """
 
     threshold: float = 200.0
@@ -39,7 +58,10 @@ class TreeOptions:
 
 @dataclass
 class _Leaf:
-    """members: the contexts in it; gain: of its best split, -inf if none is allowed; yes: of that split's members."""
+    """A leaf with its best split.
+
+    members: its contexts; gain: of the split, -inf if none is allowed; yes: members that answer yes.
+    """
 
     members: np.ndarray
     gain: float = -np.inf
@@ -57,10 +79,28 @@ def grow_tree(
     options: TreeOptions,
     prefix: str,
 ) -> tuple[Tree, np.ndarray]:
-    """(tree, (n,) number of each context's leaf, from 0 as the leaves are named: `prefix1`, `prefix2`, ...).
+    """Grow the decision tree of one state of a phone.
 
-    contexts: n triphones; count (n,), total and square (n, d): their frames'; floor (d,): least variance.
-    Ties go to the question that comes first.
+    Parameters
+    ----------
+    contexts : sequence of str
+        The n triphones.
+    count : (n,) array
+        Their frames.
+    total, square : (n, d) arrays
+        Sums and sums of squares of their frames.
+    questions : sequence of Question
+        Ties go to the question that comes first.
+    floor : (d,) array
+        Least variance.
+    options : TreeOptions
+    prefix : str
+        Leaves are named `prefix1`, `prefix2`, and so on.
+
+    Returns
+    -------
+    (Tree, (n,) array)
+        The tree, and the index of each context's leaf, from 0 in the order of the names.
     """
     answers = np.array([[question(name) for name in contexts] for question in questions], dtype=bool)
     answers = answers.reshape(len(questions), len(contexts))
@@ -71,13 +111,15 @@ def grow_tree(
 
 
 class _Grower:
+    """Grows a tree over matrices of the answers and the statistics of all contexts."""
+
     def __init__(self, answers, count, total, square, floor, options: TreeOptions):
         self.answers, self.count, self.total, self.square = answers, count, total, square
         self.floor, self.options = floor, options
         self.leaves: list[_Leaf] = [self.leaf(np.arange(len(count)))]
 
     def leaf(self, members: np.ndarray) -> _Leaf:
-        """With its best split."""
+        """A leaf with its best split."""
         leaf = _Leaf(members)
         count, total, square = self.count[members], self.total[members], self.square[members]
         answers = self.answers[:, members].astype(np.float64)
@@ -99,12 +141,12 @@ class _Grower:
         return leaf
 
     def grow(self) -> list[tuple[int, int, int]]:
-        """Split until nothing gains enough: (question, no, yes) of each node; a leaf's number is ~ that of `leaves`.
+        """Split until no gain reaches the threshold: (question, no, yes) of each node; leaf i of `leaves` is ~i.
 
-        The leaf that is split keeps its number for the side of "no".
+        The leaf that is split keeps its index for the side of "no".
         """
         nodes: list[tuple[int, int, int]] = []
-        places: list[tuple[int, int]] = [(-1, 0)]  # of each leaf: the node above it and which child of that
+        places: list[tuple[int, int]] = [(-1, 0)]  # each leaf's parent node and index among its children
         while True:
             best = max(range(len(self.leaves)), key=lambda i: (self.leaves[i].gain, -i))
             leaf = self.leaves[best]
@@ -122,7 +164,7 @@ class _Grower:
             self.leaves.append(self.leaf(leaf.members[leaf.yes]))
 
     def merged(self) -> np.ndarray:
-        """Cluster of each leaf, once the pairs are merged that cost less than the threshold, the cheapest first."""
+        """The cluster of each leaf after merging the pairs that cost less than the threshold, the cheapest first."""
         groups = [[i] for i in range(len(self.leaves))]
         sums = [
             tuple(a[leaf.members].sum(axis=0) for a in (self.count, self.total, self.square)) for leaf in self.leaves
@@ -153,7 +195,7 @@ class _Grower:
 
 
 def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) -> tuple[Tree, np.ndarray]:
-    """Clusters numbered as their first leaf comes, "no" before "yes", from the root."""
+    """The tree with its clusters numbered from the root, "no" before "yes", and each context's leaf."""
     number: dict[int, int] = {}
 
     def name(child: int) -> int | str:
@@ -165,7 +207,7 @@ def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) ->
     while waiting:
         _, no, yes = nodes[waiting.pop()]
         for child in (no, yes):
-            name(child)  # gives it its number
+            name(child)  # assigns its number
         waiting += [child for child in (yes, no) if child >= 0]
     leaf_of = np.zeros(num_contexts, dtype=np.int64)
     for i, leaf in enumerate(leaves):

@@ -93,7 +93,7 @@ def walks(models, rows, names, frames, acweight):
                 yield 0.0, ()
             return
         states = models.states[names[model]]
-        for start, end, ln in models.ways(names[model]):
+        for start, end, ln in models.topology_of(names[model]):
             if start != place:
                 continue
             if end == len(states) + 1:

@@ -75,7 +75,7 @@ def walks(models, name, limit, mark=None):
     states, done, waiting = models.states[name], [], [((), 0, 0.0)]
     while waiting:
         labels, place, cost = waiting.pop()
-        for start, end, ln in models.ways(name):
+        for start, end, ln in models.topology_of(name):
             if start != place:
                 continue
             if end == len(states) + 1:
@@ -96,7 +96,7 @@ def joints(models, options, limit):
     found = [("sil", labels, silent + cost) for labels, cost in walks(models, "sil", limit)]
     passing = 0.0
     if "sp" in models.states:
-        passing = sum(-ln for start, end, ln in models.ways("sp") if (start, end) == (0, 2))
+        passing = sum(-ln for start, end, ln in models.topology_of("sp") if (start, end) == (0, 2))
         found += [("sp", labels, grid(other) + cost) for labels, cost in walks(models, "sp", limit)]
     return [*found, ("", (), grid(other + passing))]
 
