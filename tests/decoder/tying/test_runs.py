@@ -61,7 +61,7 @@ def test_labels_of_no_frames_are_no_visits_and_times_are_rounded():
     ("label", "message"),
     [
         (Label(0, 100_000, "x2"), r"u1, label 1: state 'x2'; expected a state of the state map"),
-        (Label(None, None, "a2"), "u1: label 'a2' lacks a time"),
+        (Label(None, None, "a2"), "u1: label 'a2' has no time"),
         (Label(0, 1 << 45, "a2"), "u1: the labels cover 351843721 frames; expected at most"),
     ],
 )
