@@ -1,4 +1,4 @@
-"""The generated reference pages as Markdown."""
+"""Renders the generated reference pages as Markdown."""
 
 import inspect
 from collections.abc import Iterable, Iterator
@@ -10,23 +10,30 @@ from recipes.reference.parameters import HONOURED, Place, places
 from recipes.reference.source_names import default_text
 
 GENERATED = """\
-`python -m recipes.reference` generates this page from the code.  Numbers are sections of the CNTK book.  Names are not
-case-sensitive.
+This page is generated from the code by `python -m recipes.reference`.  Names are not case-sensitive.
 """
 FUNCTIONS = """\
-The functions are those of section 4.1.4.  Arguments are given in this order; an argument with a default and every
-option may be omitted.  V is the value of the function.  Numbers under *source* are sections and equations of the book.
+These are the functions of [network descriptions](ndl.md), section 4.1.4 of the CNTK book.  Arguments are given in the
+order of the table; arguments with a default, and options, may be omitted.  V is the value of the function.  The numbers
+in the last column are sections and equations of the book.
+"""
+COMMANDS = """\
+These are the commands of [editing scripts](mel.md), section 4.2.2 of the CNTK book.
 """
 PARAMETERS = """\
-The tables are ordered by the block in which a parameter stands.  A name that a block does not set is looked up in the
-enclosing blocks.  An unknown name is an error in the blocks of builders and SGD, a warning in those of readers and
-writers, and ignored in those of commands.  `argonaut validate` lists the first two, and names in the blocks of commands
-that look misspelled.
+Each section lists the parameters of one block; the number in its title is the section of the CNTK book.  A parameter
+that a block does not set is looked up in the enclosing blocks.  An unknown name is an error in the blocks of network
+builders and in SGD, a warning in the blocks of readers and writers, and is ignored in the blocks of commands.
+`argonaut validate` lists errors and warnings, and names in the blocks of commands that look misspelled.
+
+[Training](../how_to/training.md) explains the parameters of the network builders and of SGD,
+[parallel training](../how_to/parallel.md) those of `parallelTrain`, and [readers and writers](readers.md) those of the
+readers.  The [tour](../getting_started/tour.md) shows the actions.
 """
 
 
 def pages() -> dict[str, str]:
-    """Name of each generated page -> its Markdown."""
+    """Return name -> Markdown of each generated page."""
     made = {"ndl_functions": _functions(), "mel_commands": _commands(), "parameters": _parameters()}
     return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in made.items()}
 
@@ -49,13 +56,13 @@ def _row(cells: Iterable[str]) -> str:
 def _functions() -> Iterator[str]:
     from acoustic.nodes.registry import NOT_BUILT
 
-    yield "# Functions of the network description language\n"
+    yield "# Functions of NDL\n"
     yield GENERATED
     yield FUNCTIONS
     nodes = list(registered_nodes())
-    yield from _table(("function", "arguments", "options", "what it is", "source"), map(_function, nodes))
-    yield "## Not built\n"
-    yield from _table(("function", "reason"), [(f"`{name}`", f"{why}: not built") for name, why in NOT_BUILT.items()])
+    yield from _table(("function", "arguments", "options", "value", "source"), map(_function, nodes))
+    yield "## Not implemented\n"
+    yield from _table(("function", "area"), [(f"`{name}`", why) for name, why in NOT_BUILT.items()])
 
 
 def _function(node: type[Node]) -> tuple[str, str, str, str, str]:
@@ -88,9 +95,9 @@ def _option(option: Option) -> str:
 def _commands() -> Iterator[str]:
     from acoustic.descriptions.mel.registry import commands
 
-    yield "# Commands of the model editing language\n"
+    yield "# Commands of MEL\n"
     yield GENERATED
-    yield "The commands are those of section 4.2.2.\n"
+    yield COMMANDS
     rows = []
     for spec in commands():
         options = "; ".join(
@@ -98,7 +105,7 @@ def _commands() -> Iterator[str]:
         )
         calls = ", ".join(f"`{signature}`" for signature in spec.signatures)
         rows.append((calls, ", ".join(f"`{alias}`" for alias in spec.aliases), options, spec.summary))
-    yield from _table(("command", "other names", "options", "what it does"), rows)
+    yield from _table(("command", "other names", "options", "effect"), rows)
 
 
 # Parameters
@@ -115,10 +122,14 @@ def _parameters() -> Iterator[str]:
 
 def _place(place: Place) -> Iterator[str]:
     if place.refused:
-        yield f"Refused by name: {place.refused}.\n"
+        yield f"Refused: {place.refused}.\n"
         return
-    rows = []
-    for one in place.parameters:
-        state = one.state if one.state == HONOURED else f"{one.state}: {one.reason}"
-        rows.append((f"`{one.name}`", f"`{one.default}`" if one.default else "", state))
-    yield from _table(("parameter", "default", "state"), rows)
+    read = [one for one in place.parameters if one.state == HONOURED]
+    yield from _table(
+        ("parameter", "default"), [(f"`{one.name}`", f"`{one.default}`" * bool(one.default)) for one in read]
+    )
+    others = [one for one in place.parameters if one.state != HONOURED]
+    if others:
+        yield "Accepted without effect, or refused:\n"
+        rows = [(f"`{one.name}`", f"{one.state}: {one.reason}") for one in others]
+        yield from _table(("parameter", "reason"), rows)

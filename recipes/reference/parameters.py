@@ -1,4 +1,4 @@
-"""The parameters of chapter 3 by the block they stand in, with default and state, from the code that reads them."""
+"""The parameters of a configuration by block, with default and state, from the code that reads them."""
 
 import importlib
 import inspect
@@ -8,12 +8,15 @@ from dataclasses import MISSING, dataclass, fields
 from recipes.reference.source_names import default_text, names_read
 
 HONOURED, REFUSED = "honoured", "refused"
-NO_EFFECT = "accepted without effect"
+NO_EFFECT = "no effect"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One row: name, default (empty: none, or not a constant), state, and the reason where it is not honoured."""
+    """One parameter.
+
+    default: empty if there is none or if it is not a constant; reason: of a state other than HONOURED.
+    """
 
     name: str
     default: str = ""
@@ -23,16 +26,19 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Place:
-    """A block of the configuration.  refused: why all of it is refused; empty if it is not."""
+    """A block of the configuration.
 
-    section: str  # of the book
+    section: of the CNTK book, empty if it is not in the book; refused: the reason if the whole block is refused.
+    """
+
+    section: str
     title: str
     parameters: tuple[Parameter, ...] = ()
     refused: str = ""
 
 
 def places() -> Iterator[Place]:
-    """Every block of chapter 3, in its order."""
+    """Yield every block, in the order of chapter 3 of the book."""
     yield _simple_builder()
     yield _ndl_builder()
     yield _sgd()
@@ -49,7 +55,7 @@ def _simple_builder() -> Place:
     kinds = simple_builder.KINDS.values()
     modules = dict.fromkeys(inspect.getmodule(kind.read) for kind in kinds)
     read: dict[str, str | None] = {}
-    for module in (builder_parts, *modules):  # the first default counts: that of the first kind, which is the default
+    for module in (builder_parts, *modules):  # the default of the first kind, which is the default kind, is shown
         read |= {name: default for name, default in names_read(module).items() if read.get(name) is None}
     read["rnnType"] = next(iter(simple_builder.KINDS))
     keys = {*builder_parts.COMMON_KEYS, *(key for kind in kinds for key in kind.keys)}
@@ -89,11 +95,11 @@ def _parallel() -> Place:
     rows = _from_fields(options.ParallelOptions, options.ParallelOptions.keys)
     rows += [Parameter(name) for name in options.KEYS if name not in options.WITHOUT_EFFECT]
     rows += _without_effect(options.WITHOUT_EFFECT)
-    return Place("", "block parallelTrain of SGD", tuple(rows))
+    return Place("", "parallelTrain in SGD", tuple(rows))
 
 
 def _from_fields(options: type, keys: Mapping[str, tuple[str, str]]) -> list[Parameter]:
-    """Rows of a dataclass of options; keys: field -> (name in a configuration, how it is read)."""
+    """Return the rows of a dataclass of options; keys: field -> (name in a configuration, how it is read)."""
     defaults = {
         field.name: "" if field.default is MISSING else default_text(field.default) for field in fields(options)
     }
@@ -105,7 +111,10 @@ def _without_effect(names: Mapping[str, str]) -> list[Parameter]:
 
 
 def _refused(names: Mapping[str, str]) -> list[Parameter]:
-    return [Parameter(name, "", REFUSED, f"{purpose}: not built") for name, purpose in names.items()]
+    return [Parameter(name, "", REFUSED, f"not implemented ({purpose})") for name, purpose in names.items()]
+
+
+SENTENCE_BLOCKS = ("labelIn", "labels", "features")  # as the book names them
 
 
 def _readers() -> Iterator[Place]:
@@ -129,7 +138,7 @@ def _readers() -> Iterator[Place]:
         helper="readers.sources.frames.htk_mlf_options",
     )
     yield _reader("", "ExampleReader", "readers.sources.examples.example_reader", ("READER_NAMES", "BLOCK_NAMES"))
-    tables = ("READER_NAMES", "BLOCK_NAMES", "LABEL_NAMES")
+    tables = ("READER_NAMES", "LABEL_NAMES")
     for section, name, module in (("3.4.3", "LMSequenceReader", "lm"), ("3.4.4", "LUSequenceReader", "lu")):
         yield _reader(
             section,
@@ -137,13 +146,24 @@ def _readers() -> Iterator[Place]:
             f"readers.sources.sentences.{module}_sequence_reader",
             tables,
             helper="readers.sources.sentences.sentences",
+            blocks=SENTENCE_BLOCKS,
         )
 
 
 def _reader(
-    section: str, title: str, module_name: str, tables: tuple[str, ...], refused: str = "", helper: str = ""
+    section: str,
+    title: str,
+    module_name: str,
+    tables: tuple[str, ...],
+    refused: str = "",
+    helper: str = "",
+    blocks: tuple[str, ...] = (),
 ) -> Place:
-    """helper: a module that reads options for this one."""
+    """Return the place of a reader.
+
+    tables: names of the module's tables of parameter names; refused: name of its table of parameters that are not
+    built; helper: a module that reads options for this one; blocks: names of the blocks inside.
+    """
     module = importlib.import_module(module_name)
     idle = getattr(importlib.import_module(helper or module_name), "WITHOUT_EFFECT", {})
     read = {
@@ -152,7 +172,7 @@ def _reader(
         **names_read(helper or module),
     }
     read |= names_read(module)
-    names = dict.fromkeys(name for table in tables for name in getattr(module, table))
+    names = dict.fromkeys((*(name for table in tables for name in getattr(module, table)), *blocks))
     rows = [Parameter(name, read.get(name) or "") for name in names if name not in idle]
     rows += _without_effect(idle)
     rows += _refused(dict.fromkeys(getattr(module, refused, ()), "sequence training"))
@@ -160,7 +180,7 @@ def _reader(
     return Place(section, title, tuple(rows))
 
 
-# Section of the book: the action, as it is spelled there.
+# Section of the book -> action, as the book spells it.
 ACTION_SECTIONS = {
     "3.5.1": "train",
     "3.5.2": "adapt",
@@ -179,7 +199,7 @@ ACTION_SECTIONS = {
     "3.7": "convertDBN",
 }
 OUR_ACTIONS = ("export", "makeExamples", "mixUp", "combine")
-# Modules that read names of a command block for its action.
+# Section -> modules that read parameters of the command block for the action.
 ACTION_HELPERS = {
     "3.5.6": ("acoustic.descriptions.ndl.files",),
     "3.5.11": ("acoustic.descriptions.builders.encoder_decoder",),
@@ -192,7 +212,7 @@ def _actions() -> Iterator[Place]:
     for section, action in (*ACTION_SECTIONS.items(), *(("", action) for action in OUR_ACTIONS)):
         target = ACTIONS.get(action.lower())
         if target is None:
-            yield Place(section, f"action {action}", refused="this action is not built")
+            yield Place(section, f"action {action}", refused="not implemented")
             continue
         module, _, name = target.partition(":")
         kind = getattr(importlib.import_module(f"acoustic.actions.{module}"), name)
@@ -210,7 +230,7 @@ def _top() -> Place:
         **names_read("recipes.cli.cntk"),
         "traceLevel": "0",
     }
-    del read["type"]  # asked for to be refused
+    del read["type"]  # refused
     rows = [Parameter(name, text or "") for name, text in read.items()]
-    rows.append(Parameter("type", "", REFUSED, "precision is its name since 2016"))
-    return Place("3.8", "the top of a configuration", tuple(rows))
+    rows.append(Parameter("type", "", REFUSED, "renamed to precision in 2016"))
+    return Place("3.8", "Top level", tuple(rows))

@@ -1,6 +1,6 @@
-"""Which names of a configuration a piece of source reads, and their defaults, told from its text.
+"""Finds the names of a configuration that source code reads, with their defaults.
 
-What an action asks its block for stands nowhere but in its code: `config.int("epochSize", 0)`.
+The parameters of an action are listed nowhere but in calls such as `config.int("epochSize", 0)`.
 """
 
 import ast
@@ -14,9 +14,9 @@ NONE_GIVEN = object()
 
 
 def names_read(source: ModuleType | type | str) -> dict[str, str | None]:
-    """Name -> its default as text, None if it has none that stands in the call, in order of appearance.
+    """Return name -> default as text, in order of appearance; None if the call has no constant default.
 
-    source: a module (or its name), or a class with those of its bases that are not of the standard library.
+    source: a module or its name, or a class, whose bases are searched too.
     """
     if isinstance(source, str):
         source = importlib.import_module(source)
@@ -49,7 +49,7 @@ def _name_and_default(call: ast.Call) -> tuple[str | None, str | None]:
 
 
 def _is_config(node: ast.expr) -> bool:
-    """Whether a block of the configuration is asked, as far as its name tells."""
+    """Whether an expression is a block of the configuration, judged by its name."""
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return name in ("config", "block", "sgd", "builder", "top")
 
@@ -65,7 +65,7 @@ def _as_text(node: ast.expr) -> str | None:
 
 
 def default_text(value: object) -> str:
-    """A default as it would stand in a configuration."""
+    """Return a default as it is written in a configuration."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

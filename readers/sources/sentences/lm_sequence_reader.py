@@ -37,7 +37,6 @@ from readers.sources.sentences.sentences import (
 )
 
 READER_NAMES = ("readerType", "file", "wordclass", "unk", "mode", *ORDER_NAMES, *WITHOUT_EFFECT)
-BLOCK_NAMES = ("labelIn", "labels", "features")  # as the book calls them; any names do
 LABEL_NAMES = (
     *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
     *CACHE_NAMES,

@@ -28,10 +28,10 @@ CACHE_NAMES = (
 )
 # Known to configurations of the tool, and why it makes no difference here.
 WITHOUT_EFFECT = {
-    "verbosity": "the log is the program's",
-    "traceLevel": "the log is the program's",
-    "dim": "columns are as long as the vocabulary",
-    **dict.fromkeys(CACHE_NAMES, "texts are read anew, there is no cache of them"),
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
+    "dim": "the vocabulary determines the number of rows",
+    **dict.fromkeys(CACHE_NAMES, "texts are not cached"),
 }
 
 
