@@ -8,10 +8,10 @@ from acoustic.actions.base import Action, Machine
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
-from acoustic.training.options import located_faults
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
+from readers.config.option_check import located_faults
 from readers.errors import ConfigError
 from readers.sources.frames.streams import describe
 from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
