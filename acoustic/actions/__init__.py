@@ -1,4 +1,7 @@
-"""The toolkit's actions by name; each is a class in a module of its own (CNTK book, section 3.5)."""
+"""The actions of a configuration's commands by name, each a class in a module of its own (CNTK book, section 3.5).
+
+This package is a catalogue. Open `base.py` first, then `evaluate.py` as a model for an action.
+"""
 
 import importlib
 
@@ -9,7 +12,7 @@ from readers.errors import ConfigError
 
 __all__ = ["Action", "Machine", "make_action"]
 
-# Name in lower case: module and class; a module is imported when its action is asked for.
+# Name in lower case: module and class. A module is imported when its action is needed.
 ACTIONS = {
     "train": "train:Train",
     "trainrnn": "train:Train",
@@ -39,7 +42,25 @@ NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "exportdbn", "pbn
 
 
 def make_action(name: str, config: Config, machine: Machine) -> Action:
-    """The action of that name, in any case, on a command block.  Raises ConfigError."""
+    """Return the action of a command block.
+
+    Parameters
+    ----------
+    name : str
+        The name of the action, in any case.
+    config : Config
+        The command block.
+    machine : Machine
+
+    Returns
+    -------
+    Action
+
+    Raises
+    ------
+    ConfigError
+        For an unknown action, or a fault in the options of the block.
+    """
     if name.lower() not in ACTIONS:
         fault = "is not built yet" if name.lower() in NOT_BUILT else "is unknown"
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Action adapt: a trained model learns from new data, held near what it was by KL regularisation (CNTK book 3.5.2)."""
+"""Action adapt: train a model on new data, with KL regularisation towards the original model (CNTK book 3.5.2)."""
 
 from acoustic.actions.train import Train
 from acoustic.network.model_file import load_model
@@ -9,10 +9,11 @@ from readers.errors import ConfigError
 
 
 class Adapt(Train):
-    """Blocks: SGD, reader and, when there is one, cvReader; originalModelFileName, refNodeName, makeMode.
+    """Adapts a model.
 
-    origModelFileName is the tool's name for what the book calls originalModelFileName.
-    Without adaptationRegType=KL it only trains on, from a copy of the original model.
+    Reads the blocks SGD, reader and, optionally, cvReader, and originalModelFileName, refNodeName and makeMode. CNTK
+    calls originalModelFileName origModelFileName. Without adaptationRegType=KL, training simply continues from a copy
+    of the original model.
     """
 
     blocks = ("SGD", "reader", "cvReader")
@@ -22,7 +23,7 @@ class Adapt(Train):
         toolkits = config.has("origModelFileName")
         if toolkits and config.has("originalModelFileName"):
             raise ConfigError(
-                f"{config.where('origModelFileName')}: origModelFileName beside originalModelFileName; expected one"
+                f"{config.where('origModelFileName')}: origModelFileName as well as originalModelFileName; expected one"
             )
         self.original = config.path("origModelFileName" if toolkits else "originalModelFileName")
         if self.original.resolve() == self.model_path.resolve():
@@ -38,7 +39,7 @@ class Adapt(Train):
             )
 
     def network(self) -> Network:
-        """A copy of the original model."""
+        """Return a copy of the original model."""
         return load_model(self.original, self.machine.precision, self.machine.device)
 
     def reference(self) -> Reference | None:

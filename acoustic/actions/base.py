@@ -1,8 +1,7 @@
-"""What the toolkit's actions share.
+"""The base class of actions and what they share.
 
-An action is made from its command block, which checks the block's options, and then run: so that the faults of every
-command of a configuration show before the first one starts.
-Source: CNTK book, section 3.5.
+An action is created from its command block, which checks the options of the block, and run later. In this way the
+faults of all commands of a configuration are reported before the first one starts. Source: CNTK book, section 3.5.
 """
 
 from dataclasses import dataclass
@@ -22,54 +21,100 @@ READER_BLOCKS = ("reader", "cvReader")
 
 @dataclass(frozen=True)
 class Machine:
-    """What the top of a configuration settles for every command."""
+    """Settings at the top of a configuration, for all commands.
 
-    precision: str = "float"  # or "double"
-    device: str = "cpu"  # "gpu", "gpu:N"
-    seed: int = 0  # of initial values, of the order of the data, of dropout
-    allows_commands: bool = False  # whether commands in a configuration are run
-    stdout: TextIO | None = None  # where action write puts the text of outputPath "-"
+    Parameters
+    ----------
+    precision : str
+        ``float`` or ``double``.
+    device : str
+        ``cpu``, ``gpu`` or ``gpu:N``.
+    seed : int
+        Of initial values, of the order of the data, and of dropout.
+    allows_commands : bool
+        Whether commands in a configuration are run.
+    stdout : text file, optional
+        Where action write puts the text if outputPath is ``-``.
+    """
+
+    precision: str = "float"
+    device: str = "cpu"
+    seed: int = 0
+    allows_commands: bool = False
+    stdout: TextIO | None = None
 
 
 class Action:
-    """Base of the actions.  Making one reads the options of its block and touches no data.  Raises ConfigError.
+    """Base of the actions.
 
-    model_path: the model that the action makes or uses; trace_level: 0 little, 1 more lines in the log.
+    Creating an action reads the options of its block and no data.
+
+    Parameters
+    ----------
+    config : Config
+        The command block.
+    machine : Machine
+    model_path : Path
+        The model that the action creates or uses.
+
+    Attributes
+    ----------
+    trace_level : int
+        0 for few, 1 for more lines in the log.
+
+    Raises
+    ------
+    ConfigError
+        For a fault in the options.
     """
 
-    blocks: ClassVar[tuple[str, ...]] = ("reader",)  # what the action reads in its command block
-    without_effect: ClassVar[dict[str, str]] = {}  # what the tool reads there and this does not need, with the reason
-    keeps_report: ClassVar[bool] = True  # whether what became of its data belongs in a file beside the model
+    blocks: ClassVar[tuple[str, ...]] = ("reader",)  # blocks that the action reads in its command block
+    without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
+    keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
     def __init__(self, config: Config, machine: Machine, model_path: Path):
         self.config, self.machine, self.model_path = config, machine, model_path
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        """Do the work: lines of the log go to `log`, `progress(frames done, frames, **figures)` to a display.
+        """Execute the action.
 
-        Returns what became of the utterances.  Raises ArgonautError and OSError.
+        Parameters
+        ----------
+        log : callable
+            Receives the lines of the log.
+        progress : callable
+            Called as ``progress(frames done, frames, **figures)``.
+
+        Returns
+        -------
+        RunReport
+            The utterances processed, skipped and failed.
+
+        Raises
+        ------
+        ArgonautError, OSError
         """
         raise NotImplementedError
 
     def network(self) -> Network:
-        """The network that the action works on; no data are touched.  Raises ArgonautError and OSError."""
+        """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
         return load_model(self.model_path, self.machine.precision, self.machine.device)
 
     def data_blocks(self) -> list[str]:
-        """Names of the blocks that say what data it reads, whether the command has them or not."""
+        """Return the names of the data blocks that the action reads, present in the command or not."""
         return [name for name in self.blocks if name in READER_BLOCKS]
 
     def makes(self) -> list[Path]:
-        """The model files that it leaves behind, which those that come after it need not find there beforehand."""
+        """Return the model files that the action creates, so that later commands may use them."""
         return []
 
     def roots(self, network: Network) -> list[str]:
-        """Names of the nodes that the action computes.  Raises ModelError."""
+        """Return the names of the nodes that the action computes. Raises ModelError."""
         return [*network.criteria, *network.evaluations]
 
     def misspelled(self) -> list[str]:
-        """Warnings for blocks that nobody reads and that are named much like one that is read (`cvRader=[...]`)."""
+        """Return warnings for blocks that are not read and whose name resembles one that is (``cvRader=[...]``)."""
         read = [name.lower() for name in self.blocks]
         others = [(name, block) for name, block in self.config.blocks() if name.lower() not in read]
         return [
@@ -81,7 +126,10 @@ class Action:
     def open_reader(
         self, name: str, log: Log, progress: Progress, order: str | None = None, write: bool = False
     ) -> Reader:
-        """The reader of a block; order: value of `randomize` where the block itself sets none; write: features only."""
+        """Open the reader of a block.
+
+        `order` is the value of `randomize` if the block has none; with `write`, only features are read.
+        """
         block = self.config.block(name)
         if order is not None:
             for setting, value in {"randomize": order, **getattr(reader_class(block), "test_settings", {})}.items():
@@ -98,12 +146,12 @@ class Action:
 
 
 def check_reader(config: Config, name: str) -> None:
-    """Raise ConfigError unless there is a reader block of that name, of a type that is there."""
+    """Raise ConfigError unless the config has a reader block of that name, of a known type."""
     reader_class(config.block(name))
 
 
 def losses(*readers: Reader) -> RunReport:
-    """What became of the utterances, or records, of some readers."""
+    """Return a report of the utterances, or records, that some readers gave and skipped."""
     report = RunReport(readers[0].unit)
     for reader in readers:
         report.done(reader.num_utterances if reader.unit == "utterances" else reader.num_frames)

@@ -1,4 +1,4 @@
-"""Action combine: the models of the last epochs of a training added up, each layer with weights of its own."""
+"""Action combine: a weighted average of the last models of a training, with weights for each layer."""
 
 import re
 from pathlib import Path
@@ -23,13 +23,30 @@ AUTO, EPOCHS, ITERATIONS = "auto", "epochs", "iterations"
 
 
 class Combine(Action):
-    """modelPath of a training, outputModelPath, and the block reader with its data.
+    """Combines the models of the last epochs, or outer iterations, of a training.
 
-    modelsOf: epochs, or iterations, the outer ones of a training by several jobs; auto (default): these where the last
-    epoch had any.  numModels (20): how many of the last are combined, or as many as there are; where an epoch has more
-    iterations than that, so many averages of them.  numSamples (50000): frames, those that come first in the reader's
-    order, that they are combined on; minibatchSize (512); maxEvaluations (50) of the criterion and its gradient on
-    these; criterionNodeName.
+    Parameters
+    ----------
+    modelPath
+        The model of the training.
+    outputModelPath
+        The combined model.
+    reader
+        Block of the data.
+    modelsOf : epochs, iterations or auto
+        ``iterations`` are the outer iterations of a training with several jobs; ``auto`` (default) takes them if the
+        last epoch had any.
+    numModels : int
+        Number of models, the last ones (default 20), or as many as there are. If the last epoch has more iterations,
+        their averages in this number of groups.
+    numSamples : int
+        Frames on which the weights are optimised, the first ones in the reader's order (default 50000).
+    minibatchSize : int
+        Default 512.
+    maxEvaluations : int
+        Limit on evaluations of the criterion and its gradient (default 50).
+    criterionNodeName
+        By default the model's first criterion.
     """
 
     def __init__(self, config: Config, machine: Machine):
@@ -75,7 +92,7 @@ class Combine(Action):
             return losses(reader)
 
     def _groups(self) -> list[list[Path]]:
-        """The files of the models that are combined; of several together the average.  Raises ModelError."""
+        """Return the files of the models to combine, in groups that are averaged first. Raises ModelError."""
         directory = Path(f"{self.model_path}.parallel")
         files = IterationFiles(directory, 1)
         iterations = [path for path in files.models() if path != files.model(0)]
@@ -84,7 +101,7 @@ class Combine(Action):
                 f"{directory}: no models of outer iterations; expected model.1, model.2, ... of several jobs"
             )
         rows, epochs = read_history(files.history), read_history(TrainingFiles(self.model_path, 1).history)
-        # A training may go on without jobs.
+        # A training may continue without jobs.
         goes_on = bool(rows and epochs) and rows[-1]["epoch"] < epochs[-1]["epoch"]
         if self.models_of == EPOCHS or not iterations or (self.models_of == AUTO and goes_on):
             return [[path] for path in epoch_models(self.model_path)[-self.num_models :]]
@@ -100,9 +117,9 @@ class Combine(Action):
 
 
 def epoch_models(path: Path) -> list[Path]:
-    """The models of the epochs of a training, in their order, the final one last; not that before the first epoch.
+    """Return the models of the epochs of a training in order, the final one last, without the initial model.
 
-    Raises ModelError where there is none.
+    Raises ModelError if there is none.
     """
     pattern = re.compile(rf"{re.escape(path.name)}\.([1-9]\d*)")
     directory = path.parent

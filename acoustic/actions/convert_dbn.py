@@ -18,9 +18,13 @@ from readers.tables.dbn import LINEAR_LAYER, OUTPUT_LAYER, DbnModel, read_dbn
 
 
 class ConvertDbn(Action):
-    """dbnModelPath; modelPath, which is written; layerTypes (Sigmoid) of the layers that are not linear,
-    trainingCriterion, evalCriterion, addDropoutNodes, and, for a model that is only pre-trained, outputLayerSize of the
-    layer to add, initValueScale, uniformInit and needPrior.  Nodes have the names that the simple builder gives."""
+    """Converts dbnModelPath to modelPath.
+
+    layerTypes (Sigmoid) are the types of the layers that are not linear; trainingCriterion, evalCriterion and
+    addDropoutNodes are those of the simple builder. For a model that is only pre-trained, outputLayerSize is the size
+    of the output layer to add, with initValueScale, uniformInit and needPrior. Nodes have the names of the simple
+    builder.
+    """
 
     blocks = ()
     keeps_report = False
@@ -40,7 +44,7 @@ class ConvertDbn(Action):
             "init_scale": config.float("initValueScale", 1.0),
             "uniform_init": config.bool("uniformInit", True),
         }
-        self._options((1, 1), self.layer_types)  # for its faults
+        self._options((1, 1), self.layer_types)  # reports faults of the options
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         network = self.network(log)
@@ -61,7 +65,7 @@ class ConvertDbn(Action):
             rows, cols = layer.weights.shape
             log(f"DBN: layer {number}: {layer.kind}, {rows} x {cols}")
         if model.prior is None and model.layers[-1].kind == OUTPUT_LAYER and not self.with_prior:
-            log("warning: the file has no priors; needPrior=true makes room for them, for training to fill")
+            log("warning: the file has no priors; needPrior=true adds a node for them, which training computes")
         return self._build(model)
 
     def _build(self, model: DbnModel) -> Network:

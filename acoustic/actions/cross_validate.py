@@ -1,4 +1,4 @@
-"""Action cv: evaluates the models of a training epoch by epoch, and names the best (CNTK book 3.5.4)."""
+"""Action cv: evaluate the models of a training epoch by epoch and name the best (CNTK book 3.5.4)."""
 
 import math
 import time
@@ -17,10 +17,11 @@ from readers.errors import ConfigError, ModelError
 
 
 class CrossValidate(Evaluate):
-    """Block: reader; modelPath, crossValidationInterval, evalNodeNames, sleepTimeBetweenRuns and as action test.
+    """Evaluates several models of a training.
 
-    crossValidationInterval=start:increment:end names the files modelPath.start, modelPath.(start + increment), ...; for
-    the first one that is missing, modelPath itself is taken: the model after the last epoch.
+    Reads the block reader, modelPath, crossValidationInterval, evalNodeNames, sleepTimeBetweenRuns and the parameters
+    of action test. crossValidationInterval=start:increment:end means the files modelPath.start, modelPath.(start +
+    increment), ...; the first missing one is replaced by modelPath, the model after the last epoch.
     """
 
     def __init__(self, config: Config, machine: Machine):
@@ -35,7 +36,7 @@ class CrossValidate(Evaluate):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         results: list[tuple[Path, dict[str, float]]] = []
-        # As in the tool, the order of the data is left to the reader's own `randomize`: sums do not depend on it.
+        # As in CNTK, the reader's `randomize` determines the order of the data; sums do not depend on it.
         with self.open_reader("reader", log, progress) as reader:
             for path in self._models(log):
                 if results and self.pause:
@@ -47,15 +48,13 @@ class CrossValidate(Evaluate):
                 log(f"Model {path} --> ")
                 results.append((path, self._evaluate(engine, reader, names, log, progress).averages()))
             if not results:
-                raise ModelError(
-                    f"{self.model_path}: none of its models is there; expected {self._path(self.epochs[0])}"
-                )
+                raise ModelError(f"{self.model_path}: none of its models exists; expected {self._path(self.epochs[0])}")
             for line in best_lines(results):
                 log(line)
             return losses(reader)
 
     def network(self) -> Network:
-        """The first model that there is."""
+        """Return the first model that exists."""
         paths = [*(self._path(epoch) for epoch in self.epochs), self.model_path]
         path = next((path for path in paths if path.exists()), paths[0])
         return load_model(path, self.machine.precision, self.machine.device)
@@ -64,7 +63,7 @@ class CrossValidate(Evaluate):
         return Path(f"{self.model_path}.{epoch}")
 
     def _models(self, log: Log) -> list[Path]:
-        """The files to evaluate."""
+        """Return the files to evaluate."""
         found: list[Path] = []
         for epoch in self.epochs:
             path = self._path(epoch)
@@ -78,7 +77,7 @@ class CrossValidate(Evaluate):
 
 
 def best_lines(results: list[tuple[Path, dict[str, float]]]) -> list[str]:
-    """Per node the model with the smallest figure, the first of equals."""
+    """Return lines with the best model for each node: the smallest value, the first of equal ones."""
     lines = ["Best models:", "------------"]
     for index, name in enumerate(results[0][1]):
         comparable = [result for result in results if name in result[1]]

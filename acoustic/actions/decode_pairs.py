@@ -1,4 +1,4 @@
-"""Action testEncoderDecoder: what the decoder says for source sequences, by beam search (CNTK book 2.7, 3.5.11)."""
+"""Action testEncoderDecoder: decode source sequences by beam search (CNTK book 2.7 and 3.5.11)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,19 +22,19 @@ from readers.sources.sentences.lm_sequence_reader import LMSequenceReader, LMSeq
 from readers.sources.sentences.pair_reader import ENCODER, PairReader, side_by_side
 from readers.sources.sentences.sentences import SentenceReader
 
-AT_ONCE = 64  # sequences that are decoded side by side
-MOST_HYPOTHESES = 1000  # of a sequence: all of them are computed at once
+AT_ONCE = 64  # sequences decoded side by side
+MOST_HYPOTHESES = 1000  # of a sequence, all computed at once
 
 
 class TestEncoderDecoder(Action):
-    """Blocks: encoderReader, decoderReader, writer; modelPath, outputNodeNames, beamWidth, maxHypotheses, maxLength,
-    minibatchSize.
+    """Decodes the sequences of encoderReader and compares the outputs with the targets of decoderReader.
 
-    decoderReader: an LMSequenceReader without `file` has the words alone; with it, the targets are what the outputs are
-    compared with.  The tool's encoderModelPath and decoderModelPath are one file here.
+    Reads the blocks encoderReader, decoderReader and writer, and modelPath, outputNodeNames, beamWidth, maxHypotheses,
+    maxLength and minibatchSize. An LMSequenceReader without `file` as decoderReader gives only the words; with it, the
+    outputs are compared with its targets. CNTK's encoderModelPath and decoderModelPath are one file here.
     """
 
-    __test__ = False  # whatever its name says to collectors of tests
+    __test__ = False  # not a test, despite its name
     blocks = (*PAIRS["reader"], "writer")
 
     def __init__(self, config: Config, machine: Machine):
@@ -92,14 +92,14 @@ class TestEncoderDecoder(Action):
         search = self._search(network, output, decoder)
         check_inputs(search.encoder, _Renamed(encoder), "encoderReader")
         report = RunReport("utterances")
-        said = self._decode(search, encoder, numbers, progress)
-        self._write(output, encoder, decoder, numbers, said, log)
+        best = self._decode(search, encoder, numbers, progress)
+        self._write(output, encoder, decoder, numbers, best, log)
         if pairs is not None:
-            self._compare(pairs, numbers, said, decoder, log)
-        unfinished = sum(not one.finished for one in said)
+            self._compare(pairs, numbers, best, decoder, log)
+        unfinished = sum(not one.finished for one in best)
         if unfinished:
-            log(f"warning: {unfinished} outputs did not come to an end; they are cut off where maxLength is")
-        report.done(len(said))
+            log(f"warning: {unfinished} outputs have no end mark; they are cut off at maxLength")
+        report.done(len(best))
         for name, reason in (pairs or encoder).skipped:
             report.skip(name, reason)
         return report
@@ -115,7 +115,7 @@ class TestEncoderDecoder(Action):
         lost = next((word for word in decoder.output_words if word not in inputs and word != decoder.end), None)
         if lost is not None:
             raise ConfigError(
-                f"{where}: output {lost!r} is no input word; expected every output but the last to be one"
+                f"{where}: output {lost!r} is not an input word; expected every output except the last to be one"
             )
         follow = [inputs.get(word, inputs[decoder.begin]) for word in decoder.output_words]
         return BeamSearch(
@@ -133,14 +133,14 @@ class TestEncoderDecoder(Action):
     def _decode(
         self, search: BeamSearch, encoder: SentenceReader, numbers: np.ndarray, progress: Progress
     ) -> list[Hypothesis]:
-        """The best hypothesis for each of the encoder's sentences `numbers`."""
-        said: list[Hypothesis] = []
+        """Return the best hypothesis of each of the encoder's sentences `numbers`."""
+        best: list[Hypothesis] = []
         for group in _groups(encoder.lengths[numbers], self.minibatch_size):
             minibatch = side_by_side(encoder, numbers[group])
             matrices = {ENCODER + name: matrix for name, matrix in minibatch.matrices.items()}
-            said += [found[0] for found in search(matrices, minibatch.layout)]
-            progress(len(said), len(numbers))
-        return said
+            best += [found[0] for found in search(matrices, minibatch.layout)]
+            progress(len(best), len(numbers))
+        return best
 
     def _write(
         self,
@@ -148,24 +148,24 @@ class TestEncoderDecoder(Action):
         encoder: SentenceReader,
         decoder: SentenceReader,
         numbers: np.ndarray,
-        said: Sequence[Hypothesis],
+        best: Sequence[Hypothesis],
         log: Log,
     ) -> None:
-        """The outputs as matrices (words, T) with a 1 for each word, which writers of tokens make words of."""
+        """Write the outputs as one-hot matrices (words, T), which writers of tokens convert to words."""
         if not self.has_writer:
             return
         num_words = len(decoder.output_words)
         with open_writer(self.config.block("writer")) as writer:
             for warning in writer.warnings:
                 log(f"warning: {warning}")
-            writer.check({output: num_words}, len(said))
+            writer.check({output: num_words}, len(best))
             refuse_inputs([*encoder.input_files(), *decoder.input_files(), self.model_path], writer)
-            for line, (number, found) in enumerate(zip(numbers, said)):
+            for line, (number, found) in enumerate(zip(numbers, best)):
                 matrix = one_hot(list(found.words), num_words)
                 writer.write(Utterance(encoder.keys[number], {}, line), {output: matrix})
 
     def _evaluate(self, network: Network, pairs: PairReader, log: Log) -> None:
-        """Criteria and errors on the targets, each word given those before it."""
+        """Log criteria and errors on the targets, where each word is predicted from the true previous ones."""
         names = list(dict.fromkeys((*network.evaluations, *network.criteria)))
         if names:
             engine = make_engine(network, names)
@@ -178,25 +178,25 @@ class TestEncoderDecoder(Action):
         self,
         pairs: PairReader,
         numbers: np.ndarray,
-        said: Sequence[Hypothesis],
+        best: Sequence[Hypothesis],
         decoder: SentenceReader,
         log: Log,
     ) -> None:
         pair_of = {source: pair for pair, source in enumerate(pairs.sources.tolist())}
         exact = errors = words = 0
-        for number, found in zip(numbers.tolist(), said):
+        for number, found in zip(numbers.tolist(), best):
             target = pairs.target_words(pair_of[number])
             output = [decoder.output_words[word] for word in found.words]
             exact, words = exact + (output == target), words + len(target)
             errors += edit_distance(output, target)
         log(
-            f"Decoded {len(said)} sequences: exact = {100 * exact / len(said):.3f}% ({exact}); "
+            f"Decoded {len(best)} sequences: exact = {100 * exact / len(best):.3f}% ({exact}); "
             f"words wrong = {100 * errors / max(words, 1):.3f}% * {words}"
         )
 
 
 class _Renamed:
-    """An encoder's reader with the names of its streams as the network has them."""
+    """An encoder's reader whose streams have the names of the network's inputs."""
 
     in_sequence = True
 
@@ -211,7 +211,7 @@ class _Renamed:
 
 
 def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:
-    """Sequences one after the other, AT_ONCE at a time, or fewer where they have more than num_frames frames."""
+    """Yield groups of consecutive sequences, at most AT_ONCE, fewer if they have more than num_frames frames."""
     begin = 0
     while begin < len(lengths):
         frames = np.cumsum(lengths[begin : begin + AT_ONCE])
@@ -221,7 +221,7 @@ def _groups(lengths: np.ndarray, num_frames: int) -> Iterator[slice]:
 
 
 def _model_path(config: Config):
-    """modelPath, or the one path that encoderModelPath and decoderModelPath name.  Raises ConfigError."""
+    """Return modelPath, or the path that encoderModelPath and decoderModelPath have in common. Raises ConfigError."""
     if not config.has("encoderModelPath") and not config.has("decoderModelPath"):
         return config.path("modelPath")
     encoder, decoder = config.path("encoderModelPath"), config.path("decoderModelPath")
@@ -234,7 +234,7 @@ def _model_path(config: Config):
 
 
 def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """The fewest substitutions, insertions and deletions that make one of the other."""
+    """Return the smallest number of substitutions, insertions and deletions between two sequences."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(one, 1):
         diagonal, row[0] = row[0], i

@@ -1,4 +1,4 @@
-"""Action dumpnode: the nodes of a model as text, for people (CNTK book 3.5.8, 7.1.9)."""
+"""Action dumpnode: the nodes of a model as readable text (CNTK book 3.5.8 and 7.1.9)."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,11 @@ from readers.errors import ConfigError, ModelError
 
 
 class DumpNode(Action):
-    """modelPath; nodeName (all), or nodeNameRegex; outputFile (MODEL.NODE.txt), printValues, printMetadata (true)."""
+    """Writes nodes of modelPath to outputFile (default MODEL.NODE.txt).
+
+    nodeName is one node (default all); nodeNameRegex selects several. printValues and printMetadata (true) select the
+    content.
+    """
 
     blocks = ()
     keeps_report = False
@@ -48,7 +52,7 @@ class DumpNode(Action):
             raise ConfigError(f"{where}: nodeNameRegex: {text!r}: {fault}; expected a regular expression") from fault
 
     def _names(self, network: Network) -> list[str]:
-        """The nodes asked for.  The original dumps all of them when one is not there; here that is an error."""
+        """Return the selected nodes. CNTK dumps all nodes if one does not exist; here that is an error."""
         if self.regex is not None:
             names = [name for name in network.nodes if self.regex.fullmatch(name)]
             if not names:

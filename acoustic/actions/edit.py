@@ -1,4 +1,4 @@
-"""Action edit: a script of the model editing language, run on models in files (CNTK book 3.5.6, 4.2)."""
+"""Action edit: run a script of the model editing language on model files (CNTK book 3.5.6 and 4.2)."""
 
 import errno
 import os
@@ -19,7 +19,10 @@ from readers.errors import ConfigError
 
 
 class Edit(Action):
-    """editPath: the script, in which `$name$` is the block's; ndlMacros: files of macros, with + between them."""
+    """Runs the script in editPath, in which ``$name$`` are parameters of the block.
+
+    ndlMacros are macro files, separated by ``+``.
+    """
 
     blocks = ()
     keeps_report = False
@@ -34,7 +37,7 @@ class Edit(Action):
         self.script = parse_script(config.substitute(Source.from_text(text, str(path))))
         if not self.script.statements:
             raise ConfigError(f"{path}: no commands; expected at least one, such as LoadModel(...) and SaveModel(...)")
-        read_macros(config)  # for their faults; a run defines more, and so reads them anew
+        read_macros(config)  # reports their faults; each run reads them again, as it defines further macros
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         written = self._editor(log).run(self.script)
@@ -45,9 +48,9 @@ class Edit(Action):
         return RunReport("files", len(written))
 
     def network(self) -> Network | None:
-        """What the script saves last, without writing it; None when it saves nothing.
+        """Return the network that the script saves last, without writing it; None if it saves none.
 
-        Raises FileNotFoundError for a model that is not there, as it may be before an earlier command has run.
+        Raises FileNotFoundError for a missing model, which an earlier command may have to create.
         """
         own = {os.path.realpath(path) for path in self.makes()}
         for path in self._files_of("LoadModel", "LoadModelWithName"):
@@ -59,7 +62,7 @@ class Edit(Action):
         return list(self._files_of("SaveModel", "SaveDefaultModel"))
 
     def _files_of(self, *commands: str) -> Iterator[Path]:
-        """The files that some commands of the script name, which is their last argument."""
+        """Yield the files that some commands of the script name, which are their last arguments."""
         for statement in self.script.statements:
             if isinstance(statement, Command) and statement.spec.name in commands:
                 yield file_path(statement.arguments[-1])

@@ -1,6 +1,6 @@
-"""Action trainEncoderDecoder, or doEncoderDecoder: two networks trained together on pairs of sequences.
+"""Action trainEncoderDecoder, or doEncoderDecoder: two networks trained jointly on pairs of sequences.
 
-Source: CNTK book 2.7, 3.5.11; the names of the tool of 2015.
+Source: CNTK book 2.7 and 3.5.11; the names are those of CNTK in 2015.
 """
 
 from acoustic.actions.evaluate import PERPLEXITY_OF, perplexity
@@ -18,10 +18,10 @@ PAIRS = {"reader": ("encoderReader", "decoderReader"), "cvReader": ("encoderCVRe
 
 
 class TrainEncoderDecoder(Train):
-    """Blocks: EncoderNetworkBuilder, DecoderNetworkBuilder, SGD, encoderReader, decoderReader and, when there are any,
-    encoderCVReader and decoderCVReader.
+    """Trains an encoder and a decoder as one model, in which the encoder's nodes are called encoder.NAME.
 
-    Both networks are one model, in which the encoder's nodes are called encoder.NAME.
+    Reads the blocks EncoderNetworkBuilder, DecoderNetworkBuilder, SGD, encoderReader, decoderReader and, optionally,
+    encoderCVReader and decoderCVReader.
     """
 
     blocks = (ENCODER_BLOCK, DECODER_BLOCK, "SGD", *PAIRS["reader"], *PAIRS["cvReader"])
@@ -30,15 +30,17 @@ class TrainEncoderDecoder(Train):
     def _read_start(self, config: Config) -> None:
         if self.options.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
-            raise ConfigError(f"{where}: KL adaptation of a pair of networks; it is not built")
+            raise ConfigError(
+                f"{where}: KL adaptation of an encoder-decoder network is not built; expected no adaptationRegType"
+            )
         self.pair = pair_options(config)
-        self.pair.build()  # what does not fit together shows before anything starts
+        self.pair.build()  # reports what does not fit before anything starts
 
     def network(self) -> Network:
         network = self.pair.build(self.machine.precision, self.machine.device, self.machine.seed)
         if network.precomputed():
             raise ModelError(
-                f"{network.precomputed()[0].where}: in a pair of networks; expected inputs that need no statistics"
+                f"{network.precomputed()[0].where}: in an encoder-decoder network; expected inputs without statistics"
             )
         return network
 
@@ -61,7 +63,7 @@ class TrainEncoderDecoder(Train):
 
 
 def pair_blocks(config: Config) -> list[str]:
-    """Which of PAIRS a command has.  Raises ConfigError for one half of a pair, and for what is no reader of text."""
+    """Return which of PAIRS a command has. Raises ConfigError for half a pair, and for other readers than of text."""
     halves = PAIRS["cvReader"]
     missing = [half for half in halves if not config.has(half)]
     if len(missing) == 1:
@@ -74,7 +76,7 @@ def pair_blocks(config: Config) -> list[str]:
 
 
 def text_reader(block: Config, name: str) -> type[SentenceReader]:
-    """The class of a reader's block.  Raises ConfigError for one that does not read sentences of text."""
+    """Return the class of a reader block. Raises ConfigError for one that does not read sentences of text."""
     kind = reader_class(block)
     if not (isinstance(kind, type) and issubclass(kind, SentenceReader)):
         raise ConfigError(
@@ -84,6 +86,6 @@ def text_reader(block: Config, name: str) -> type[SentenceReader]:
 
 
 def open_pairs(action, name: str, log: Log, progress: Progress, order: str | None = None) -> PairReader:
-    """The readers of both halves as one; order: see Action.open_reader."""
+    """Open the readers of both sides as one; `order` is that of Action.open_reader."""
     encoder, decoder = (action.open_reader(half, log, progress, order) for half in PAIRS[name])
     return PairReader(encoder, decoder, action.machine.seed)

@@ -1,4 +1,4 @@
-"""Action test, or eval: criteria and errors of a model over a data set (CNTK book 3.5.3, 7.1.8)."""
+"""Action test, or eval: criteria and errors of a model on a data set (CNTK book 3.5.3 and 7.1.8)."""
 
 import math
 
@@ -16,11 +16,14 @@ PERPLEXITY_OF = ("CrossEntropyWithSoftmax", "CrossEntropy", "ClassBasedCrossEntr
 
 
 class Evaluate(Action):
-    """Block: reader; modelPath, minibatchSize, epochSize, numMBsToShowResult, evalNodeNames."""
+    """Evaluates modelPath on the data of the block reader.
+
+    Reads minibatchSize, epochSize, numMBsToShowResult and evalNodeNames.
+    """
 
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("modelPath"))
-        # The figures do not depend on it; CNTK's 40960 frames would only take memory.
+        # The results do not depend on it; CNTK's 40960 frames would only take memory.
         self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
         self.epoch_size = at_least(config, "epochSize", config.int("epochSize", 0), 0)
         self.show_every = at_least(config, "numMBsToShowResult", config.int("numMBsToShowResult", 100), 1)
@@ -63,7 +66,10 @@ class Evaluate(Action):
 
 
 def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
-    """`Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3`; before: minibatches of earlier lines."""
+    """Return the line ``Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3``.
+
+    `before` is the number of minibatches in earlier lines.
+    """
     figures = totals.averages()
     parts = [f"; perplexity = {perplexity(figures[name]):.8f}" for name in perplexities]
     numbers = f"{before + 1}-{before + totals.num_minibatches}"
@@ -71,5 +77,5 @@ def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
 
 
 def perplexity(value: float) -> float:
-    """Of a cross entropy per word, in nats."""
+    """Return the perplexity of a cross entropy per word (natural logarithm)."""
     return math.exp(value) if value < 700 else math.inf

@@ -12,7 +12,10 @@ FORMATS = ("onnx",)
 
 
 class Export(Action):
-    """No blocks; modelPath, outputPath or outputFile (modelPath with .onnx), outputNodeNames, format (onnx)."""
+    """Exports outputNodeNames of modelPath to outputPath, or outputFile (default modelPath with .onnx).
+
+    The only format is onnx.
+    """
 
     blocks = ()
 

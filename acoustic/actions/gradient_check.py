@@ -1,4 +1,4 @@
-"""Action gradientCheck: computed against numeric derivatives, parameter by parameter (CNTK book 3.3.1.6, eq. 2.5)."""
+"""Action gradientCheck: compare gradients with numerical derivatives, by parameter (CNTK book 3.3.1.6, eq. 2.5)."""
 
 from pathlib import Path
 
@@ -15,15 +15,16 @@ from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.errors import ModelError
 
-MINIBATCH = 64  # frames: an error of a formula shows in few
+MINIBATCH = 64  # frames, enough to find an error in a formula
 
 
 class CheckGradients(Action):
-    """Blocks: reader and a network builder, or modelPath instead; trainCriterionNodeName, sigFigs, minibatchSize,
-    numGradientSamples, dropoutRate.
+    """Checks the gradients of a described network or of modelPath on one minibatch.
 
-    One minibatch is computed in double precision whatever `precision` says; statistics that are not known yet are taken
-    from it.  The report counts parameters; one whose derivatives differ in the first sigFigs digits has failed.
+    Reads the block reader and a network builder, or modelPath, and trainCriterionNodeName, sigFigs, minibatchSize,
+    numGradientSamples and dropoutRate. It computes in double precision regardless of `precision`; missing statistics
+    are computed from the minibatch. The report counts parameters; one whose derivatives differ in the first sigFigs
+    digits fails.
     """
 
     blocks = ("reader", *BUILDERS)

@@ -1,4 +1,4 @@
-"""Action createLabelMap: the label mapping files that a UCIFastReader block names, from its data (CNTK book 3.5.10)."""
+"""Action createLabelMap: the label mapping files of a UCIFastReader block, from its data (CNTK book 3.5.10)."""
 
 from typing import ClassVar
 
@@ -12,12 +12,15 @@ from readers.sources.records.uci_reader import UCIFastReader, create_label_maps
 
 
 class CreateLabelMap(Action):
-    """section: the block, of a train command say, whose reader block names labelMappingFile; minibatchSize, which
-    changes nothing.  A file that is there is left alone."""
+    """Creates the label mapping files that the reader of a block names; existing files are not changed.
+
+    `section` is the block, for instance of a train command, with a reader block that has labelMappingFile.
+    minibatchSize has no effect.
+    """
 
     blocks = ()
     keeps_report = False
-    without_effect: ClassVar[dict[str, str]] = {"minibatchSize": "the text is read in pieces of its own"}
+    without_effect: ClassVar[dict[str, str]] = {"minibatchSize": "the size of the pieces is fixed"}
 
     def __init__(self, config: Config, machine: Machine):
         section = config.text("section")
@@ -31,7 +34,7 @@ class CreateLabelMap(Action):
             )
 
     def network(self) -> None:
-        """There is none."""
+        """Return None: the action has no network."""
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         self.reader.merge(Source.from_text("allowMapCreation=true", "set by createLabelMap"))
@@ -40,6 +43,6 @@ class CreateLabelMap(Action):
             if is_new:
                 log(f"CreateLabelMap: {label_map.path}: {len(label_map.names)} labels")
             else:
-                log(f"CreateLabelMap: {label_map.path} is there already: nothing to do.")
+                log(f"CreateLabelMap: {label_map.path} exists already: nothing to do.")
             report.done()
         return report

@@ -1,4 +1,4 @@
-"""Action makeExamples: the frames of a reader, in random order, as archives that an ExampleReader reads in order."""
+"""Action makeExamples: the frames of a reader in random order, as archives that an ExampleReader reads in order."""
 
 import contextlib
 from pathlib import Path
@@ -18,9 +18,19 @@ MEGABYTE = 1 << 20
 
 
 class MakeExamples(Action):
-    """Block: reader; examplesPath, the archives' name without .1, .2, ...; compress (true: one byte for each number),
-    numArchives (1: as few as shuffleMemory has room for), shuffleMemory (1024 megabytes), makeMode (true: do nothing
-    when they are there)."""
+    """Writes the frames of the block reader to archives examplesPath.1, examplesPath.2, ...
+
+    Parameters
+    ----------
+    compress : bool
+        One byte per value (default true).
+    numArchives : int
+        At least so many archives (default 1); more if shuffleMemory requires them.
+    shuffleMemory : int
+        Megabytes (default 1024).
+    makeMode : bool
+        Do nothing if the archives exist (default true).
+    """
 
     def __init__(self, config: Config, machine: Machine):
         super().__init__(config, machine, config.path("examplesPath"))
@@ -32,7 +42,7 @@ class MakeExamples(Action):
         check_reader(config, "reader")
 
     def network(self) -> None:
-        """There is none."""
+        """Return None: the action has no network."""
 
     def makes(self) -> list[Path]:
         return [archive_path(self.model_path, 1)]
@@ -65,7 +75,7 @@ class MakeExamples(Action):
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether all archives of a set are there: a run that is killed leaves the first ones."""
+    """Return whether all archives of a set exist; an interrupted run leaves only the first ones."""
     first = archive_path(path, 1)
     if not first.exists():
         return False

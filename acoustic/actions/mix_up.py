@@ -1,4 +1,4 @@
-"""Action mixUp: the classes of a model's output layer become sums of sub-classes; training goes on from there."""
+"""Action mixUp: replace the classes of a model's output layer by sums of sub-classes, for further training."""
 
 from pathlib import Path
 
@@ -17,10 +17,18 @@ from readers.errors import ConfigError
 
 
 class MixUp(Action):
-    """modelPath, outputModelPath, numSubClasses in all; mixUpPower (1/3), mixUpNoise (0.01), nodeName.
+    """Splits the classes of modelPath into numSubClasses in total and writes outputModelPath.
 
-    nodeName: the output layer, where the criterion does not tell.  The counts of the classes are those of the label
-    prior in the model, else of the labels that the block `reader` gives.
+    Parameters
+    ----------
+    mixUpPower : float
+        Power of the class counts in the distribution of sub-classes (default 1/3).
+    mixUpNoise : float
+        Standard deviation of the perturbation (default 0.01).
+    nodeName
+        The output layer, if it does not follow from the criterion.
+    reader
+        Block with the labels to count, if the model has no label prior.
     """
 
     keeps_report = False
@@ -57,7 +65,7 @@ class MixUp(Action):
         return RunReport("classes", len(sizes))
 
     def _counts(self, network: Network, log: Log, progress: Progress) -> np.ndarray:
-        """How often each class is seen, or in proportion to that.  Raises ConfigError."""
+        """Return the count of each class, or its prior. Raises ConfigError if neither is available."""
         for node in network.precomputed():
             if node.type_name == "Mean" and node.operands[0].name in network.labels and node.value is not None:
                 return network.backend.to_host(node.value)[:, 0].astype(float)

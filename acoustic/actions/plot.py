@@ -15,16 +15,17 @@ from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.errors import ConfigError
 
-# What every build of Graphviz draws.
+# Formats of every build of Graphviz.
 DOT_FORMATS = ("png", "svg", "pdf", "ps", "eps", "jpg", "jpeg", "gif", "svgz", "bmp", "json", "plain")
 TIMEOUT = 600.0  # seconds for one picture
 
 
 class Plot(Action):
-    """modelPath; outputDOTFile (MODEL.dot); outputFile, a picture, and renderCmd, the command that makes it.
+    """Writes the graph of modelPath to outputDOTFile (default MODEL.dot) and a picture to outputFile.
 
-    renderCmd has <IN> and <OUT> for the two files; it is run without a shell, and only where the user allows commands
-    of a configuration.  Otherwise `dot` draws, or matplotlib where Graphviz is not installed.
+    renderCmd is the command that draws the picture, with <IN> and <OUT> for the two files. It is run without a shell,
+    and only if the user permits commands of a configuration. Otherwise Graphviz's `dot` draws, or matplotlib if
+    Graphviz is not installed.
     """
 
     blocks = ()
@@ -47,7 +48,7 @@ class Plot(Action):
             self._check_format(config)
 
     def _check_format(self, config: Config) -> None:
-        """Raise ConfigError for an extension that whoever will draw does not know; a command of the user's may."""
+        """Raise ConfigError for an extension that the drawing program does not support, unless it is the user's."""
         assert self.picture is not None
         kind, where = self.picture.suffix[1:].lower(), config.where("outputFile")
         if _program(self.command[0] if self.command else "dot") is None:
@@ -87,12 +88,12 @@ class Plot(Action):
 
 
 def render(command: list[str], source: Path, picture: Path) -> None:
-    """Run a command with its <IN> and <OUT> replaced; the picture is there when it has succeeded, or is as it was.
+    """Run a command with <IN> and <OUT> replaced; the picture is replaced only if it succeeds.
 
-    Raises ConfigError when the command fails, takes more than ten minutes or writes no file.
+    Raises ConfigError if the command fails, takes more than ten minutes or writes no file.
     """
     picture.parent.mkdir(parents=True, exist_ok=True)
-    draft = picture.with_name(f".draft.{picture.name}")  # the extension may matter to the command
+    draft = picture.with_name(f".draft.{picture.name}")  # keeps the extension, which the command may need
     names = {"IN": str(source), "OUT": str(draft)}
     words = [re.sub("<(IN|OUT)>", lambda match: names[match.group(1)], word) for word in command]
     try:
@@ -112,7 +113,7 @@ def render(command: list[str], source: Path, picture: Path) -> None:
 
 
 def _words(config: Config) -> list[str]:
-    """The words of renderCmd, quotes resolved; backslashes separate directories, as in the book's example."""
+    """Return the words of renderCmd without quotes; backslashes separate directories, as in the book's example."""
     text, where = config.text("renderCmd"), config.where("renderCmd")
     try:
         words = shlex.split(re.sub(r"<\s*(IN|OUT)\s*>", r"<\1>", text.replace("\\", "/")))
@@ -124,5 +125,5 @@ def _words(config: Config) -> list[str]:
 
 
 def _program(name: str) -> str | None:
-    """Where a program is; `d:/Tools/dot.exe` is `dot` of this machine where that path is not; None: nowhere."""
+    """Return the path of a program, None if not found; `d:/Tools/dot.exe` is replaced by `dot` if it does not exist."""
     return shutil.which(name) or shutil.which(Path(name).name.lower().removesuffix(".exe"))

@@ -1,4 +1,4 @@
-"""Action SVD: weight matrices replaced by products of two smaller ones (CNTK book 3.5.7)."""
+"""Action SVD: replace weight matrices by products of two smaller ones (CNTK book 3.5.7)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +16,10 @@ from readers.errors import ConfigError
 
 
 class Svd(Action):
-    """modelPath, outputModelPath; SVDConfig, or NodeNameRegex and KeepRatio (0.4); AlignedSize (8).
+    """Decomposes matrices of modelPath and writes outputModelPath.
 
-    SVDConfig: a file of lines `regular expression, blank, ratio`.
+    SVDConfig is a file with lines ``regular expression, blank, ratio``; alternatively NodeNameRegex and KeepRatio (0.4)
+    give one such pair. AlignedSize (8) is the factor of ranks.
     """
 
     blocks = ()
@@ -60,9 +61,9 @@ def _ratios(config: Config) -> dict[str, float]:
 
 
 def read_ratios(path: str | Path) -> Mapping[str, float]:
-    """Regular expression -> ratio, from a file of two columns; empty lines and comments do not count.
+    """Return the ratio of each regular expression in a file of two columns; empty lines and comments are ignored.
 
-    Raises ConfigError with file and line, OSError.
+    Raises ConfigError with file and line, and OSError.
     """
     ratios: dict[str, float] = {}
     for line, where in Source.from_text(read_text(path), str(path)).span.lines():
@@ -72,7 +73,7 @@ def read_ratios(path: str | Path) -> Mapping[str, float]:
         if len(fields) != 2:
             raise ConfigError(f"{where}: {len(fields)} columns; expected a regular expression and a ratio")
         if fields[0] in ratios:
-            raise ConfigError(f"{where}: {fields[0]} is there twice; expected it once")
+            raise ConfigError(f"{where}: {fields[0]} occurs twice; expected it once")
         ratios[fields[0]] = _checked(parse_float(fields[1], where, "ratio"), where)
     if not ratios:
         raise ConfigError(f"{path}: no line; expected lines of a regular expression and a ratio")
@@ -80,7 +81,7 @@ def read_ratios(path: str | Path) -> Mapping[str, float]:
 
 
 def _checked(ratio: float, where: str) -> float:
-    """The ratio; the original keeps nothing at all when it is 1 or more, here 1 keeps everything."""
+    """Return the ratio if it is valid. CNTK keeps nothing for a ratio of 1 or more; here 1 keeps everything."""
     if not 0 < ratio <= 1:
         raise ConfigError(f"{where}: ratio is {ratio:g}; expected more than 0, at most 1")
     return ratio

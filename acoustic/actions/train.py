@@ -1,4 +1,4 @@
-"""Action train: a network from its description, trained by the SGD block (CNTK book 3.5.1)."""
+"""Action train: build a network from its description and train it by the SGD block (CNTK book 3.5.1)."""
 
 import contextlib
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
 
-# Per block: what reads its options, what makes the network from them.
+# For each block the function that reads its options and the one that builds the network.
 BUILDERS = {
     "SimpleNetworkBuilder": (simple_network_options, build_simple_network),
     "NDLNetworkBuilder": (ndl_options, build_ndl_network),
@@ -43,9 +43,10 @@ BUILDERS_NOT_BUILT = ("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder")
 
 
 class Train(Action):
-    """Blocks: SimpleNetworkBuilder or NDLNetworkBuilder, SGD, reader and, when there is one, cvReader.
+    """Trains a network.
 
-    makeMode continues a run that was interrupted (default).
+    Reads the blocks SimpleNetworkBuilder or NDLNetworkBuilder, SGD, reader and, optionally, cvReader. makeMode (default
+    true) continues an interrupted run.
     """
 
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
@@ -55,7 +56,7 @@ class Train(Action):
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
         super().__init__(config, machine, sgd.path("modelPath"))
-        require_writable(self.model_path)  # else it would show after the last epoch
+        require_writable(self.model_path)  # reports a fault before training instead of after it
         self.make_mode = config.bool("makeMode", True)
         self.options = replace(training_options(sgd), seed=machine.seed, make_mode=self.make_mode)
         if self.options.check_gradients and machine.precision != "double":
@@ -108,7 +109,7 @@ class Train(Action):
             return losses(*readers)
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
-        """The network with its lower layers trained in smaller ones."""
+        """Return the network after layer-wise training of smaller ones."""
         machine, options = self.machine, self.layerwise.stage(self.options)
 
         def build(smaller: SimpleNetworkOptions) -> Network:
@@ -122,9 +123,9 @@ class Train(Action):
         return grow(self.network_options, build, train_stage, log)
 
     def _reader_blocks(self, config: Config) -> list[str]:
-        """Names of the blocks of the training data and, when there are any, of the validation data.
+        """Return the names of the blocks of training data and, if present, validation data.
 
-        Raises ConfigError for what is no reader.
+        Raises ConfigError for a block that is not a reader.
         """
         names = ["reader", "cvReader"] if config.has("cvReader") else ["reader"]
         for name in names:
@@ -132,27 +133,27 @@ class Train(Action):
         return names
 
     def _open(self, name: str, log: Log, progress: Progress) -> Reader:
-        """The reader of one of those."""
+        """Open the reader of one of these blocks."""
         return self.open_reader(name, log, progress)
 
     def _check_word_classes(self, reader: Reader, *others: Reader) -> None:
-        """Raise ConfigError where other data have words in other classes than the training data."""
+        """Raise ConfigError if validation data have other word classes than training data."""
         mine = getattr(reader, "word_classes", None)
         for name, other in zip(self.readers[1:], others):
             if not np.array_equal(mine, getattr(other, "word_classes", None)):
                 raise ConfigError(
-                    f"{self.config.block(name).where()}: {name} has words in other classes than reader; expected the "
+                    f"{self.config.block(name).where()}: {name} has other word classes than reader; expected the "
                     "same wordclass and mode"
                 )
 
     def _read_layerwise(self, sgd: Config) -> LayerwiseOptions:
-        """Raises ConfigError."""
+        """Read the options of layer-wise training. Raises ConfigError."""
         options = layerwise_options(sgd)
         if not options.epochs:
             return options
         where = sgd.where("layerwiseEpochs")
         if not self.starts_anew:
-            raise ConfigError(f"{where}: layerwiseEpochs for a network that has learned; expected action=train")
+            raise ConfigError(f"{where}: layerwiseEpochs for a trained network; expected action=train")
         if not isinstance(getattr(self, "network_options", None), SimpleNetworkOptions):
             raise ConfigError(
                 f"{where}: layerwiseEpochs with another network; expected SimpleNetworkBuilder with rnnType=SIMPLENET"
@@ -165,20 +166,21 @@ class Train(Action):
         return options
 
     def _refuse_parallel(self, sgd: Config) -> None:
-        """Raise ConfigError for what several jobs cannot do."""
+        """Raise ConfigError for options that exclude several jobs."""
         if self.parallel is None:
             return
         where = sgd.block("parallelTrain").where("numJobs")
         if self.options.adaptation_weight:
-            raise ConfigError(f"{where}: numJobs beside adaptationRegType=KL, which is not built; expected one of them")
+            raise ConfigError(f"{where}: numJobs with adaptationRegType=KL is not built; expected one of them")
         if self.options.check_gradients:
-            raise ConfigError(f"{where}: numJobs beside gradientcheck=true; expected one of them")
+            raise ConfigError(f"{where}: numJobs with gradientcheck=true; expected one of them")
         if not self.one_reader:
-            raise ConfigError(f"{where}: numJobs in training a pair of networks, which is not built")
+            raise ConfigError(f"{where}: numJobs for an encoder-decoder network is not built; expected no numJobs")
 
     def _check_truncated(self, sgd: Config) -> None:
-        """Raise ConfigError where SGD itself says `truncated`, which it must see in CNTK, and says another thing than
-        a reader of features; texts are always cut.
+        """Raise ConfigError if SGD has `truncated`, as CNTK requires, and a reader of features has another value.
+
+        Texts are always truncated.
         """
         if not sgd.has_own("truncated"):
             return
@@ -191,15 +193,15 @@ class Train(Action):
                 )
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:
-        """An epoch's row of the history is there."""
+        """Called after each epoch with its row of the history."""
 
     def _other_length(self, files: TrainingFiles) -> list[str]:
-        """A message when the finished training had another number of epochs than is asked for now."""
+        """Return a message if the finished training had another number of epochs than requested now."""
         rows: list[dict] = []
-        with contextlib.suppress(FormatError):  # a history that is damaged tells nothing
+        with contextlib.suppress(FormatError):  # ignore a damaged history
             rows = read_history(files.history)
         path, wanted = self.model_path, self.options.max_epochs
-        controlled = self.options.auto_adjust.mode != NONE  # and may have ended before maxEpochs
+        controlled = self.options.auto_adjust.mode != NONE  # training may have ended before maxEpochs
         if controlled or not rows or rows[-1]["epoch"] == wanted:
             return []
         before = rows[-1]["epoch"]
@@ -207,29 +209,29 @@ class Train(Action):
         return [f"it has learned for {before} epochs, and maxEpochs is {wanted}; {onwards}makeMode=false starts again"]
 
     def _other_network(self, files: TrainingFiles) -> list[str]:
-        """A message when the finished training was begun with another network than is described now."""
+        """Return a message if the finished training had another network than described now."""
         try:
             described = self.network()
-        except (ArgonautError, OSError):  # a model that it began with may be gone by now
+        except (ArgonautError, OSError):  # the initial model may no longer exist
             return []
         return changed_description(files, self.options.max_epochs, described)
 
     def _read_start(self, config: Config) -> None:
-        """Read what training starts from.  Raises ConfigError."""
+        """Read the options of the initial network. Raises ConfigError."""
         if self.options.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
-            raise ConfigError(f"{where}: KL adaptation of a network that has learned nothing; expected action=adapt")
+            raise ConfigError(f"{where}: KL adaptation of an untrained network; expected action=adapt")
         self.network_options, self.build = described_network(config)
 
     def reference(self) -> Reference | None:
-        """The fixed model of KL adaptation; None without it."""
+        """Return the fixed model of KL adaptation, None without it."""
         return None
 
     def makes(self) -> list[Path]:
         return [self.model_path]
 
     def network(self) -> Network:
-        """The network of the description, with its initial values."""
+        """Return the network of the description, with its initial values."""
         machine = self.machine
         return self.build(self.network_options, machine.precision, machine.device, machine.seed)
 
@@ -242,9 +244,9 @@ def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:
 
 
 def _builder_of(config: Config) -> str:
-    """The name of the block that describes the network, the innermost.  Raises ConfigError.
+    """Return the name of the innermost block that describes the network. Raises ConfigError.
 
-    Blocks of other builders are passed over beside one of ours, as in configurations that hold several.
+    Blocks of other builders are ignored if one of ours is in the same scope, as in configurations that hold several.
     """
     found = {name: config.find(name) for name in (*BUILDERS, *BUILDERS_NOT_BUILT)}
     scope = config
@@ -258,4 +260,4 @@ def _builder_of(config: Config) -> str:
         if ours:
             return ours[0]
         scope = scope.parent
-    return "SimpleNetworkBuilder"  # missing: asking for it says so, with what is spelled like it
+    return "SimpleNetworkBuilder"  # reading it reports that it is missing

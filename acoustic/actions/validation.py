@@ -1,8 +1,7 @@
-"""Every fault that would keep the commands of a configuration from their work, found without doing any of it.
+"""Validation of a configuration: find the faults that would stop its commands, without executing them.
 
-Options are read by the actions themselves, data by the readers' checks (readers.sources.frames.data_check), networks
-are built or
-loaded as the actions do it; here their faults are gathered, and what one finds is held against what another needs.
+Actions check their options, readers their data (readers.sources.frames.data_check), and networks are built or loaded as
+the actions would. This module collects the faults and compares networks with data.
 """
 
 import os
@@ -27,12 +26,12 @@ from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.data_check import ReaderFigures, Seen, check_reader
 from readers.sources.sentences.pair_reader import ENCODER
 
-MAX_WEIGHTS = 8  # that are shown
+MAX_WEIGHTS = 8  # shown in a summary
 
 
 @dataclass
 class CommandFigures:
-    """What a command would do: its name, the action, its network (None if there is none) and readers by block."""
+    """A summary of a command: its name, action, network (None if it has none) and readers by block."""
 
     command: str
     action: str
@@ -40,7 +39,7 @@ class CommandFigures:
     readers: dict[str, ReaderFigures] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """A few lines for people."""
+        """Return a few readable lines."""
         lines = [f"{self.command}: action {self.action}"]
         if self.network is not None:
             lines.append(
@@ -52,15 +51,23 @@ class CommandFigures:
             streams = ", ".join(f"{stream} ({rows})" for stream, rows in figures.streams.items())
             frames = f", {figures.num_frames} frames" if figures.unit == "utterances" and figures.num_frames else ""
             time = f" ({hours:.2f} hours)" if figures.period else ""
-            streams = streams or "no stream that can be used"
+            streams = streams or "no usable stream"
             lines.append(f"  {name}: {figures.num_usable} {figures.unit}{frames}{time}: {streams}")
         return lines
 
 
 class Validation:
-    """Checks the commands of a configuration one after another; faults go to config.findings.
+    """Checks the commands of a configuration one after another and adds faults to config.findings.
 
-    config: the outermost block; read_values: read all features, not only their headers; progress(done, total).
+    Parameters
+    ----------
+    config : CheckedConfig
+        The outermost block.
+    machine : Machine
+    read_values : bool
+        Read all features, not only their headers.
+    progress : callable
+        Called as ``progress(done, total)``.
     """
 
     def __init__(self, config: CheckedConfig, machine: Machine, read_values: bool, progress: Progress):
@@ -68,16 +75,16 @@ class Validation:
         self.machine = replace(machine, device="cpu")
         self.progress = progress
         self._read: Seen | None = set() if read_values else None
-        self._made: dict[Path, Network | None] = {}  # the models that the commands so far leave behind
+        self._made: dict[Path, Network | None] = {}  # the models that the commands so far create
 
     def check(self, command: str) -> list[CommandFigures]:
-        """The actions of a command."""
+        """Check the actions of a command."""
         self.findings.group = command
         names = self.config.check(lambda: self.config.block(command).array("action", ["train"], "an action"))
         return [self._check_action(command, name) for name in names or ()]
 
     def finish(self) -> None:
-        """After the last command: names that nothing asked for."""
+        """Report parameters that no command read, after the last command."""
         self.findings.group = ""
         for message in self.config.unread():
             self.findings.add(message)
@@ -105,7 +112,7 @@ class Validation:
         return check_reader(self.config, (command, block), write, self._read, self.progress)
 
     def _archives_follow(self, command: str, block: str) -> bool:
-        """Whether the archives that a reader's block names are not there yet, and an earlier command makes them."""
+        """Return whether the archives of a reader do not exist yet and an earlier command creates them."""
         reader = self.config.block(command).block(block)
         if self.config.check(lambda: reader_class(reader)) is not ExampleReader or not reader.has("file"):
             return False
@@ -115,7 +122,7 @@ class Validation:
     # Networks
 
     def _network(self, action: Action) -> Network | None:
-        """The network of an action: one it describes, one of a file, or that of an earlier command which makes it."""
+        """Return the network of an action: described, from a file, or created by an earlier command."""
         network = None
         try:
             network = action.network()
@@ -130,13 +137,13 @@ class Validation:
         except ArgonautError as fault:
             self.findings.add(fault)
         for path in action.makes():
-            start = Path(f"{path}.0")  # where an earlier command has put one, training goes on from it
+            start = Path(f"{path}.0")  # an initial model from an earlier command, from which training continues
             network = self._made.get(start, network)
             self._made[path] = network
         return network
 
     def _maker(self, file: str | None) -> Path | None:
-        """The model of an earlier command that a file will be, be it the model of an epoch."""
+        """Return the model of an earlier command that will create a file, which may be the model of an epoch."""
         names = {str(path): path for path in self._made}
         return names.get(str(file)) or names.get(str(file).rpartition(".")[0])
 
@@ -146,7 +153,7 @@ class Validation:
             if node.value is None:
                 self.findings.add(f"{path}: {node.where}: not computed; expected a trained model")
             elif not xp.isfinite(node.value).all():
-                self.findings.add(f"{path}: {node.where}: holds infinite values or no numbers; expected a sound model")
+                self.findings.add(f"{path}: {node.where}: has values that are infinite or NaN; expected finite values")
 
     # Networks against data
 
@@ -164,9 +171,9 @@ class Validation:
             prefix = ENCODER if title.startswith("encoder") else ""
             for name in inputs:
                 if title not in READER_BLOCKS and name.startswith(ENCODER) != bool(prefix):
-                    continue  # of the other half of a pair
+                    continue  # an input of the other side
                 if name not in reader.streams and self._is_broken(command, title, name):
-                    continue  # its own fault is known
+                    continue  # its fault was reported already
                 given = SimpleNamespace(
                     dims=lambda reader=reader, prefix=prefix: {
                         prefix + one: dim for one, dim in reader.streams.items()
@@ -180,7 +187,7 @@ class Validation:
             self._check_writer(command, network, roots, figures.readers.get("reader"))
 
     def _is_broken(self, command: str, reader: str, stream: str) -> bool:
-        """Whether a stream is described, but so that there is no telling its dimension."""
+        """Return whether a stream is described in the block, but its dimension could not be read."""
         return self.config.block(command).block(reader).has_own(stream)
 
     def _check_writer(self, command: str, network: Network, roots: Sequence[str], reader: ReaderFigures | None) -> None:
@@ -197,8 +204,8 @@ class Validation:
             self._check_paths(output, reader)
 
     def _check_paths(self, output, reader: ReaderFigures | None) -> None:
-        """Can the files be written without harm, and do the lines stand for the utterances of the reader's list?"""
-        if not hasattr(output, "paths"):  # all utterances in one file, which the writer has looked at
+        """Check that the files can be written without overwriting inputs and correspond to the reader's list."""
+        if not hasattr(output, "paths"):  # all utterances in one file, which the writer checked
             return
         for directory in {str(Path(path).parent): path for path in output.paths}.values():
             with self.findings.catch():
@@ -208,18 +215,18 @@ class Validation:
         for number, path in enumerate(output.paths, 1):
             if os.path.realpath(path) in read:
                 place = f"{output.list_file}, entry {number}"
-                self.findings.add(f"{place}: {path} is read and would be written over; expected another file")
+                self.findings.add(f"{place}: {path} is an input and would be overwritten; expected another file")
         found = [Path(path).stem for path in output.paths]
         if sorted(wanted) == sorted(found) and wanted != found:
             line = next(i for i, (one, other) in enumerate(zip(wanted, found)) if one != other)
             self.findings.add(
-                f"{output.list_file}:{line + 1}: {found[line]}; expected {wanted[line]}, for outputs are written line "
-                "by line with the reader's SCP"
+                f"{output.list_file}:{line + 1}: {found[line]}; expected {wanted[line]}, because outputs follow the "
+                "order of the reader's SCP"
             )
 
 
 def _sizes(network: Network) -> str:
-    """Rows of the inputs, and the weight matrices, those of them that are no single column, in order of creation."""
+    """Return the rows of the inputs and the shapes of the weight matrices without biases, in order of creation."""
     inputs = ", ".join(
         f"{node.name} {network.shapes[node.name].rows}" for node in network.nodes.values() if node.is_input
     )

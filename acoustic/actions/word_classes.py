@@ -14,9 +14,24 @@ from readers.sources.frames.streams import describe
 
 
 class WriteWordAndClass(Action):
-    """inputFile, outputVocabFile, vocabSize; nbrClass (0), with it outputWord2Cls and outputCls2Index; cutoff (2), unk
-    (<unk>), beginSequence and endSequence (</s>), outputMappingFile, makeMode (true: do nothing when all is there and
-    newer than the text, and as many words and classes as asked for)."""
+    """Writes the vocabulary of inputFile to outputVocabFile.
+
+    Parameters
+    ----------
+    vocabSize : int
+        Number of words.
+    nbrClass : int
+        Number of classes (default 0); with it outputWord2Cls and outputCls2Index are written.
+    cutoff : int
+        Words that occur at most so many times are unknown words (default 2).
+    unk, beginSequence, endSequence : str
+        The unknown word (<unk>) and the sentence marks (</s>).
+    outputMappingFile
+        A further list of the words.
+    makeMode : bool
+        Do nothing if all outputs exist, are newer than the text, and have the requested numbers of words and classes
+        (default true).
+    """
 
     blocks = ()
     keeps_report = False
@@ -26,7 +41,7 @@ class WriteWordAndClass(Action):
         self.input_file = config.path("inputFile")
         self.size = at_least(config, "vocabSize", config.int("vocabSize"), 1)
         self.num_classes = at_least(config, "nbrClass", config.int("nbrClass", 0), 0)
-        self.cutoff = config.int("cutoff", 2)  # the book's; the tool's own default is 1
+        self.cutoff = config.int("cutoff", 2)  # as in the book; CNTK's default is 1
         self.unknown = _word(config, "unk", config.text("unk", "<unk>"))
         self.begin = _word(config, "beginSequence", config.text("beginSequence", "</s>"))
         self.end = _word(config, "endSequence", config.text("endSequence", "</s>"))
@@ -40,12 +55,12 @@ class WriteWordAndClass(Action):
         taken = {os.path.realpath(self.input_file): "inputFile"}
         for name, path in self.outputs.items():
             other = taken.setdefault(os.path.realpath(path), name)
-            if other != name and (path.is_file() or not path.exists()):  # else something like /dev/null
+            if other != name and (path.is_file() or not path.exists()):  # not for special files such as /dev/null
                 raise ConfigError(f"{config.where(name)}: {name} is {path}, as {other} is; expected a file of its own")
             require_writable(path)
 
     def network(self) -> None:
-        """There is none."""
+        """Return None: the action has no network."""
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         if self.make_mode and self._up_to_date():
@@ -61,12 +76,12 @@ class WriteWordAndClass(Action):
         usable = num_above(counts, self.cutoff)
         if not usable:
             raise FormatError(
-                f"{self.input_file}: no word is there more than {self.cutoff} times; expected one; see cutoff"
+                f"{self.input_file}: no word occurs more than {self.cutoff} times; expected one; see cutoff"
             )
         size = min(self.size, usable)
         if size < self.size:
-            log(f"warning: vocabSize is {self.size}; {usable} of {len(counts)} words are there more than {self.cutoff} "
-                f"times; it is {size} now")  # fmt: skip
+            log(f"warning: vocabSize is {self.size}; {usable} of {len(counts)} words occur more than {self.cutoff} "
+                f"times; using {size}")  # fmt: skip
         if self.num_classes:
             words = classed_words(counts, size, self.num_classes, self.unknown)
         else:
@@ -85,13 +100,13 @@ class WriteWordAndClass(Action):
         return RunReport("words", len(words))
 
     def _up_to_date(self) -> bool:
-        """Whether every output is there, newer than the text, with as many words and classes as asked for."""
+        """Return whether all outputs exist, are newer than the text, and have the requested sizes."""
         if not all(path.exists() for path in self.outputs.values()):
             return False
         newest = self.input_file.stat().st_mtime_ns if self.input_file.exists() else 0
         if any(path.stat().st_mtime_ns < newest for path in self.outputs.values()):
             return False
-        if not self.num_classes:  # all words, whatever vocabSize is
+        if not self.num_classes:  # without classes all words are written
             return True
         num_classes = len(read_lines(self.outputs["outputCls2Index"]))
         return (len(read_lines(self.model_path)), num_classes) == (self.size, self.num_classes)

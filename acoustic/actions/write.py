@@ -1,6 +1,6 @@
-"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5, 7.1.9).
+"""Action write: values of network nodes for whole utterances, through a writer or as text (CNTK book 3.5.5 and 7.1.9).
 
-Scores of classes that training never saw are disabled (acoustic/network/unseen_classes.py).
+Scores of classes without training data are set to UNSEEN (acoustic/network/unseen_classes.py).
 """
 
 import contextlib
@@ -23,8 +23,11 @@ from readers.writers.text_writer import TextFormat, TextWriter
 
 
 class Write(Action):
-    """Blocks: reader, and writer unless outputPath is given, format for its text; modelPath, outputNodeNames,
-    minibatchSize, epochSize (0: all; else whole utterances until there are as many frames)."""
+    """Writes outputNodeNames of modelPath for the utterances of the block reader.
+
+    The block writer, or outputPath with the block format for text, determines the output. epochSize limits the number
+    of frames (0 for all), in whole utterances; minibatchSize is the number of frames computed at a time.
+    """
 
     blocks = ("reader", "writer", "format")
 
@@ -84,7 +87,7 @@ class Write(Action):
     def _write(
         self, engine: Engine, reader: Reader, writer: Writer, names: list[str], log: Log, progress: Progress
     ) -> RunReport:
-        """Write all utterances, or as many as epochSize frames take."""
+        """Write all utterances, or those within epochSize frames."""
         report = RunReport(reader.unit)
         self.num_frames = num_minibatches = 0
         recurrent, ahead = bool(engine.network.delays()), getattr(reader, "ahead", 0)
@@ -124,8 +127,8 @@ class Write(Action):
 
 
 def refuse_inputs(read: Iterable[str | Path], writer: Writer) -> None:
-    """Raise ConfigError if the writer would write over what is read: an SCP of features given to both, say."""
+    """Raise ConfigError if the writer would overwrite an input, for instance with one SCP for both."""
     read = {os.path.realpath(path) for path in read}
     for path in getattr(writer, "output_files", list)():
         if os.path.realpath(path) in read:
-            raise ConfigError(f"{path}: is read and would be written over; expected other files in the writer")
+            raise ConfigError(f"{path}: is an input and would be overwritten; expected other files in the writer")

@@ -225,7 +225,7 @@ FAULTS = [
         {"extra": "decoderCVReader=[]", "cv": False},
         r"decoderCVReader without encoderCVReader; expected both, or neither",
     ),
-    ({"sgd": "adaptationRegType=KL; adaptationRegWeight=0.5"}, r"KL adaptation of a pair of networks"),
+    ({"sgd": "adaptationRegType=KL; adaptationRegWeight=0.5"}, r"KL adaptation of an encoder-decoder network"),
 ]
 
 
@@ -257,8 +257,8 @@ def test_faults_of_decoding(here):
         (here.decoding().replace('endSequence="</s>"', ""), r"endSequence ''; expected words of the target"),
         (here.decoding(target="").replace("writer=", "other="), r"has no writer, and decoderReader no file"),
         (here.decoding(model="gone"), r"gone"),
-        (here.decoding().replace("out/said", "dev.source"), r"dev.source: is read and would be written over"),
-        (here.decoding().replace("out/said", "m/pair"), r"m/pair: is read and would be written over"),
+        (here.decoding().replace("out/said", "dev.source"), r"dev.source: is an input and would be overwritten"),
+        (here.decoding().replace("out/said", "m/pair"), r"m/pair: is an input and would be overwritten"),
         (here.decoding().replace("out/said", "words"), r"words is its token file, too, and would be written over"),
     ]
     for settings, message in cases:

@@ -118,5 +118,5 @@ def test_faults_of_the_configuration(here, change, message):
 
 def test_a_network_that_has_learned_is_not_grown(here):
     text = CONFIG.replace("action=train", "originalModelFileName=old")
-    with pytest.raises(ConfigError, match="layerwiseEpochs for a network that has learned; expected action=train"):
+    with pytest.raises(ConfigError, match="layerwiseEpochs for a trained network; expected action=train"):
         run(text, "adapt")

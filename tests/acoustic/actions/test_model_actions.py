@@ -118,7 +118,7 @@ def test_svd_by_groups_in_a_file(here):
         ("NodeNameRegex=W0\nAlignedSize=0", "edit.cntk:4: AlignedSize is 0"),
         ("", "NodeNameRegex is not set"),
         ("SVDConfig=a.txt", "a.txt:2: 3 columns; expected a regular expression and a ratio"),
-        ("SVDConfig=b.txt", "b.txt:2: W0 is there twice"),
+        ("SVDConfig=b.txt", "b.txt:2: W0 occurs twice"),
         ("SVDConfig=c.txt", "c.txt: no line"),
         ("SVDConfig=d.txt", "d.txt:1: ratio is 'x'; expected a number"),
         ("SVDConfig=gone.txt", "edit.cntk:3: gone.txt: No such file"),

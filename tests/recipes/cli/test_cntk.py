@@ -81,7 +81,7 @@ def test_write_does_not_take_the_place_of_what_it_reads(corpus, capsys, link):
     (corpus / "out.scp").write_text("".join(f"{path}\n" for path in paths))
     assert run(corpus, "command=Write") == 2
     assert re.search(
-        r"^error: \S+utt\d.fb: is read and would be written over; expected other", capsys.readouterr().err, re.M
+        r"^error: \S+utt\d.fb: is an input and would be overwritten; expected other", capsys.readouterr().err, re.M
     )
     assert [(corpus / "feat" / f"utt{index}.fb").read_bytes() for index in range(4)] == before
     assert not list(corpus.glob("*.ll"))
@@ -309,7 +309,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["command=Trane"], r"Trane is not set.*did you mean Train"),
         (["Train=[SGD=[momentumPerMBs=1]]"], r"SGD\.momentumPerMBs is not known here; did you mean momentumPerMB"),
         (["Train=[SGD=[gradUpdateType=RmsPorp]]"], r"gradUpdateType is RmsPorp; expected none, AdaGrad, RmsProp"),
-        (["Train=[SimpleNetworkBuilder=[rnnType=NPLM]]"], r"rnnType NPLM: belongs to .*, not built; expected one of"),
+        (["Train=[SimpleNetworkBuilder=[rnnType=NPLM]]"], r"rnnType NPLM: not built \(neural .*; expected one of"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=13:16:3]]"], "reader: features has dimension 12; expected 13"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=12:16:4]]"], "reader: labels has dimension 3; expected 4"),
         (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not built yet; expec"),

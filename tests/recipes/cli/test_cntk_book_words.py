@@ -203,5 +203,5 @@ def test_tagger(tmp_path, capsys, labels):
         over = TAGGER.replace("@labels@", labels).replace("output\\output.rec.txt", read)
         assert run(tmp_path, over + "\ncommand=write\n") == 2
         assert read in (shown := capsys.readouterr().err)
-        assert "would be written over" in shown
+        assert "would be overwritten" in shown
         assert (tmp_path / read).read_bytes() == before

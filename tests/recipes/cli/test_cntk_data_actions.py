@@ -51,7 +51,7 @@ def test_create_label_map(tmp_path, capsys):
     assert "labels.txt: 4 labels" in capsys.readouterr().err
     (tmp_path / "maps" / "labels.txt").write_text("mine\n")
     assert run(tmp_path, LABEL_MAP) == 0
-    assert "labels.txt is there already: nothing to do." in capsys.readouterr().err
+    assert "labels.txt exists already: nothing to do." in capsys.readouterr().err
     assert (tmp_path / "maps" / "labels.txt").read_text() == "mine\n"
 
 
@@ -110,7 +110,7 @@ def test_write_word_and_class(tmp_path, capsys):
     assert len((out / "words").read_text().splitlines()) == 3
     os.utime(tmp_path / "text", ns=(2**62, 2**62))
     assert run(tmp_path, WORDS, "Words=[nbrClass=0;vocabSize=99;cutoff=1]") == 0
-    assert "warning: vocabSize is 99; 3 of 6 words are there more than 1 times; it is 3 now" in capsys.readouterr().err
+    assert "warning: vocabSize is 99; 3 of 6 words occur more than 1 times; using 3" in capsys.readouterr().err
     assert (out / "vocab").read_text().splitlines()[0] == "     0\t     4\t</s>\t0"
     assert len((out / "vocab").read_text().splitlines()) == 6
     assert run(tmp_path, WORDS, "Words=[makeMode=false;nbrClass=9]") == 0
@@ -121,7 +121,7 @@ def test_write_word_and_class(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["Words=[inputFile=$Exp$/nix]"], "inputFile: "),
-        (["Words=[cutoff=9]"], "text: no word is there more than 9 times; expected one; see cutoff"),
+        (["Words=[cutoff=9]"], "text: no word occurs more than 9 times; expected one; see cutoff"),
         (["Words=[vocabSize=0]"], "Words.vocabSize is 0; expected at least 1"),
         (["Words=[outputWord2Cls=default]"], "outputWord2Cls is set to default"),
         (['Words=[unk="a b"]'], "Words.unk is 'a b'; expected one word"),

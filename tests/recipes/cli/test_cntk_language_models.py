@@ -129,7 +129,7 @@ def test_layers_and_classes_that_cannot_be_meant(experiment, capsys):
     assert cntk.main([f"configFile={config}", f"Exp={experiment}"]) == 2
     shown = capsys.readouterr().err
     assert "warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder" in shown
-    assert re.search(r"^error: \S+lm.cntk:\d+: cvReader has words in other classes than reader; expected", shown, re.M)
+    assert re.search(r"^error: \S+lm.cntk:\d+: cvReader has other word classes than reader; expected", shown, re.M)
 
 
 def test_fewer_classes_than_the_vocabulary_has_are_refused_before_anything_is_removed(experiment, capsys):

@@ -148,7 +148,7 @@ def test_an_interrupt_ends_the_jobs_without_a_traceback(ring):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["Train=[SGD=[gradientcheck=true]]", "precision=double"], "numJobs beside gradientcheck=true; expected one"),
+        (["Train=[SGD=[gradientcheck=true]]", "precision=double"], "numJobs with gradientcheck=true; expected one"),
         (
             ["Train=[SGD=[parallelTrain=[numJobs=999]]]"],
             "4 frames for each of 999 jobs in an outer iteration; expected",

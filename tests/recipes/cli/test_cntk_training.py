@@ -138,7 +138,10 @@ def test_adapt_with_the_tools_key_without_regularisation_and_resumed(corpus, cap
         (["Adapt=[originalModelFileName=default]"], r"originalModelFileName is set to default"),
         (["Adapt=[originalModelFileName=nothing]"], r"nothing: No such file"),
         (["Adapt=[modelPath=$Exp$/models/../models/net]"], r"net, the original model; expected a path for the adapted"),
-        (["Adapt=[origModelFileName=net]"], r"origModelFileName beside originalModelFileName; expected one"),
+        (
+            ["Adapt=[origModelFileName=net]"],
+            r"origModelFileName as well as originalModelFileName; expected one",
+        ),
         (["Adapt=[refNodeName=default]"], r"refNodeName is missing; expected a node of .*net, for instance Posterior"),
         (["Adapt=[refNodeName=PosteriorProp]"], r"node 'PosteriorProp': not in the network; did you mean Posterior"),
         (["Adapt=[refNodeName=W0]"], r"node 'W0' .*: 10x2; expected a column per frame"),
@@ -155,7 +158,7 @@ def test_faults_of_adapt(corpus, capsys, arguments, message):
 
 def test_a_network_that_has_learned_nothing_is_not_adapted(corpus, capsys):
     assert run(corpus, "Train=[SGD=[adaptationRegType=KL;adaptationRegWeight=0.5]]") == 2
-    assert "KL adaptation of a network that has learned nothing; expected action=adapt" in error_line(capsys)
+    assert "KL adaptation of an untrained network; expected action=adapt" in error_line(capsys)
 
 
 def test_cv_names_the_best_of_a_trainings_models(corpus, capsys):
@@ -206,7 +209,7 @@ def test_cv_of_some_epochs_and_nodes(corpus, capsys):
         (["Cv=[crossValidationInterval=1:5]"], r"crossValidationInterval is 1:5; expected start:increment:end"),
         (["Cv=[crossValidationInterval=1:0:5]"], r"crossValidationInterval is 1:0:5; expected start:increment:end"),
         (["Cv=[crossValidationInterval=default]"], r"crossValidationInterval is set to default"),
-        (["Cv=[modelPath=$Exp$/none]"], r"none: none of its models is there; expected .*none\.1"),
+        (["Cv=[modelPath=$Exp$/none]"], r"none: none of its models exists; expected .*none\.1"),
         (["Cv=[sleepTimeBetweenRuns=-1]"], r"sleepTimeBetweenRuns is -1; expected at least 0"),
         (["Cv=[numMBsToShowResult=0]"], r"numMBsToShowResult is 0; expected at least 1"),
         (["Cv=[minibatchSize=0]"], r"minibatchSize is 0; expected at least 1"),

@@ -108,7 +108,7 @@ def test_a_model_is_held_against_data_writer_and_itself(user):
     user.replace("net.cntk", "dim=8", "dim=7")
     outcome = validate(user, "command=Write", "Write=[reader=[features=[dim=10]]]")
     assert outcome.status == 1
-    assert "model/net: node 'W0' (LearnableParameter): holds infinite values or no numbers" in outcome.out[1]
+    assert "model/net: node 'W0' (LearnableParameter): has values that are infinite or NaN" in outcome.out[1]
     assert outcome.out[2].endswith("Write.reader: features has dimension 10; expected 30, as the network's input")
     assert "out.scp: node ScaledLogLikelihood has 8 rows; expected its dim, 7" in outcome.out[3]
     assert len(outcome.out) == 5
@@ -127,7 +127,7 @@ def test_outputs_that_take_the_place_of_inputs_are_a_fault(user):
     outcome = validate(user, "command=Write")
     assert outcome.status == 1
     assert outcome.out[1] == (
-        "  out.scp, entry 1: feat/../feat/utt24.fb is read and would be written over; expected another file"
+        "  out.scp, entry 1: feat/../feat/utt24.fb is an input and would be overwritten; expected another file"
     )
 
 
