@@ -1,6 +1,6 @@
-"""Waveforms to feature matrices in HTK's arithmetic: FBANK, MELSPEC, MFCC, PLP, and the HCopy job.
+"""Feature extraction with HTK's arithmetic, FBANK, MELSPEC, MFCC and PLP, and the HCopy job.
 
-This room knows nothing of networks or search.  Open extraction.py first.
+This package contains no networks or search.  Open extraction.py first.
 """
 
 from readers.common.lazy import face

@@ -1,4 +1,4 @@
-"""From filterbank outputs to cepstra: the cosine transform of MFCC and the all-pole model of PLP.
+"""Cepstra from filterbank outputs: the cosine transform of MFCC and the all-pole model of PLP.
 
 Source: HTK Book 3.4, sections 5.3 (linear prediction), 5.4 to 5.6 (filterbank, cepstra, lifter) and 5.7 (PLP).
 """
@@ -10,7 +10,7 @@ from features.filterbank import filter_centres, hertz
 
 
 def lifter_weights(config: FeatureConfig) -> np.ndarray:
-    """Factors (num_cepstra,) float64 on c1..cN: 1 + L/2 sin(pi n / L); all 1 when CEPLIFTER is 0."""
+    """Return the factors (num_cepstra,) float64 of c1..cN: 1 + L/2 sin(pi n / L); all 1 if CEPLIFTER is 0."""
     if config.lifter == 0:
         return np.ones(config.num_cepstra)
     n = np.arange(1, config.num_cepstra + 1)
@@ -18,9 +18,10 @@ def lifter_weights(config: FeatureConfig) -> np.ndarray:
 
 
 def mfcc_matrix(config: FeatureConfig) -> np.ndarray:
-    """Matrix (num_cepstra (+ 1 with _0), num_channels) float64 from log filterbank to liftered c1..cN, then c0.
+    """Return the matrix (num_cepstra (+ 1 with _0), num_channels) float64 from log filterbank to liftered c1..cN, then
+    c0.
 
-    c_j = sqrt(2/n) sum_k m_k cos(pi j (k - 1/2) / n), HTK Book eq. 5.14; c0 is the same with j = 0, not liftered.
+    c_j = sqrt(2/n) sum_k m_k cos(pi j (k - 1/2) / n), HTK Book eq. 5.14; c0 has j = 0 and is not liftered.
     """
     orders = np.arange(1, config.num_cepstra + 1)
     factors = lifter_weights(config)
@@ -32,16 +33,16 @@ def mfcc_matrix(config: FeatureConfig) -> np.ndarray:
 
 
 def equal_loudness(config: FeatureConfig, sample_rate: float) -> np.ndarray:
-    """Weight (num_channels,) float64 of each filter by the ear's sensitivity at its centre."""
+    """Return the equal-loudness weight (num_channels,) float64 of each filter at its centre frequency."""
     square = hertz(filter_centres(config, sample_rate)[1:-1]) ** 2
     return (square / (square + 1.6e5)) ** 2 * ((square + 1.44e6) / (square + 9.61e6))
 
 
 def autocorrelation_matrix(config: FeatureConfig) -> np.ndarray:
-    """Matrix (lpc_order + 1, num_channels) float64 from the compressed auditory spectrum to R_0..R_p.
+    """Return the matrix (lpc_order + 1, num_channels) float64 from the compressed auditory spectrum to R_0..R_p.
 
-    The spectrum's first and last value stand twice, as 0 and Nyquist, so that it has M = num_channels + 2 points, and
-    R_i = [a_0 + 2 sum_j a_j cos(pi i j / (M-1)) + a_{M-1} cos(pi i)] / (2 (M-1)).
+    The first and last value of the spectrum are duplicated, for 0 Hz and the Nyquist frequency, so that it has
+    M = num_channels + 2 points, and R_i = [a_0 + 2 sum_j a_j cos(pi i j / (M-1)) + a_{M-1} cos(pi i)] / (2 (M-1)).
     """
     last = config.num_channels + 1
     lags, points = np.arange(config.lpc_order + 1), np.arange(last + 1)
@@ -54,10 +55,10 @@ def autocorrelation_matrix(config: FeatureConfig) -> np.ndarray:
 
 
 def prediction(autocorrelation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Durbin's recursion for every frame at once.
+    """Solve for the linear prediction of all frames with Durbin's recursion.
 
-    autocorrelation (p + 1, T) float64, R_0 > 0.  Returns (a (p, T), error (T,)): a_1..a_p of
-    A(z) = 1 + sum_j a_j z^-j and the energy of the prediction error.
+    autocorrelation: (p + 1, T) float64, R_0 > 0.  Returns (a (p, T), error (T,)): a_1..a_p of A(z) = 1 + sum_j a_j z^-j
+    and the energy of the prediction error.
     """
     order = autocorrelation.shape[0] - 1
     a = np.zeros_like(autocorrelation[1:])
@@ -71,7 +72,10 @@ def prediction(autocorrelation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def prediction_cepstra(a: np.ndarray, num_cepstra: int) -> np.ndarray:
-    """Cepstra c1..cN (num_cepstra, T) of 1 / A(z): c_n = -a_n - 1/n sum_{j<n} (n - j) a_j c_{n-j}; N <= p."""
+    """Return the cepstra c1..cN (num_cepstra, T) of 1 / A(z), N <= p.
+
+    c_n = -a_n - 1/n sum_{j<n} (n - j) a_j c_{n-j}.
+    """
     cepstra = np.empty((num_cepstra, a.shape[1]))
     for n in range(1, num_cepstra + 1):
         j = np.arange(1, n)

@@ -1,4 +1,4 @@
-"""What HCopy is told: one frozen set of options, checked once, from Python or from an HTK configuration."""
+"""The options of feature extraction, from Python or from an HTK configuration."""
 
 import difflib
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from readers.errors import ConfigError
 
 BASE_KINDS = ("FBANK", "MELSPEC", "MFCC", "PLP")
 CEPSTRAL_KINDS = ("MFCC", "PLP")
-QUALIFIERS = "E0NDATZCK"  # HTK's letters that a target may carry; V (vector quantisation) is not offered
+QUALIFIERS = "E0NDATZCK"  # HTK's qualifiers of a target kind, except V (vector quantisation)
 SOURCE_FORMATS = ("WAV", "FLAC", "NIST", "HTK", "AIFF", "SUNAU8")
 OTHER_KINDS = ("WAVEFORM", "LPC", "LPREFC", "LPCEPSTRA", "LPDELCEP", "IREFC", "USER", "DISCRETE", "ANON")
-MAX_DELTA_WINDOW = 1000  # frames on either side; a slip of the pen must not ask for all memory
+MAX_DELTA_WINDOW = 1000  # frames on either side; protects the memory from a typing error
 
 
 class SettingError(ConfigError):
-    """A value that cannot be; `setting` is its HTK name, so that file and line can be added."""
+    """An invalid value; `setting` is its HTK name, so that callers can add file and line."""
 
     def __init__(self, setting: str, found: object, expected: str):
         super().__init__(f"{setting} = {found}; expected {expected}")
@@ -26,22 +26,69 @@ class SettingError(ConfigError):
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """Options of feature extraction, each under HTK's name in `features.settings.SETTINGS`.
+    """Options of feature extraction.
 
-    Times are in ticks of 100 ns, frequencies in Hz, silence_floor in dB.  Frequencies below zero mean "no limit".
-    Every value that does not depend on the sample rate is checked here; `ConfigError` names the HTK setting.
-    Defaults are HTK's (HTK Book, section 5.18), except that target_rate has none: 10 ms is the common choice.
+    `features.settings.SETTINGS` maps HTK's names to these fields.  Times are in units of 100 ns, frequencies in Hz.
+    Defaults are HTK's (HTK Book 3.4, section 5.18), except target_rate, which HTK does not define: 10 ms is usual.
+
+    Parameters
+    ----------
+    target_kind : str
+        Base kind FBANK, MELSPEC, MFCC or PLP with qualifiers, such as FBANK_Z_D_A.
+    target_rate, window_size : float
+        Frame period and window length, 100 ns units.
+    source_rate : float
+        Sample period, 100 ns units; 0 for that of the file, else it must agree with the file.
+    source_kind, source_format, target_format : str
+        WAVEFORM; format of the audio, which is only informative; HTK.
+    save_compressed, save_with_crc : bool
+        Add _C and _K to the kind of the file.
+    dither : float
+        Amplitude of uniform noise; below 0, the same noise for every utterance.
+    seed : int
+        Seed of the dither.
+    zero_mean_source, use_hamming : bool
+        Subtract the mean of each frame; apply a Hamming window.
+    preemphasis : float
+        Pre-emphasis coefficient.
+    num_channels : int
+        Number of filters.
+    low_frequency, high_frequency : float
+        Limits of the filterbank, Hz; below 0, no limit.
+    use_power : bool
+        Power instead of magnitude spectrum.
+    warp, warp_low_cutoff, warp_high_cutoff : float
+        Warping factor of vocal tract length normalisation and its corners, Hz.
+    num_cepstra, lifter, lpc_order, compression : int, float, int, float
+        Number of cepstra, liftering parameter, order of the all-pole model of PLP, exponent of its compression.
+    raw_energy, normalise_energy : bool
+        Energy before window and pre-emphasis; normalise the log energy per utterance.
+    energy_scale, silence_floor : float
+        Scale of the log energy; its floor, dB below the maximum.
+    delta_window, acceleration_window, third_window : int
+        Half widths of the regression windows, in frames.
+    simple_differences : bool
+        Differences instead of regression.
+
+    Raises
+    ------
+    ConfigError
+        For a value that is invalid at any sample rate; the message names the HTK setting.
+
+    References
+    ----------
+    HTK Book 3.4, chapter 5 and chapter "Configuration Variables".
     """
 
     target_kind: str = "MFCC"
     target_rate: float = 100_000.0
-    source_rate: float = 0.0  # 0: the file's own; else it must agree with the file
+    source_rate: float = 0.0
     source_kind: str = "WAVEFORM"
-    source_format: str = ""  # informative: the audio reader goes by the file's content
+    source_format: str = ""
     target_format: str = "HTK"
     save_compressed: bool = False
     save_with_crc: bool = True
-    dither: float = 0.0  # uniform noise within +-dither; below 0: the same noise for every utterance
+    dither: float = 0.0
     zero_mean_source: bool = False
     window_size: float = 256_000.0
     use_hamming: bool = True
@@ -65,7 +112,7 @@ class FeatureConfig:
     acceleration_window: int = 2
     third_window: int = 2
     simple_differences: bool = False
-    seed: int = 0  # of the dither
+    seed: int = 0
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -73,11 +120,12 @@ class FeatureConfig:
 
     @classmethod
     def from_hcopy(cls, settings: Mapping[str, str], **overrides) -> Self:
-        """Options from HTK names and their text, as `readers.config.hcopy.read_hcopy_config` gives them.
+        """Return the options for HTK names and the text of their values, as `read_hcopy_config` returns them.
 
-        settings may have a method `where(name) -> "file:line"` and an attribute `source`, the file's name: one of them
-        then opens every message.  overrides are fields of this class.  Raises ConfigError for unknown names (with the
-        nearest known one), refused names (with the reason) and bad values.
+        settings: may have a method `where(name) -> "file:line"` and an attribute `source`, the name of the file, for
+        messages. overrides: fields of this class.
+        Raises ConfigError for unknown names (with the nearest known one), unsupported names (with the reason) and
+        invalid values.
         """
         where = getattr(settings, "where", lambda name: "configuration")
         source = getattr(settings, "source", "configuration")
@@ -103,23 +151,23 @@ class FeatureConfig:
         return self.target_kind.split("_")[0]
 
     def has(self, qualifier: str) -> bool:
-        """Whether the target carries `_qualifier`."""
+        """Whether the target kind has the qualifier."""
         return qualifier in self.target_kind.split("_")[1:]
 
     @property
     def num_static(self) -> int:
-        """Rows of the static block: coefficients, then c0, then log energy."""
+        """Number of rows of the static features: coefficients, then c0, then log energy."""
         coefficients = self.num_cepstra if self.base_kind in CEPSTRAL_KINDS else self.num_channels
         return coefficients + self.has("0") + self.has("E")
 
     @property
     def dim(self) -> int:
-        """Rows of the whole feature matrix."""
+        """Number of rows of the feature matrix."""
         return self.num_static * (1 + self.has("D") + self.has("A") + self.has("T")) - self.has("N")
 
     @property
     def file_kind(self) -> str:
-        """TARGETKIND with _C and _K added as SAVECOMPRESSED and SAVEWITHCRC ask."""
+        """TARGETKIND with _C for SAVECOMPRESSED and _K for SAVEWITHCRC."""
         kind = self.target_kind
         for qualifier, wanted in (("C", self.save_compressed), ("K", self.save_with_crc)):
             if wanted and not self.has(qualifier):
@@ -128,7 +176,7 @@ class FeatureConfig:
 
 
 def look_up(name: str, text: str, place: str):
-    """(field, parser) of a known HTK name; refused and unknown names raise ConfigError."""
+    """Return (field, parser) of a known HTK name; raises ConfigError for unsupported and unknown names."""
     if name in SETTINGS:
         return SETTINGS[name]
     if name in REFUSED:
@@ -139,11 +187,11 @@ def look_up(name: str, text: str, place: str):
 
 
 def check_kinds(config: FeatureConfig) -> None:
-    """Formats, base kinds and the qualifiers that go together (HTK Book, section 5.11)."""
+    """Check formats, base kinds and combinations of qualifiers (HTK Book 3.4, section 5.11)."""
     base, *qualifiers = config.target_kind.split("_")
     kind = config.target_kind
     if base not in BASE_KINDS:
-        known = "is a kind of HTK, but not offered" if base in OTHER_KINDS else "is no kind of HTK"
+        known = "is a kind of HTK that is not supported" if base in OTHER_KINDS else "is not a kind of HTK"
         raise SettingError("TARGETKIND", kind, f"{', '.join(BASE_KINDS)}; {base} {known}")
     for qualifier in qualifiers:
         if len(qualifier) != 1 or qualifier not in QUALIFIERS:
@@ -158,21 +206,21 @@ def check_kinds(config: FeatureConfig) -> None:
     if config.source_format and config.source_format not in SOURCE_FORMATS:
         raise SettingError("SOURCEFORMAT", config.source_format, f"one of {', '.join(SOURCE_FORMATS)}")
     if config.source_kind not in ("WAVEFORM", "ANON"):
-        raise SettingError("SOURCEKIND", config.source_kind, "WAVEFORM: features are computed from audio only")
+        raise SettingError("SOURCEKIND", config.source_kind, "WAVEFORM: features are computed only from audio")
     if config.target_format != "HTK":
         raise SettingError("TARGETFORMAT", config.target_format, "HTK")
 
 
 def check_numbers(config: FeatureConfig) -> None:
-    """Ranges that hold at any sample rate."""
+    """Check ranges that do not depend on the sample rate."""
 
     def expect(holds: bool, setting: str, expected: str) -> None:
         if not holds:
             raise SettingError(setting, getattr(config, SETTINGS[setting][0]), expected)
 
-    expect(config.source_rate >= 0, "SOURCERATE", "a sample period in 100 ns, or 0 for the file's own")
-    expect(config.target_rate > 0, "TARGETRATE", "a frame period above 0, in 100 ns")
-    expect(config.window_size > 0, "WINDOWSIZE", "a length above 0, in 100 ns")
+    expect(config.source_rate >= 0, "SOURCERATE", "a sample period in 100 ns units, or 0 for that of the file")
+    expect(config.target_rate > 0, "TARGETRATE", "a frame period above 0, in 100 ns units")
+    expect(config.window_size > 0, "WINDOWSIZE", "a length above 0, in 100 ns units")
     expect(0 <= config.preemphasis <= 1, "PREEMCOEF", "a number from 0 to 1")
     expect(config.num_channels >= 1, "NUMCHANS", "at least 1")
     expect(config.lifter >= 0, "CEPLIFTER", "0 (none) or more")
@@ -187,7 +235,7 @@ def check_numbers(config: FeatureConfig) -> None:
     if config.base_kind == "MFCC":
         expect(config.num_cepstra <= config.num_channels, "NUMCEPS", f"at most NUMCHANS, {config.num_channels}")
     if config.base_kind == "PLP":
-        # The all-pole model comes from NUMCHANS + 2 points of a symmetric spectrum.
+        # The all-pole model is computed from NUMCHANS + 2 points of a symmetric spectrum.
         expect(1 <= config.lpc_order <= config.num_channels, "LPCORDER", f"1 to NUMCHANS, {config.num_channels}")
         expect(config.num_cepstra <= config.lpc_order, "NUMCEPS", f"at most LPCORDER, {config.lpc_order}")
     if config.low_frequency >= 0 and config.high_frequency >= 0:
@@ -196,7 +244,7 @@ def check_numbers(config: FeatureConfig) -> None:
 
 
 def check_warping(config: FeatureConfig, expect) -> None:
-    """The piecewise linear warp needs both corners, lower first, and slopes above 0."""
+    """Check the piecewise linear warp: it needs two corners, the lower first, and slopes above 0."""
     expect(config.warp > 0, "WARPFREQ", "a factor above 0, about 0.8 to 1.2")
     if config.warp == 1.0:
         return

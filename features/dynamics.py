@@ -1,4 +1,4 @@
-"""What HTK does over time: deltas, the mean of an utterance, the normalised energy.
+"""Operations over time: deltas, mean of an utterance, normalised energy.
 
 Source: HTK Book 3.4, sections 5.6 (mean), 5.8 (energy) and 5.9 (deltas, eq. 5.16).
 """
@@ -9,11 +9,12 @@ from readers.errors import ShapeError
 
 
 def deltas(x: np.ndarray, half_width: int = 2, simple: bool = False) -> np.ndarray:
-    """Regression slopes of each row over time.
+    """Return the regression slopes of each row over time.
 
-    x (dim, T) float32, Fortran order, any unit; returns the same shape and order, unit per frame.  With W = half_width,
-    d_t = sum_{q=1..W} q (x_{t+q} - x_{t-q}) / (2 sum q^2); simple: (x_{t+W} - x_{t-W}) / 2W (SIMPLEDIFFS).
-    The first and last frame repeat beyond the edges.  Raises ShapeError if T = 0 or half_width < 1.
+    x: (dim, T) float32, Fortran order, any unit.  Returns the same shape and order, in that unit per frame.
+    With W = half_width, d_t = sum_{q=1..W} q (x_{t+q} - x_{t-q}) / (2 sum q^2); simple: (x_{t+W} - x_{t-W}) / 2W
+    (SIMPLEDIFFS).  The first and last frame are repeated beyond the edges.  Raises ShapeError if T = 0 or half_width <
+    1.
     """
     dim, num_frames = x.shape
     if num_frames == 0 or half_width < 1:
@@ -39,9 +40,10 @@ def deltas(x: np.ndarray, half_width: int = 2, simple: bool = False) -> np.ndarr
 
 
 def normalise_energy(log_energy: np.ndarray, scale: float, silence_floor: float) -> np.ndarray:
-    """ENORMALISE: floor at silence_floor dB below the utterance's loudest frame, which becomes 1.
+    """Normalise the log energy of an utterance (ENORMALISE): its maximum becomes 1, its floor is silence_floor dB
+    below.
 
-    log_energy (T,) natural log; returns 1 - scale (max - max(E, floor)).
+    log_energy: (T,) natural log.  Returns 1 - scale (max - max(E, floor)).
     """
     loudest = log_energy.max()
     floor = loudest - silence_floor * np.log(10.0) / 10.0
@@ -49,5 +51,5 @@ def normalise_energy(log_energy: np.ndarray, scale: float, silence_floor: float)
 
 
 def subtract_mean(x: np.ndarray) -> None:
-    """Take each row's mean over time off x (dim, T), in place; the sum runs in float64."""
+    """Subtract each row's mean over time from x (dim, T) in place; sums are computed in float64."""
     x -= x.mean(axis=1, dtype=np.float64, keepdims=True).astype(x.dtype)

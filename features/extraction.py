@@ -1,4 +1,4 @@
-"""One utterance from samples to its feature matrix."""
+"""Computes the feature matrix of one utterance from its samples."""
 
 import functools
 import zlib
@@ -22,16 +22,36 @@ from readers.errors import ConfigError, ShapeError
 from readers.htk.units import TICKS_PER_SECOND
 
 FILTER_FLOOR = np.float32(1.0)  # HTK's melfloor, before the logarithm
-LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO, the log energy of a frame of zeros
+LOG_ZERO = np.float32(-1.0e10)  # HTK's LZERO: log energy of a frame of zeros
 
 
 def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> np.ndarray:
-    """Features (config.dim, T) float32 in Fortran order.
+    """Compute the features of one utterance.
 
-    samples (N,) on the scale of 16-bit integers, any real dtype; sample_rate in Hz.  T = (N - window) // hop + 1.
-    Rows: coefficients, c0 (_0), log energy (_E), then deltas, accelerations and thirds of that block; with _N the
-    absolute energy is left out.  Raises ShapeError when samples are not one channel, not finite or shorter than a
-    window, and ConfigError when the options do not fit the sample rate.
+    Parameters
+    ----------
+    samples : (N,) array
+        One channel on the scale of 16-bit integers, any real dtype.
+    config : FeatureConfig
+    sample_rate : float
+        In Hz.
+
+    Returns
+    -------
+    (config.dim, T) float32, Fortran order
+        T = (N - window) // hop + 1.  Rows: coefficients, c0 (_0), log energy (_E), then deltas (_D), accelerations (_A)
+        and third differentials (_T) of these; _N removes the absolute energy.
+
+    Raises
+    ------
+    ShapeError
+        For samples that are not one channel, not finite or shorter than a window.
+    ConfigError
+        For options that do not match the sample rate.
+
+    References
+    ----------
+    HTK Book 3.4, chapter 5.
     """
     plan = make_plan(config, float(sample_rate))
     samples = check_samples(samples, plan.spectrum)
@@ -45,7 +65,19 @@ def extract(samples: np.ndarray, config: FeatureConfig, sample_rate: float) -> n
 
 
 def frame_period(config: FeatureConfig, sample_rate: float) -> int:
-    """The distance of frames in ticks of 100 ns, as it stands in the header of the feature file."""
+    """Return the frame period in 100 ns units, as in the header of the feature file.
+
+    Parameters
+    ----------
+    config : FeatureConfig
+    sample_rate : float
+        In Hz.
+
+    Returns
+    -------
+    int
+        Frame shift in whole samples, in 100 ns units.
+    """
     return round(make_plan(config, float(sample_rate)).spectrum.hop * TICKS_PER_SECOND / sample_rate)
 
 
@@ -53,8 +85,8 @@ def frame_period(config: FeatureConfig, sample_rate: float) -> int:
 class Plan:
     """The tables of one configuration at one sample rate.
 
-    cepstral (rows, num_channels): the cosine transform of MFCC in float32, or PLP's autocorrelation in float64.
-    loudness (num_channels, 1) float64 and lifter (num_cepstra, 1) float64 belong to PLP.
+    cepstral: (rows, num_channels), cosine transform of MFCC in float32, or autocorrelation matrix of PLP in float64.
+    loudness: (num_channels, 1) float64 and lifter: (num_cepstra, 1) float64, for PLP.
     """
 
     config: FeatureConfig
@@ -74,7 +106,7 @@ class Plan:
         return cls(config, spectrum)
 
     def static_block(self, bank: np.ndarray, energies: np.ndarray | None) -> np.ndarray:
-        """Static features (num_static, T) from filter outputs and frame energies."""
+        """Return the static features (num_static, T) for filter outputs and frame energies."""
         config = self.config
         rows = self.coefficients(bank)
         if energies is None:
@@ -88,7 +120,7 @@ class Plan:
         return static
 
     def coefficients(self, bank: np.ndarray) -> np.ndarray:
-        """Everything but the energy; bank (num_channels, T) is overwritten."""
+        """Return the static features without energy; bank (num_channels, T) is overwritten."""
         kind = self.config.base_kind
         if kind == "MELSPEC":
             return bank
@@ -101,7 +133,7 @@ class Plan:
         return (bank.T @ self.cepstral.T).T
 
     def plp(self, bank: np.ndarray) -> np.ndarray:
-        """Cepstra c1..cN and, with _0, the log of the prediction error (num_static without E, T)."""
+        """Return the cepstra c1..cN and, with _0, the log of the prediction error (num_static without E, T)."""
         auditory = (bank * self.loudness) ** self.config.compression
         a, error = prediction(self.cepstral @ auditory)
         cepstra = self.lifter * prediction_cepstra(a, self.config.num_cepstra)
@@ -114,7 +146,10 @@ make_plan = functools.lru_cache(maxsize=32)(Plan.make)
 
 
 def check_samples(samples: np.ndarray, spectrum: Spectrum) -> np.ndarray:
-    """The samples as contiguous float32; ShapeError when they are no utterance."""
+    """Return the samples as contiguous float32.
+
+    Raises ShapeError if they are not one channel or shorter than a window.
+    """
     samples = np.ascontiguousarray(samples, np.float32)
     if samples.ndim != 1:
         raise ShapeError(f"samples: shape {samples.shape}; expected one channel, shape (N,)")
@@ -124,14 +159,14 @@ def check_samples(samples: np.ndarray, spectrum: Spectrum) -> np.ndarray:
 
 
 def add_dither(samples: np.ndarray, level: float, seed: int) -> np.ndarray:
-    """Samples plus uniform noise within +-|level|, a different sequence for different samples unless level < 0."""
+    """Add uniform noise within +-|level|, which differs between utterances unless level < 0."""
     key = [seed] if level < 0 else [seed, zlib.crc32(samples.tobytes())]
     noise = np.random.default_rng(key).uniform(-abs(level), abs(level), len(samples))
     return samples + noise.astype(np.float32)
 
 
 def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
-    """The whole matrix from the static block: deltas of every order, then _Z on the coefficients, then _N."""
+    """Return the feature matrix for the static features: append deltas of each order, then apply _Z and _N."""
     blocks = [static]
     for qualifier, half_width in (
         ("D", config.delta_window),
@@ -155,9 +190,9 @@ def add_dynamics(static: np.ndarray, config: FeatureConfig) -> np.ndarray:
 
 
 def check_source_rate(config: FeatureConfig, sample_rate: float) -> None:
-    """SOURCERATE, when given, must be the file's own rate within 0.1 % (users write 453.5 for 22050 Hz)."""
+    """Check that SOURCERATE, if given, agrees with the file within 0.1 % (users write 453.5 for 22050 Hz)."""
     if config.source_rate and abs(config.source_rate * sample_rate / TICKS_PER_SECOND - 1.0) > 1e-3:
         raise ConfigError(
             f"sample rate {sample_rate:g} Hz; expected {TICKS_PER_SECOND / config.source_rate:g} Hz, "
-            f"as SOURCERATE = {config.source_rate:g} says"
+            f"from SOURCERATE = {config.source_rate:g}"
         )

@@ -1,4 +1,4 @@
-"""The mel filterbank: triangles of peak 1 on the mel scale, with HTK's choice of bins and its frequency warping.
+"""The mel filterbank: triangular filters with peak 1 on the mel scale, with HTK's choice of bins and frequency warping.
 
 Source: HTK Book 3.4, section 5.4 (filterbank) and 5.6 (vocal tract length normalisation).
 """
@@ -10,17 +10,17 @@ from readers.errors import ConfigError
 
 
 def mel(hertz):
-    """HTK's mel scale, elementwise."""
+    """Convert Hz to HTK's mel scale, elementwise."""
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
 def hertz(mels):
-    """The inverse of `mel`."""
+    """Convert mel to Hz, elementwise."""
     return 700.0 * np.expm1(np.asarray(mels, np.float64) / 1127.0)
 
 
 def band_limits(config: FeatureConfig, sample_rate: float) -> tuple[float, float]:
-    """(lowest, highest) frequency in Hz that the filters span."""
+    """Return the (lowest, highest) frequency of the filterbank in Hz."""
     nyquist = sample_rate / 2
     low = max(config.low_frequency, 0.0)
     high = config.high_frequency if config.high_frequency >= 0 else nyquist
@@ -32,9 +32,9 @@ def band_limits(config: FeatureConfig, sample_rate: float) -> tuple[float, float
 
 
 def filter_centres(config: FeatureConfig, sample_rate: float) -> np.ndarray:
-    """Mel frequencies (num_channels + 2,) float64: lower limit, centres 1..num_channels, upper limit.
+    """Return mel frequencies (num_channels + 2,) float64: lower limit, centres 1..num_channels, upper limit.
 
-    The lower limit is not warped, all others are.
+    All except the lower limit are warped.
     """
     limits = band_limits(config, sample_rate)
     low, high = mel(limits)
@@ -45,7 +45,7 @@ def filter_centres(config: FeatureConfig, sample_rate: float) -> np.ndarray:
 
 
 def warp_frequency(frequency: np.ndarray, config: FeatureConfig, low: float, high: float) -> np.ndarray:
-    """The piecewise linear warp in Hz: slope 1/WARPFREQ between the corners, beyond them lines to (low, high)."""
+    """Apply the piecewise linear warp in Hz: slope 1/WARPFREQ between the corners, lines to (low, high) outside."""
     scale = 1.0 / config.warp
     upper_corner = config.warp_high_cutoff * 2 / (1 + scale)
     lower_corner = config.warp_low_cutoff * 2 / (1 + scale)
@@ -64,19 +64,19 @@ def warp_frequency(frequency: np.ndarray, config: FeatureConfig, low: float, hig
 
 
 def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -> np.ndarray:
-    """Weights (num_bins, num_channels) float64 of each spectrum bin, bin b at b * sample_rate / fft_length Hz.
+    """Return the weights (num_bins, num_channels) float64 of spectrum bins; bin b is at b * sample_rate / fft_length
+    Hz.
 
-    The first and the Nyquist bin never count, as in HTK.  Raises ConfigError when a filter holds no bin at all: its
-    output would be the constant floor.
+    The first and the Nyquist bin have weight 0, as in HTK.  Raises ConfigError for a filter without any bin, whose
+    output would be constant.
     """
     resolution = sample_rate / fft_length
     if config.num_channels > fft_length // 2:
         raise ConfigError(
-            f"NUMCHANS = {config.num_channels}; expected at most {fft_length // 2}, the bins of a spectrum of "
-            f"{fft_length} samples"
+            f"NUMCHANS = {config.num_channels}; expected at most {fft_length // 2}, the number of spectrum bins"
         )
     first_bin, last_bin = 1, fft_length // 2 - 1
-    # HTK counts bins from 1 and rounds the limits to them; ours count from 0.
+    # HTK counts bins from 1 and rounds the limits to bins; here they count from 0.
     if config.low_frequency >= 0:
         first_bin = max(1, int(config.low_frequency / resolution + 2.5) - 1)
     if config.high_frequency >= 0:
@@ -85,23 +85,23 @@ def filter_weights(config: FeatureConfig, sample_rate: float, fft_length: int) -
     bins = np.arange(first_bin, last_bin + 1)
     positions = mel(bins * resolution)
     check_every_filter_has_a_bin(positions, centres, resolution)
-    # lower: the number of centres 1..num_channels + 1 strictly below the bin, at most num_channels.
+    # lower: number of centres 1..num_channels + 1 strictly below the bin, at most num_channels.
     lower = np.minimum(np.searchsorted(centres[1:], positions, side="left"), config.num_channels)
     falling = (centres[lower + 1] - positions) / (centres[lower + 1] - centres[lower])
-    padded = np.zeros((fft_length // 2 + 1, config.num_channels + 2))  # columns 0 and num_channels + 1 are no filters
+    padded = np.zeros((fft_length // 2 + 1, config.num_channels + 2))  # columns 0 and num_channels + 1 are not filters
     padded[bins, lower] = falling
     padded[bins, lower + 1] = 1.0 - falling
     return padded[:, 1:-1]
 
 
 def check_every_filter_has_a_bin(positions: np.ndarray, centres: np.ndarray, resolution: float) -> None:
-    """positions: of the bins in mel, rising; a filter's weights are above 0 strictly between two of the centres."""
+    """Raise ConfigError for a filter without bins.  positions: mel frequencies of the bins, increasing."""
     first = np.searchsorted(positions, centres[:-2], side="right")
     empty = np.flatnonzero(np.searchsorted(positions, centres[2:], side="left") <= first)
     if empty.size:
         channel = int(empty[0])
         low, high = hertz(centres[[channel, channel + 2]])
         raise ConfigError(
-            f"NUMCHANS = {len(centres) - 2}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) holds no bin of the "
-            f"spectrum, which has one every {resolution:.2f} Hz; expected fewer channels or a longer WINDOWSIZE"
+            f"NUMCHANS = {len(centres) - 2}: filter {channel + 1} ({low:.1f} to {high:.1f} Hz) contains no spectrum "
+            f"bin (one every {resolution:.2f} Hz); expected fewer channels or a longer WINDOWSIZE"
         )

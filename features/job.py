@@ -1,4 +1,4 @@
-"""The HCopy job: many audio files to HTK feature files, in parallel, each on its own feet."""
+"""The HCopy job: extracts HTK feature files from many audio files in parallel."""
 
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
 
-FILES_PER_TASK = 8  # a file costs milliseconds, handing over a task about one
+FILES_PER_TASK = 8  # a file takes milliseconds, the transfer of a task about one
 BLAS_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 Pair = tuple[str, str]
@@ -31,16 +31,35 @@ def hcopy(
     progress: Callable[..., None] | None = None,
     executor: Executor | None = None,
 ) -> RunReport:
-    """Write the features of every source as an HTK file at its target; returns what was done and what was lost.
+    """Extract the features of audio files and write them as HTK files.
 
-    pairs: (source audio, target) paths.  workers: processes, default one per core; with 1, or few files, everything
-    happens in this process.  executor: use this one instead of a process pool (its workers must see the files).
-    progress(done, total) is called as files finish.  A file that cannot be read, is too short or cannot be written
-    becomes a failure in the report and the others go on.  Raises ConfigError, before anything is written, for options
-    that do not fit SOURCERATE.
+    Worker processes are spawned, so a script that calls this with workers > 1 needs `if __name__ == "__main__":`.
 
-    Processes are started afresh (spawn), so a script that calls this with workers > 1 needs the usual
-    `if __name__ == "__main__":`.
+    Parameters
+    ----------
+    pairs : iterable of (path, path)
+        Source audio and target file.
+    config : FeatureConfig
+    workers : int, optional
+        Number of processes, default one per core; with 1, or few files, everything runs in this process.
+    progress : callable, optional
+        Called as progress(done, total) when files are finished.
+    executor : concurrent.futures.Executor, optional
+        Used instead of a process pool; its workers must have access to the files.
+
+    Returns
+    -------
+    RunReport
+        A file that cannot be read or written, or is too short, is a failure; the others are processed.
+
+    Raises
+    ------
+    ConfigError
+        Before anything is written, for options that do not match SOURCERATE.
+
+    References
+    ----------
+    HTK Book 3.4, section 5.16 and reference section of HCopy.
     """
     if config.source_rate:
         make_plan(config, TICKS_PER_SECOND / config.source_rate)
@@ -61,7 +80,7 @@ def hcopy(
 
 
 def copy_file(source: str, target: str, config: FeatureConfig) -> int:
-    """Features of one audio file, written as an HTK file; returns the number of frames."""
+    """Write the features of one audio file as an HTK file; return the number of frames."""
     samples, sample_rate = read_audio(source)
     check_source_rate(config, sample_rate)
     frames = extract(samples, config, sample_rate)
@@ -70,14 +89,16 @@ def copy_file(source: str, target: str, config: FeatureConfig) -> int:
 
 
 def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
-    """Pairs to do, and those whose target an earlier pair writes already or whose target is the source itself."""
+    """Return the pairs to process, and losses: pairs whose target is the target of an earlier pair, or the source
+    itself.
+    """
     owner: dict[str, str] = {}
     todo, losses = [], []
     for source, target in pairs:
         if Path(source) == Path(target):
             losses.append((source, f"{target}: target and source are the same; expected two files"))
         elif target in owner:
-            losses.append((source, f"{target}: {owner[target]} is written there already; expected a target of its own"))
+            losses.append((source, f"{target}: also the target of {owner[target]}; expected a separate target"))
         else:
             owner[target] = source
             todo.append((source, target))
@@ -87,7 +108,7 @@ def split_duplicates(pairs: list[Pair]) -> tuple[list[Pair], list[Loss]]:
 def run_tasks(
     pairs: list[Pair], config: FeatureConfig, workers: int | None, executor: Executor | None
 ) -> Generator[tuple[int, list[Loss]], None, None]:
-    """Yield (number of files, losses) task by task, in the order in which they finish."""
+    """Yield (number of files, losses) of each task as it finishes."""
     tasks = [list(task) for task in batched(pairs, FILES_PER_TASK)]
     workers = min(available_cores() if workers is None else workers, len(tasks))
     if executor is None and workers <= 1:
@@ -116,17 +137,17 @@ def finished_tasks(executor: Executor, tasks: list[list[Pair]], config: FeatureC
             fault = future.exception()
             if fault is None:
                 yield len(task), future.result()
-            else:  # the process died: which file it was at is not known
+            else:  # the process died: the current file is unknown
                 reason = f"worker process: {type(fault).__name__}: {' '.join(str(fault).split())}"
                 yield len(task), [(source, reason) for source, _ in task]
-    finally:  # an interrupt must not wait for thousands of queued tasks
+    finally:  # do not wait for thousands of queued tasks after an interrupt
         with interrupts_held_back():
             for future in futures:
                 future.cancel()
 
 
 def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
-    """Work of one task; every fault of a file, ours included, stays with that file."""
+    """Process the files of one task; any error, bugs included, is the loss of one file."""
     losses = []
     for source, target in pairs:
         try:
@@ -136,17 +157,17 @@ def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
         except ArgonautError as fault:
             reason = str(fault)
             losses.append((source, reason if reason.startswith((source, target)) else f"{source}: {reason}"))
-        except Exception as fault:  # a bad utterance never takes the others with it
+        except Exception as fault:  # one file must not stop the others
             losses.append((source, f"{source}: {type(fault).__name__}: {' '.join(str(fault).split())}"))
     return losses
 
 
 @contextlib.contextmanager
 def one_blas_thread_per_process() -> Iterator[None]:
-    """While this holds, processes that are started run their matrix products on one thread.
+    """Limit matrix products to one thread in processes that the body starts.
 
-    The library reads its variables when it is loaded, so they must stand in the environment that a process inherits;
-    without them each worker would start a thread per core.
+    The library reads its environment variables when it is loaded, so they are set in the environment that the processes
+    inherit; without them each worker would use a thread per core.
     """
     before = {name: os.environ.get(name) for name in BLAS_THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(BLAS_THREAD_VARIABLES, "1"))
@@ -161,14 +182,14 @@ def one_blas_thread_per_process() -> Iterator[None]:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def batched(items: list, size: int) -> Iterator[tuple]:
-    """Consecutive groups of at most size items."""
+    """Yield consecutive groups of at most `size` items."""
     iterator = iter(items)
     while group := tuple(itertools.islice(iterator, size)):
         yield group

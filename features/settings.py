@@ -1,6 +1,6 @@
-"""The names of HTK's configuration that HCopy knows: which are ours, which are refused, and why.
+"""The names of HTK's configuration in HCopy: those that are supported, and those that are not, with the reason.
 
-Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18; defaults stand in `features.config` alone.
+Source: HTK Book 3.4, chapter "Configuration Variables" and section 5.18.  Defaults are in features/config.py.
 """
 
 import math
@@ -77,26 +77,26 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "SIMPLEDIFFS": ("simple_differences", parse_bool),
 }
 
-_LIVE = "it steers live audio input, and hcopy reads files"
+_LIVE = "it controls live audio input, and hcopy reads files"
 _SILENCE = "the silence detector works on live audio, and hcopy reads whole files"
-_CLUSTER = "normalisation by cluster files is not offered; use _Z, or PerDimMeanVarNormalization in the network"
-_RAW_FORMAT = "the audio file's own header tells this; headerless formats are not read"
-_LABELS = "hcopy copies audio to features and touches no labels"
+_CLUSTER = "normalisation with cluster files is not supported; use _Z, or PerDimMeanVarNormalization in the network"
+_RAW_FORMAT = "the header of the audio file contains this; headerless formats are not supported"
+_LABELS = "hcopy converts audio to features and does not process labels"
 _MODELS = "it belongs to HTK's model tools, not to feature extraction"
 
-# HTK name -> why it is refused.
+# Unsupported HTK name -> reason.
 REFUSED: dict[str, str] = {
-    "V1COMPAT": "the arithmetic of HTK version 1 is not offered",
-    "DOUBLEFFT": "the transform has the smallest power of two that holds the window",
-    "VQTABLE": "vector quantisation (_V) is not offered",
-    "SAVEASVQ": "vector quantisation (_V) is not offered",
-    "MATTRANFN": "linear transforms belong into the network, as a parameter matrix",
-    "HPARMFILTER": "filters through other programs are not offered; filter the files beforehand",
-    "HPARMOFILTER": "filters through other programs are not offered; filter the files afterwards",
-    "HWAVEFILTER": "filters through other programs are not offered; filter the files beforehand",
-    "NATURALWRITEORDER": "HTK files are written big-endian, the order that every reader knows",
-    "NATURALREADORDER": "the byte order of a source file is found from its header",
-    "BYTEORDER": "the byte order of a source file is found from its header",
+    "V1COMPAT": "the arithmetic of HTK version 1 is not supported",
+    "DOUBLEFFT": "the FFT length is the smallest power of two that is not below the window length",
+    "VQTABLE": "vector quantisation (_V) is not supported",
+    "SAVEASVQ": "vector quantisation (_V) is not supported",
+    "MATTRANFN": "linear transforms belong in the network, as a parameter matrix",
+    "HPARMFILTER": "filter programs are not supported; filter the files beforehand",
+    "HPARMOFILTER": "filter programs are not supported; filter the files afterwards",
+    "HWAVEFILTER": "filter programs are not supported; filter the files beforehand",
+    "NATURALWRITEORDER": "HTK files are written big-endian, the standard byte order",
+    "NATURALREADORDER": "the header of a source file determines its byte order",
+    "BYTEORDER": "the header of a source file determines its byte order",
     "STEREOMODE": "sources have one channel; split the channels beforehand",
     "HEADERSIZE": _RAW_FORMAT,
     "NSAMPLES": _RAW_FORMAT,
@@ -134,7 +134,7 @@ REFUSED: dict[str, str] = {
     "STRIPTRIPHONES": _LABELS,
     "TRANSALT": _LABELS,
     "TRANSLEV": _LABELS,
-    "TRACE": "what happens is shown by -v of the command",
+    "TRACE": "the option -v of the command prints messages",
     "MAXTRYOPEN": "a file that cannot be opened is reported, and the others go on",
     "EXTENDFILENAMES": "list lines are `source target`; archives with [start,end] are read by the feature readers",
     "NONUMESCAPES": _LABELS,
@@ -143,16 +143,16 @@ REFUSED: dict[str, str] = {
     "HMMDEFFILTER": _MODELS,
 }
 
-# Refused names that say nothing when they stand at HTK's own default, as many shipped configurations do.
+# Unsupported names that are harmless at HTK's default, which many configurations set explicitly.
 HARMLESS = dict.fromkeys(
     ("V1COMPAT", "DOUBLEFFT", "SAVEASVQ", "NATURALWRITEORDER", "USESILDET", "MEASURESIL", "SAVEBINARY"), FALSE_WORDS
 )
 HARMLESS["MAXTRYOPEN"] = ("1",)
 
 
-TALK = ("TRACE",)  # whatever it says, it is about messages alone
+TALK = ("TRACE",)  # concerns only messages, so any value is harmless
 
 
 def is_harmless(name: str, text: str) -> bool:
-    """Whether a refused name stands at the value that asks for nothing."""
+    """Whether an unsupported name has a value without effect."""
     return name in TALK or parse_word(text) in HARMLESS.get(name, ())

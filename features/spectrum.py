@@ -1,4 +1,4 @@
-"""From samples to filterbank outputs: frames, pre-emphasis, window, spectrum, filters, for many frames at once."""
+"""Filterbank outputs from samples: frames, pre-emphasis, window, spectrum, filters, for many frames at once."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,18 +10,19 @@ from features.filterbank import filter_weights
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 
-# Frames per pass: the windowed frames and spectra of one pass (512 KB) stay in the second-level cache.  64, 128 and 256
-# measure alike within the noise of 10 %.
+# The windowed frames and spectra of one pass (512 KB) fit into the second-level cache.  64, 128 and 256 frames are
+# equally fast within 10 % noise.
 FRAMES_PER_PASS = 128
-MAX_WINDOW = 1 << 16  # samples, more than a second of any audio: a damaged sample rate must not ask for all memory
+MAX_WINDOW = 1 << 16  # samples, more than a second of any audio; protects the memory from a damaged sample rate
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Everything about frames and filters that depends on the options and the sample rate alone.
+    """Everything about frames and filters that depends only on the options and the sample rate.
 
-    window (length,) float32; hop in samples; weights (2 * num_bins, num_channels) float32 for power, where squares
-    of real and imaginary part lie side by side, else (num_bins, num_channels).
+    window: (length,) float32; hop: in samples.
+    weights: (2 * num_bins, num_channels) float32 for power, with weights of the squares of real and imaginary part side
+    by side; else (num_bins, num_channels).
     """
 
     window: np.ndarray
@@ -53,14 +54,14 @@ class Spectrum:
         )
 
     def num_frames(self, num_samples: int) -> int:
-        """Whole windows in the utterance; no padding at either end."""
+        """Return the number of whole windows in the utterance; there is no padding."""
         return max(0, (num_samples - len(self.window)) // self.hop + 1)
 
     def filterbank(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and energies.
+        """Return filter outputs (num_channels, T) float32 in Fortran order, before floor and log, and frame energies.
 
-        samples (N,) float32 on the scale of 16-bit integers, N at least one window.  energies (T,) float32, the sum
-        of squares of each frame, or None when no energy is asked for.
+        samples: (N,) float32 on the scale of 16-bit integers, at least one window.  Energies are (T,) float32, the sum
+        of squares of each frame, or None if the target has no energy.
         """
         num_frames = self.num_frames(len(samples))
         outputs = np.empty((num_frames, self.weights.shape[1]), np.float32)
@@ -83,7 +84,7 @@ class Spectrum:
         return outputs.T, energies
 
     def frames(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
-        """Frames start..start + count - 1 as a view (count, length) of the samples."""
+        """Return the frames start..start + count - 1 as a view (count, length) of the samples."""
         step = samples.strides[0]
         first = samples[start * self.hop :]
         return np.lib.stride_tricks.as_strided(
@@ -91,17 +92,17 @@ class Spectrum:
         )
 
     def emphasise(self, samples: np.ndarray) -> np.ndarray:
-        """s[n] - k s[n-1] over the whole utterance; each frame's own first sample is mended in window_frames."""
+        """Return s[n] - k s[n-1] over the whole utterance; window_frames corrects the first sample of each frame."""
         emphasised = samples.copy()
         if self.preemphasis:
             emphasised[1:] -= np.float32(self.preemphasis) * samples[:-1]
         return emphasised
 
     def window_frames(self, samples, emphasised, start: int, buffer: np.ndarray) -> np.ndarray:
-        """Fill buffer (count, fft_length) with frames after mean removal, pre-emphasis and window; the rest stays 0.
+        """Fill buffer (count, fft_length) with frames after mean removal, pre-emphasis and window; the padding stays 0.
 
-        HTK works frame by frame: y[n] = s[n] - k s[n-1], y[0] = (1 - k) s[0].  That is linear, so the mean m of a frame
-        comes off afterwards as (1 - k) m w[n].
+        HTK processes each frame separately: y[n] = s[n] - k s[n-1], y[0] = (1 - k) s[0].  This is linear, so the mean m
+        of a frame can be removed afterwards, as (1 - k) m w[n].
         """
         count, length = len(buffer), len(self.window)
         windowed = buffer[:, :length]
@@ -115,7 +116,7 @@ class Spectrum:
         return windowed
 
     def raw_energies(self, samples: np.ndarray, start: int, count: int) -> np.ndarray:
-        """Sums of squares (count,) before pre-emphasis and window, after mean removal if that is asked for."""
+        """Return the sums of squares (count,) before pre-emphasis and window, after mean removal if requested."""
         frames = self.frames(samples, start, count)
         if self.zero_mean:
             frames = frames - frames.mean(axis=1, keepdims=True)
@@ -123,7 +124,7 @@ class Spectrum:
 
 
 def window_samples(config: FeatureConfig, sample_rate: float) -> tuple[int, int]:
-    """(window, hop) in samples.  HTK truncates; the small addition keeps 399.99999 from becoming 399."""
+    """Return (window, hop) in samples.  HTK truncates; the small constant keeps 399.99999 from becoming 399."""
     length = int(config.window_size * sample_rate / TICKS_PER_SECOND + 1e-6)
     hop = int(config.target_rate * sample_rate / TICKS_PER_SECOND + 1e-6)
     for setting, ticks, samples, least in (

@@ -1,7 +1,7 @@
-"""Features of audio that is still coming in, the same as `extract` gives for the whole, frame by frame.
+"""Features of audio that is still arriving, identical to those of `extract`, frame by frame.
 
-What HTK takes from the whole utterance cannot be known before its end: the mean of _Z is that of the last seconds here
-(RunningMean), the loudest frame of ENORMALISE and noise that depends on the samples (ADDDITHER > 0) are refused.
+Normalisations over the whole utterance are not possible in a stream: _Z subtracts a running mean (RunningMean), and
+ENORMALISE and noise that depends on all samples (ADDDITHER > 0) are rejected.
 """
 
 from dataclasses import dataclass, replace
@@ -12,15 +12,27 @@ from features.config import FeatureConfig
 from features.extraction import add_dynamics, check_source_rate, frame_period, make_plan
 from readers.errors import ConfigError, ShapeError
 
-PIECE = 1 << 17  # samples at a time, some seconds: what is needed on the way stays small
+PIECE = 1 << 17  # samples per step, some seconds; limits the memory of intermediate results
 
 
 @dataclass(frozen=True)
 class RunningMean:
-    """What is taken off frame t for _Z: the mean of the `memory` frames up to t, or of the first `start` ones.
+    """The running mean that _Z subtracts in a stream.
 
-    The first `start` frames come out together when they are all there, or at the end; with start = None that is the
-    whole utterance, as HTK does it.  Raises ConfigError for numbers that make no sense.
+    From frame t, the mean of the last `memory` frames up to t is subtracted, or of the first `start` frames if t is one
+    of these.  Thus the first `start` frames are delivered together, when all of them are available or at the end.
+
+    Parameters
+    ----------
+    start : int or None
+        Frames; None for the whole utterance, as in HTK.
+    memory : int
+        Frames, at least start.
+
+    Raises
+    ------
+    ConfigError
+        For values out of range.
     """
 
     start: int | None = 100
@@ -28,28 +40,45 @@ class RunningMean:
 
     def __post_init__(self):
         if self.start is not None and not 1 <= self.start <= self.memory:
-            raise ConfigError(
-                f"running mean: {self.start} frames at the start, {self.memory} later; expected at least 1, then more"
-            )
+            raise ConfigError(f"running mean: start {self.start}, memory {self.memory}; expected 1 <= start <= memory")
 
 
 class FeatureStream:
-    """Features of one long utterance: `push` samples as they come, `finish` once.
+    """Features of one long utterance: call `push` with samples as they arrive, then `finish`.
 
-    Frames do not depend on how the samples are cut.  delay: frames that the newest one behind the samples lags, for
-    its deltas look ahead.  Raises ConfigError for what needs the whole utterance, and when the options do not fit the
-    sample rate.
+    The frames do not depend on the division of the samples.
+
+    Parameters
+    ----------
+    config : FeatureConfig
+    sample_rate : float
+        In Hz.
+    mean : RunningMean, optional
+        For _Z.
+
+    Attributes
+    ----------
+    period : int
+        Frame period in 100 ns units.
+    delay : int
+        Number of frames by which output lags behind the samples, because of the look-ahead of deltas.
+
+    Raises
+    ------
+    ConfigError
+        For options that need the whole utterance, or do not match the sample rate.
     """
 
     def __init__(self, config: FeatureConfig, sample_rate: float, mean: RunningMean | None = None):
         if config.has("E") and config.normalise_energy:
             raise ConfigError(
-                "ENORMALISE = T: takes the loudest frame of the whole utterance; expected F for a stream "
+                "ENORMALISE = T needs the loudest frame of the whole utterance; expected F for a stream "
                 "(and a network that was trained with it)"
             )
         if config.dither > 0:
             raise ConfigError(
-                f"ADDDITHER = {config.dither:g}: noise that depends on all samples; expected 0, or below, for a stream"
+                f"ADDDITHER = {config.dither:g} is noise that depends on all samples; expected 0 or a negative value "
+                "for a stream"
             )
         check_source_rate(config, sample_rate)
         self.config, self.sample_rate = config, sample_rate
@@ -57,7 +86,7 @@ class FeatureStream:
         self._plan = make_plan(config, float(sample_rate))
         self._spectrum = self._plan.spectrum
         self._noise = np.random.default_rng([config.seed]) if config.dither else None
-        self._samples = np.zeros(0, np.float32)  # from the first sample of the next frame on
+        self._samples = np.zeros(0, np.float32)  # begins with the first sample of the next frame
         self._dynamics = _Dynamics(config)
         self._mean = _Mean(config, mean or RunningMean()) if config.has("Z") else None
         self._num_samples = 0
@@ -67,10 +96,10 @@ class FeatureStream:
         return self._dynamics.reach
 
     def push(self, samples: np.ndarray) -> np.ndarray:
-        """The frames (dim, n), float32 in Fortran order, n >= 0, that these samples complete.
+        """Return the frames (dim, n), float32 in Fortran order, n >= 0, that these samples complete.
 
-        samples (N,) on the scale of 16-bit integers, any real dtype.  Raises ShapeError unless they are one channel and
-        finite.
+        samples: (N,) on the scale of 16-bit integers, any real dtype.  Raises ShapeError unless they are one channel
+        and finite.
         """
         samples = np.asarray(samples, np.float32)
         if samples.ndim != 1:
@@ -79,7 +108,7 @@ class FeatureStream:
         return pieces[0] if len(pieces) == 1 else _side_by_side(self.config.dim, pieces)
 
     def finish(self) -> np.ndarray:
-        """The last frames (dim, n).  Raises ShapeError when there was not even one."""
+        """Return the last frames (dim, n).  Raises ShapeError if the audio was shorter than a window."""
         if self._num_samples < len(self._spectrum.window):
             raise ShapeError(f"{self._num_samples} samples; expected at least {len(self._spectrum.window)}, one window")
         frames = self._dynamics.finish()
@@ -98,7 +127,7 @@ class FeatureStream:
             self._samples = samples
             return np.zeros((self.config.dim, 0), np.float32, order="F")
         self._samples = samples[num_frames * self._spectrum.hop :].copy()
-        # Emphasis at a frame's first sample does not look back, so that samples may begin with any frame.
+        # Pre-emphasis does not cross the beginning of a frame, so the samples may begin at any frame.
         static = self._plan.static_block(*self._spectrum.filterbank(samples))
         if not np.isfinite(static).all():
             raise ShapeError("samples: not all are finite numbers; expected the scale of 16-bit integers")
@@ -107,7 +136,7 @@ class FeatureStream:
 
 
 class _Dynamics:
-    """Deltas of every order: a frame comes out when the frames it looks ahead to are there."""
+    """Deltas of each order; a frame is delivered when the frames after it that its deltas need are available."""
 
     def __init__(self, config: FeatureConfig):
         kind = "_".join(part for part in config.target_kind.split("_") if part != "Z")
@@ -115,7 +144,7 @@ class _Dynamics:
         windows = (("D", config.delta_window), ("A", config.acceleration_window), ("T", config.third_window))
         self.reach = sum(half_width for qualifier, half_width in windows if config.has(qualifier))
         self.static = np.zeros((config.num_static, 0), np.float32, order="F")
-        self.done = 0  # of the frames kept, so many have come out
+        self.done = 0  # number of stored frames that were delivered
 
     def push(self, static: np.ndarray) -> np.ndarray:
         self.static = np.concatenate([self.static, static], axis=1)
@@ -125,8 +154,11 @@ class _Dynamics:
         return self._until(self.static.shape[1])
 
     def _until(self, stop: int) -> np.ndarray:
-        """What comes of frames done .. stop-1.  At the edges of what is kept frames repeat, as at those of the
-        utterance; elsewhere `reach` frames more on either side make up for it."""
+        """Return the features of frames done .. stop-1.
+
+        Frames are repeated at the edges of the stored frames, which is correct at the ends of the utterance; elsewhere
+        `reach` more frames are stored on either side.
+        """
         if stop <= self.done:
             return np.zeros((self.config.dim, 0), np.float32, order="F")
         frames = add_dynamics(np.asfortranarray(self.static), self.config)[:, self.done : stop].copy(order="F")
@@ -136,17 +168,17 @@ class _Dynamics:
 
 
 class _Mean:
-    """The mean that _Z takes off, of the frames so far."""
+    """Subtracts the running mean for _Z."""
 
     def __init__(self, config: FeatureConfig, options: RunningMean):
         self.options, self.dim = options, config.dim
-        self.rows = config.num_static - config.has("E")  # the energy keeps its mean
+        self.rows = config.num_static - config.has("E")  # the mean of the energy is not subtracted
         self.waiting: list[np.ndarray] = []  # frames before the first mean is known
         self.num_waiting = 0
-        self.sums: np.ndarray | None = None  # (rows, n) f8: sums of all frames up to the n last ones, exclusive
+        self.sums: np.ndarray | None = None  # (rows, n) f8: cumulative sums before each of the last n frames
 
     def push(self, frames: np.ndarray) -> np.ndarray:
-        """What of the frames (dim, n) is ready, and those before."""
+        """Add frames (dim, n); return those that can be delivered."""
         if self.sums is not None:
             return self._running(frames)
         self.waiting.append(frames)
@@ -182,7 +214,7 @@ class _Mean:
         return frames
 
     def _remember(self, static: np.ndarray) -> int:
-        """Go on with the sums; how many there were."""
+        """Append the cumulative sums of these frames; return how many sums there were."""
         before = self.sums.shape[1]
         more = self.sums[:, -1:] + np.cumsum(static, axis=1, dtype=np.float64)
         self.sums = np.concatenate([self.sums, more], axis=1)
@@ -190,5 +222,5 @@ class _Mean:
 
 
 def _side_by_side(dim: int, pieces: list[np.ndarray]) -> np.ndarray:
-    """(dim, n) in Fortran order; no pieces, no frames."""
+    """Return the pieces joined to (dim, n) in Fortran order; there may be none."""
     return np.asfortranarray(np.concatenate([np.zeros((dim, 0), np.float32), *pieces], axis=1))

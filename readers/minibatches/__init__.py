@@ -1,6 +1,6 @@
-"""What a minibatch is, and what every reader and writer of minibatches derives from.
+"""Minibatches, and the base classes of all readers and writers.
 
-Open base.py first, then sequence_layout.py, which says how the columns of a minibatch hold sequences.
+Open base.py first, then sequence_layout.py, which defines how sequences are arranged in the columns of a minibatch.
 """
 
 from readers.common.lazy import face

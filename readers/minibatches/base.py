@@ -1,9 +1,9 @@
-"""Where minibatches come from and outputs go: what a reader and a writer are, and how a configuration names one.
+"""Base classes of readers, which deliver minibatches, and writers, which store outputs.
 
-A reader is a class made from its block of the configuration, `Type(config, rng_seed, write, progress)`; a writer is one
-made as `Type(config)`.  `readerType` and `writerType` name them: by a name of the tables below, or by the name of a
+A reader is constructed from its block of the configuration, `Type(config, rng_seed, write, progress)`, a writer as
+`Type(config)`.  `readerType` and `writerType` select the class: by a name of the tables below, or by the name of a
 subclass of Reader or Writer that an extension defines (readers/common/extensions.py).
-Source: CNTK book, section 5.1 (IDataReader, IDataWriter); there a name is that of a DLL.
+Source: CNTK book, section 5.1 (IDataReader, IDataWriter), where the name is that of a DLL.
 """
 
 import importlib
@@ -25,7 +25,7 @@ from readers.minibatches.sequence_layout import SequenceLayout
 __all__ = ["Minibatch", "Progress", "Reader", "Utterance", "Writer", "open_reader", "open_writer", "reader_class"]
 
 
-# Name: module and class; a module is imported when its reader is asked for.  The first is the default.
+# Name -> module:class; modules are imported on first use.  The first entry is the default.
 READERS = {
     "HTKMLFReader": "readers.sources.frames.htk_mlf_reader:HTKMLFReader",
     "UCIFastReader": "readers.sources.records.uci_reader:UCIFastReader",
@@ -46,10 +46,19 @@ NOT_BUILT = ("SequenceReader", "SequenceWriter")
 
 @dataclass(frozen=True, eq=False)
 class Minibatch:
-    """matrices[stream] (dim, N) float32, Fortran order, new arrays that are the caller's, or Indicators;
-    classes[stream] (N,): the class numbers behind the label matrices; num_frames: columns that hold a frame; layout:
-    how sequences lie in the columns, None where every frame is on its own.  Columns that are gaps of the layout hold
-    zeros, and class 0."""
+    """The data of one update.  Columns that are gaps of the layout contain zeros and class 0.
+
+    Attributes
+    ----------
+    matrices : dict of str to (dim, N) float32 or Indicators
+        For each stream, a new Fortran-ordered array that the caller may modify, or indicator columns.
+    classes : dict of str to (N,) integers
+        For each label stream, the class numbers behind its matrix.
+    num_frames : int
+        Number of columns that contain a frame.
+    layout : SequenceLayout or None
+        Arrangement of sequences in the columns; None if all frames are independent.
+    """
 
     matrices: dict[str, np.ndarray]
     classes: dict[str, np.ndarray]
@@ -59,10 +68,19 @@ class Minibatch:
 
 @dataclass(frozen=True, eq=False)
 class Utterance:
-    """A whole utterance; unpacks to key, matrices.
+    """A whole utterance; unpacks to (key, matrices).
 
-    matrices[stream] (dim, T) float32, Fortran order; line: its place in the data, from 0; period: 100 ns per frame;
-    records: the columns are records, each on its own, and no utterance.
+    Attributes
+    ----------
+    key : str
+    matrices : dict of str to (dim, T) float32
+        For each stream, Fortran order.
+    line : int
+        Index in the data, from 0.
+    period : int
+        Time between frames in 100 ns units.
+    records : bool
+        Whether the columns are independent records and not an utterance.
     """
 
     key: str
@@ -76,19 +94,34 @@ class Utterance:
 
 
 class Reader(ABC):
-    """What training, evaluation and writing ask of a reader.
+    """The interface that training, evaluation and writing use.
 
-    A reader derives from this class and defines `dims`, `num_frames`, `assemble` and, if action write shall work with
-    it, `utterances`.
+    A subclass must define `dims`, `num_frames` and `assemble` and, to work with action write, `utterances`.
 
-    warnings: lines that the user should see, such as unknown names in the configuration; skipped: (utterance, reason)
-    of what cannot be used; unit: what the data consist of, "utterances" or "records"; partial: whether training takes
-    the last, short minibatch of an epoch (minibatchMode); test_settings: settings of its block that action test makes
-    where the user does not, beside randomize=none; check_settings: those that keep it from writing files when it is
-    only opened to see whether it can be; in_sequence: it gives sequences, and columns of its minibatches are steps of
-    them; parallel: for each epoch, how many sequences stand side by side; the last value repeats; cuts: it gives pieces
-    of sequences, one minibatch going on where another ended; ahead: the frames that follow each piece as context;
-    named_files: those that its block names.
+    Attributes
+    ----------
+    warnings : list of str
+        Messages for the user, for instance about unknown names in the configuration.
+    skipped : list of (str, str)
+        Utterances that cannot be used, with the reason.
+    unit : {"utterances", "records"}
+        What the data consist of.
+    partial : bool
+        Whether training uses the last, short minibatch of an epoch (minibatchMode).
+    test_settings : mapping of str to str
+        Defaults that action test sets in the reader block, in addition to randomize=none.
+    check_settings : mapping of str to str
+        Settings with which a check can open the reader without writing files.
+    in_sequence : bool
+        Whether the columns of minibatches are steps of sequences.
+    parallel : Schedule
+        Number of parallel sequences for each epoch; the last value repeats.
+    cuts : bool
+        Whether the reader delivers pieces of sequences, which continue from one minibatch to the next.
+    ahead : int
+        Number of frames that follow each piece as context.
+    named_files : sequence of Path
+        Files that the block names.
     """
 
     unit: ClassVar[str] = "records"
@@ -107,43 +140,44 @@ class Reader(ABC):
 
     @abstractmethod
     def dims(self) -> dict[str, int]:
-        """Rows of the matrix of each stream; the names of streams are those of input nodes."""
+        """Return the number of rows of each stream; streams are named like input nodes."""
 
     @property
     @abstractmethod
     def num_frames(self) -> int:
-        """Frames of one sweep over the data."""
+        """Number of frames of one sweep over the data."""
 
     @abstractmethod
     def assemble(self, position: int, size: int) -> Minibatch:
-        """`size` frames from a position of an endless row of sweeps, each in an order of its own.
+        """Return `size` frames from a position in an endless sequence of sweeps, each in its own order.
 
-        It may depend on nothing but the position and the seed, so that training can be resumed at any epoch.
+        The result may depend only on position and seed, so that training can be resumed at any epoch.
         """
 
     def utterances(self) -> Iterator[Utterance]:
-        """Whole utterances in their own order, for action write; what goes wrong with one is put into `skipped`."""
-        raise ConfigError(f"{type(self).__name__}: gives minibatches only; expected a reader that action write can use")
+        """Yield whole utterances in their original order, for action write; those that fail are added to `skipped`."""
+        raise ConfigError(
+            f"{type(self).__name__}: delivers only minibatches; expected a reader that supports action write"
+        )
 
     @property
     def num_utterances(self) -> int:
-        """How many `utterances` gives, those included that it may have to skip."""
+        """Number of utterances that `utterances` yields or skips."""
         return 1
 
     def places(self) -> dict[str, str]:
-        """file:line of the dimension of each stream, for messages; streams may be missing."""
+        """Return "file:line" of the dimension of each stream, for messages; streams may be missing."""
         return {}
 
     def input_files(self) -> list[str]:
-        """The files that it reads, as far as it can tell, so that no writer takes their place."""
+        """Return the input files, as far as known, so that no writer overwrites them."""
         return [str(path) for path in self.named_files]
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """The minibatches of an epoch, counted from 0.
+        """Yield the minibatches of an epoch, counted from 0.
 
-        Epoch e holds the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless row of sweeps, and may
-        thus cross from one sweep to the next; epoch_size 0 is one sweep.  Only the last minibatch of an epoch can be
-        short.
+        Epoch e has the frames e * epoch_size to (e + 1) * epoch_size - 1 of an endless sequence of sweeps, so it may
+        extend over several sweeps; epoch_size 0 means one sweep.  Only the last minibatch of an epoch can be shorter.
         """
         check_epoch(epoch, minibatch_size, epoch_size)
         epoch_size = epoch_size or self.num_frames
@@ -154,7 +188,7 @@ class Reader(ABC):
             position += size
 
     def close(self) -> None:  # noqa: B027
-        """Give back memory, threads and files."""
+        """Release memory, threads and files."""
 
     def __enter__(self) -> "Reader":
         return self
@@ -164,10 +198,14 @@ class Reader(ABC):
 
 
 class Writer(ABC):
-    """What action write asks of a writer.
+    """The interface that action write uses.
 
-    warnings: as a reader's; shares_files: whether a file takes more than one utterance, so that one that cannot be
-    written ends the run.
+    Attributes
+    ----------
+    warnings : list of str
+        Messages for the user.
+    shares_files : bool
+        Whether a file contains several utterances; then an utterance that cannot be written ends the run.
     """
 
     shares_files: ClassVar[bool] = True
@@ -177,22 +215,23 @@ class Writer(ABC):
 
     @abstractmethod
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Before work starts: raise ShapeError or ConfigError unless `dims` (rows of each node) can be written."""
+        """Check before the work starts that `dims` (rows of each node) can be written; raises ShapeError or
+        ConfigError.
+        """
 
     @abstractmethod
     def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
         """Write values[node] (rows, T) of an utterance.
 
-        Returns how many values of each node are infinite or no number, of those that have any: they are written as
-        they are.
+        Returns the number of infinite or NaN values of each node that has any; they are written unchanged.
         """
 
     def output_files(self) -> list[str]:
-        """The files that it will write, as far as it can tell."""
+        """Return the files that will be written, as far as known."""
         return []
 
     def close(self, failed: bool = False) -> None:  # noqa: B027
-        """Finish what is written; failed: the run ends early, and files that hold all utterances are to be left out."""
+        """Finish writing.  failed: the run ended early, so files for all utterances must not appear."""
 
     def __enter__(self) -> "Writer":
         return self
@@ -202,16 +241,33 @@ class Writer(ABC):
 
 
 def check_epoch(epoch: int, minibatch_size: int, epoch_size: int) -> None:
-    """Raise ValueError for what `minibatches` can never be asked for."""
+    """Raise ValueError for invalid arguments of `minibatches`."""
     if epoch < 0 or minibatch_size < 1 or epoch_size < 0:
         raise ValueError(f"epoch {epoch}, minibatch size {minibatch_size}, epoch size {epoch_size}")
 
 
 def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None) -> Reader:
-    """The reader that a reader block's readerType names (default HTKMLFReader).
+    """Construct the reader that readerType selects in a reader block (default HTKMLFReader).
 
-    rng_seed: the order of the frames follows from it; write: for action write, which needs no labels; progress(done,
-    total): called while the data are checked.
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        Seed of the order of the frames.
+    write : bool
+        Whether the reader is for action write, which needs no labels.
+    progress : callable, optional
+        Called as progress(done, total) while the data are checked.
+
+    Returns
+    -------
+    Reader
+
+    Raises
+    ------
+    ConfigError
+        For an unknown reader; constructors raise further errors.
     """
     reader = reader_class(config)(config, rng_seed, write, progress)
     reader.named_files = config.files
@@ -219,17 +275,32 @@ def open_reader(config: Config, rng_seed: int = 0, write: bool = False, progress
 
 
 def open_writer(config: Config) -> Writer:
-    """The writer that a writer block's writerType names (default HTKMLFWriter)."""
+    """Construct the writer that writerType selects in a writer block (default HTKMLFWriter).
+
+    Parameters
+    ----------
+    config : Config
+        The writer block.
+
+    Returns
+    -------
+    Writer
+
+    Raises
+    ------
+    ConfigError
+        For an unknown writer; constructors raise further errors.
+    """
     return writer_class(config)(config)
 
 
 def reader_class(config: Config) -> type:
-    """The class that readerType names.  Raises ConfigError for one that is not there."""
+    """Return the class that readerType selects.  Raises ConfigError if there is none."""
     return _pick(config, "readerType", READERS, Reader)
 
 
 def writer_class(config: Config) -> type:
-    """The class that writerType names.  Raises ConfigError for one that is not there."""
+    """Return the class that writerType selects.  Raises ConfigError if there is none."""
     return _pick(config, "writerType", WRITERS, Writer)
 
 
@@ -247,7 +318,7 @@ def _pick(config: Config, key: str, known: dict[str, str], base: type) -> type:
     for own_name, found in added.items():
         if own_name.lower() == name.lower():
             return found
-    fault = "is not built yet" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
+    fault = "is not supported" if name.lower() in (one.lower() for one in NOT_BUILT) else "is unknown"
     names = [*known, *added]
     raise ConfigError(f"{where} {fault}; expected {' or '.join(names)}{did_you_mean(name, names)}")
 

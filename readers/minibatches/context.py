@@ -1,10 +1,10 @@
-"""Context windows: a frame together with its neighbours, stacked into one column.
+"""Context windows: each column is a frame stacked with its neighbours.
 
 The column of frame t is x[t-left], ..., x[t], ..., x[t+right] from top to bottom, oldest first; beyond the ends of the
 utterance its first or last frame is repeated.  Source: CNTK book 3.4.2 (`dim`).
 
-Frames are kept (frames, dim) in C order here, the transpose of a Fortran matrix.  With the edges written out, the
-window of every frame is then one contiguous run of numbers: stacking is copying.
+In this module, frames are stored as (frames, dim) in C order, the transpose of a Fortran matrix.  With repeated frames
+at the edges, the window of each frame is then contiguous, so that stacking is a copy.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ from readers.errors import ShapeError
 
 
 def splice(frames: np.ndarray, left: int, right: int) -> np.ndarray:
-    """Stack every frame with `left` frames before and `right` frames after it.
+    """Stack every frame with `left` frames before it and `right` frames after it.
 
-    frames (dim, T) of any float type; returns (dim * (1 + left + right), T) in Fortran order, always a new array.
+    frames: (dim, T) of any float type.  Returns (dim * (1 + left + right), T) in Fortran order, always a new array.
     Raises ShapeError for a matrix without frames or a negative width.
     """
     if frames.ndim != 2 or 0 in frames.shape:
@@ -29,7 +29,7 @@ def splice(frames: np.ndarray, left: int, right: int) -> np.ndarray:
 
 
 def pad_edges(frames: np.ndarray, out: np.ndarray, left: int) -> None:
-    """Copy frames (T, dim) into out (left + T + right, dim), its first and last frame repeated to fill the edges."""
+    """Copy frames (T, dim) to out (left + T + right, dim), and repeat the first and last frame at the edges."""
     end = left + len(frames)
     out[left:end] = frames
     out[:left] = frames[0]
@@ -37,7 +37,9 @@ def pad_edges(frames: np.ndarray, out: np.ndarray, left: int) -> None:
 
 
 def windows(padded: np.ndarray, width: int) -> np.ndarray:
-    """All runs of `width` frames of padded (n, dim), C order, as a read-only view (n - width + 1, width * dim)."""
+    """Return all windows of `width` frames of padded (n, dim), C order, as a read-only view (n - width + 1, width *
+    dim).
+    """
     num_frames, dim = padded.shape
     step = padded.itemsize
     return np.lib.stride_tricks.as_strided(

@@ -1,4 +1,4 @@
-"""Indicator columns kept as numbers: a word of a vocabulary of thousands is one number, not thousands of zeros."""
+"""One-hot columns stored as row numbers, for large vocabularies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,21 @@ __all__ = ["Indicators", "one_hot"]
 
 
 class Indicators:
-    """A matrix (blocks * size, N) float32 of `blocks` one-hot columns of `size` rows, one above the other.
+    """A matrix (blocks * size, N) float32 that consists of `blocks` stacked one-hot columns of `size` rows.
 
-    numbers (blocks, N) int32: which row of each block of each column is 1; -1: none is.  Columns can be sliced and
-    selected without making the matrix; whatever else numpy is asked for, `np.asarray` makes it.
-    Raises ShapeError for a number that is no row.
+    Columns can be sliced and selected without expanding the matrix; other numpy operations expand it (`np.asarray`).
+
+    Parameters
+    ----------
+    numbers : (blocks, N) int32
+        Row of the 1 in each block of each column; -1 for a column of zeros.
+    size : int
+        Rows of a block.
+
+    Raises
+    ------
+    ShapeError
+        For a number that is not a row.
     """
 
     ndim = 2
@@ -35,8 +45,8 @@ class Indicators:
         return len(self.numbers) * self.size, self.numbers.shape[1]
 
     def columns(self, which: Any) -> "Indicators":
-        """Some columns: a slice, indices, or (N,) bool."""
-        taken = object.__new__(Indicators)  # of numbers that were looked at already
+        """Return some columns, given a slice, indices, or (N,) bool."""
+        taken = object.__new__(Indicators)  # skips the checks, which these numbers have passed
         taken.numbers, taken.size = self.numbers[:, which], self.size
         return taken
 
@@ -53,7 +63,7 @@ class Indicators:
         return matrix
 
     def argmax(self, axis: int = 0) -> np.ndarray:
-        """As of the matrix: (N,) the row of the first 1 of each column, for axis 0."""
+        """Return (N,) the row of the first 1 of each column, like argmax of the matrix for axis 0."""
         if axis == 0 and len(self.numbers) == 1:
             return np.maximum(self.numbers[0], 0).astype(np.intp)
         return np.asarray(self).argmax(axis=axis)

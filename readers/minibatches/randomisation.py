@@ -1,13 +1,13 @@
-"""The order in which frames are visited: chunks shuffled, then frames shuffled within a rolling window of chunks.
+"""Randomisation: chunks of the corpus are shuffled, then frames within a rolling window of chunks.
 
-The order of a sweep follows from the seed and the number of the sweep alone, so that any sweep, and any place in it,
-can be started without going through what comes before; and only the chunks of the window are needed at a time.
+The order of a sweep depends only on the seed and the number of the sweep, so that training can start at any position;
+only the chunks of the window must be in memory.
 
-A sweep takes the chunks in shuffled order, some neighbours at a time (a group).  The frames of each group are shuffled
-and dealt out in halves; block j of the sweep is the second half of group j-1 and the first half of group j, shuffled
-together.  So a frame may end up anywhere within a window of two groups, which rolls on by one group.
-Source: CNTK book 3.4.2 (`readMethod`, `randomize`); the rolling window in halves is ours, CNTK's cannot be entered in
-the middle.
+A sweep visits the chunks in shuffled order, in groups.  The frames of each group are shuffled and divided into halves;
+block j of the sweep is the second half of group j-1 and the first half of group j, shuffled together.  A frame can thus
+move anywhere within a window of two groups, which advances by one group.
+Source: CNTK book 3.4.2 (`readMethod`, `randomize`).  The rolling window in halves is new: CNTK's window cannot be
+entered in the middle of a sweep.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_CHUNKS, _GROUP, _BLOCK = range(3)  # what a generator is for, part of its seed
+_CHUNKS, _GROUP, _BLOCK = range(3)  # purpose of a random generator, part of its seed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the frames 0..N-1 of a corpus, in its own order, are divided.
+    """The division of the frames 0..N-1 of a corpus, in their original order, into chunks.
 
-    first_frame (C + 1,) int64: where each chunk of consecutive frames begins, and N at the end.
-    chunks_per_group: how many chunks are shuffled together; shuffle: False visits the frames in their own order.
+    first_frame: (C + 1,) int64, first frame of each chunk of consecutive frames, and N.
+    chunks_per_group: number of chunks that are shuffled together.
+    shuffle: if False, frames are visited in their original order.
     """
 
     first_frame: np.ndarray
@@ -43,7 +44,7 @@ class Plan:
 class Sweep:
     """One pass over all frames.  Blocks are numbered 0..num_blocks-1; some may be empty.
 
-    bounds (num_blocks + 1,) int64: position in the sweep where each block begins, and N at the end.
+    bounds: (num_blocks + 1,) int64, position in the sweep where each block begins, and N.
     """
 
     def __init__(self, plan: Plan, number: int):
@@ -53,11 +54,11 @@ class Sweep:
         if plan.shuffle:
             self._generator(_CHUNKS, 0).shuffle(chunks)
         step = plan.chunks_per_group
-        # Sorted, so that the order within a group does not depend on how it is cut into chunks.
+        # Sorted, so that the order within a group does not depend on its division into chunks.
         self._groups = [np.sort(chunks[i : i + step]) for i in range(0, len(chunks), step)]
         sizes = np.diff(plan.first_frame)
         totals = np.array([int(sizes[group].sum()) for group in self._groups])
-        # A group on its own has no neighbour to be mixed with.
+        # A single group has no neighbour to be mixed with.
         self._halved = plan.shuffle and len(totals) > 1
         self._heads = totals // 2 if self._halved else totals
         tails = totals - self._heads
@@ -69,16 +70,16 @@ class Sweep:
         return len(self._groups) + 1
 
     def find(self, position: int) -> int:
-        """The block that holds a position 0 <= position < N."""
+        """Return the block that contains a position 0 <= position < N."""
         return int(np.searchsorted(self.bounds, position, side="right")) - 1
 
     def chunks(self, block: int) -> list[int]:
-        """The chunks whose frames a block draws on."""
+        """Return the chunks that contain the frames of a block."""
         groups = self._groups[block - 1 if self._halved and block > 0 else block : block + 1]
         return [int(chunk) for group in groups for chunk in group]
 
     def frames(self, block: int) -> np.ndarray:
-        """The frames of a block in the order in which they are visited, int64 numbers in the corpus' own order."""
+        """Return the frames of a block in the order of visits, int64 numbers in the original order of the corpus."""
         parts: list[np.ndarray] = []
         if self._halved and block > 0:
             parts.append(self._shuffled(block - 1)[self._heads[block - 1] :])
@@ -101,7 +102,8 @@ class Sweep:
 
 
 def pack_chunks(lengths: Sequence[int], chunk_frames: int) -> np.ndarray:
-    """Cut consecutive utterances into chunks of at most `chunk_frames` frames; a longer utterance is a chunk by itself.
+    """Divide consecutive utterances into chunks of at most `chunk_frames` frames; a longer utterance is a chunk of its
+    own.
 
     lengths: frames of each utterance.  Returns (C + 1,) int64: the first utterance of each chunk, and their number.
     """
@@ -116,11 +118,12 @@ def pack_chunks(lengths: Sequence[int], chunk_frames: int) -> np.ndarray:
 
 
 def divide(lengths: np.ndarray, chunk_frames: int, window: int | None, max_frames: int) -> tuple[np.ndarray, int, int]:
-    """How to cut a corpus so that shuffling mixes as much of it as wanted and memory allows.
+    """Divide a corpus into chunks such that shuffling mixes as many frames as requested and as memory permits.
 
-    lengths (U,): frames of each utterance; chunk_frames: the size of a chunk where nothing asks for smaller ones;
-    window: frames to be mixed with each other, None for as many as possible; max_frames: frames in memory, three groups
-    (the two of the window and the next).
+    lengths: (U,) frames of each utterance.
+    chunk_frames: size of a chunk, unless the window requires smaller ones.
+    window: frames to be mixed with each other, None for as many as possible.
+    max_frames: frames in memory, which hold three groups (the two of the window and the next).
     Returns (first utterance of each chunk and their number, chunks per group, chunks in memory).  A `window` that needs
     more memory than max_frames gets it.
     """

@@ -1,4 +1,5 @@
-"""How the columns of a minibatch hold sequences: several side by side, interleaved, with gaps where one is shorter.
+"""Arrangement of sequences in the columns of a minibatch: parallel sequences, interleaved, with gaps after shorter
+ones.
 
 Source: CNTK book 2.6.2.
 """
@@ -15,15 +16,31 @@ __all__ = ["SequenceLayout"]
 
 @dataclass(frozen=True, eq=False)
 class SequenceLayout:
-    """Column t * num_sequences + s of a minibatch is step t of slot s.
+    """Arrangement of sequences: column t * num_sequences + s of a minibatch is step t of slot s.
 
-    starts (num_steps, num_sequences) bool: a sequence begins here; ends: its last frame is here; gaps: no frame here.
-    num_context: so many steps at the end are there to be seen alone: they count in no sum over frames, and the next
-    minibatch begins with them again.  No sequence starts there.
-    A slot may hold several sequences one after the other.  A slot whose first step neither starts nor is a gap
-    continues what the slot held at the end of the minibatch before; one whose last step, context aside, neither ends
-    nor is a gap is continued by the next minibatch.
-    Raises ShapeError for marks of other shapes and for marks that contradict each other.
+    A slot may hold several sequences, one after the other.  If the first step of a slot is neither a start nor a gap,
+    it continues the sequence at the end of that slot in the previous minibatch.  If the last step (before the context)
+    is neither an end nor a gap, the next minibatch continues the sequence.
+
+    Attributes
+    ----------
+    num_sequences : int
+        Number of slots.
+    num_steps : int
+    starts, ends, gaps : (num_steps, num_sequences) bool
+        Whether a sequence begins at this step, its last frame is there, or the step has no frame.
+    num_context : int
+        Number of steps at the end that are only context: no sum over frames includes them, no sequence starts there,
+        and the next minibatch begins with them again.
+
+    Raises
+    ------
+    ShapeError
+        For marks of another shape, and inconsistent ones.
+
+    References
+    ----------
+    CNTK book 2.6.2.
     """
 
     num_sequences: int
@@ -48,7 +65,7 @@ class SequenceLayout:
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[int]) -> "SequenceLayout":
-        """Whole sequences side by side, each from step 0, padded to the longest."""
+        """Return the layout of whole parallel sequences, each from step 0, padded to the longest."""
         count = np.asarray(lengths, np.int64)
         if count.ndim != 1 or not count.size or count.min() < 1:
             raise ShapeError(f"lengths of sequences: {list(lengths)}; expected at least one, each of 1 frame or more")
@@ -62,30 +79,30 @@ class SequenceLayout:
 
     @property
     def num_kept(self) -> int:
-        """Steps without the context."""
+        """Number of steps without the context."""
         return self.num_steps - self.num_context
 
     @property
     def num_frames(self) -> int:
-        """Columns that are no gap and no context."""
+        """Number of columns that are neither gap nor context."""
         return self.num_kept * self.num_sequences - int(np.count_nonzero(self.gaps[: self.num_kept]))
 
     @property
     def gap_columns(self) -> np.ndarray | None:
-        """(num_columns,) bool: the columns that no sum counts, without a frame or context; None when all count."""
+        """(num_columns,) bool: the columns that sums over frames exclude, gaps and context; None if there are none."""
         if not self.num_context:
             return self.gaps.reshape(-1) if self.gaps.any() else None
         return (self.gaps | (np.arange(self.num_steps) >= self.num_kept)[:, np.newaxis]).reshape(-1)
 
     def _check_order(self) -> None:
-        """A sequence runs from its start to its end without a gap, and a gap does neither."""
+        """Check that a sequence extends from its start to its end without a gap."""
         starts, ends, gaps = self.starts, self.ends, self.gaps
-        # A sequence is open between two steps for both of them, or for neither.
+        # Two adjacent steps must agree on whether a sequence continues between them.
         open_after = ~(ends | gaps)[:-1]
         open_before = ~(starts | gaps)[1:]
         faults = [((starts | ends) & gaps, "a gap that starts or ends a sequence")]
-        faults.append((open_after & ~open_before, "a sequence that stops without its end"))
-        faults.append((~open_after & open_before, "frames that no sequence holds"))
+        faults.append((open_after & ~open_before, "a sequence that stops without an end mark"))
+        faults.append((~open_after & open_before, "frames outside of any sequence"))
         for where, fault in faults:
             if where.any():
                 step, slot = (int(index) for index in np.argwhere(where)[0])

@@ -1,11 +1,11 @@
-"""Sequences packed into minibatches: which stands in which slot, from which step on.
+"""Packing of sequences into minibatches: assignment to slots and steps.
 
-With frames ahead a piece is followed by some that come after it, as context, which the next piece has again: chunks for
-latency-controlled bidirectional networks (Y. Zhang et al., "Highway long short-term memory RNNs for distant speech
-recognition", ICASSP 2016).
+Chunks for latency-controlled bidirectional networks have look-ahead frames: each piece of a sequence is followed by
+frames as context, which the next piece contains again (Y. Zhang et al., "Highway long short-term memory RNNs for
+distant speech recognition", ICASSP 2016).
 
-Only lengths matter here; who has the data fills the columns in.  The order of the sequences is kept: those of a
-minibatch never come before those of the one before it.
+Packing uses only the lengths; callers fill the columns with data.  The order of the sequences is kept: a minibatch
+never contains sequences before those of the previous minibatch.
 Source: CNTK book 2.6.2, 3.4.2 (nbruttsineachrecurrentiter, truncated).
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Packed", "Piece", "pack_truncated", "pack_whole"]
 
 
 class Piece(NamedTuple):
-    """Frames first..first+count-1 of a sequence, in steps step..step+count-1 of a slot."""
+    """Frames first..first+count-1 of a sequence, which occupy the steps step..step+count-1 of a slot."""
 
     sequence: int
     first: int
@@ -30,17 +30,17 @@ class Piece(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A minibatch: its layout, and what fills it; what no piece fills is a gap."""
+    """A minibatch: its layout and the pieces in it; all other columns are gaps."""
 
     layout: SequenceLayout
     pieces: list[Piece]
 
 
 def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
-    """Whole sequences, up to `parallel` side by side.
+    """Pack whole sequences, up to `parallel` of them in parallel.
 
-    The slots are as long as the longest of the first `parallel`; those that follow go into the free ends of slots, for
-    as long as the next one fits into one of them: into the fullest where it does.
+    The slots are as long as the longest of the first `parallel` sequences.  Further sequences fill the free ends of
+    slots, each the fullest slot in which it fits, until one does not fit.
     """
     sequence = 0
     while sequence < len(lengths):
@@ -61,13 +61,14 @@ def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
 
 
 def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead: int = 0) -> Iterator[Packed]:
-    """Minibatches of `num_steps` steps: a slot goes on with its sequence, and when that has ended, with the next one.
+    """Pack sequences into minibatches of `num_steps` steps.
 
-    There are gaps, and at last fewer steps, only when every sequence has begun.  ahead: so many frames more of every
-    sequence that goes on, or as many as it has, follow as context; their pieces come last.
+    A slot continues its sequence until its end, then takes the next one.  Gaps, and finally fewer steps, occur only
+    after the last sequence has begun.  ahead: maximum number of frames of each continued sequence that follow as
+    context; their pieces come last.
     """
     num_slots = min(parallel, len(lengths))
-    running: dict[int, tuple[int, int]] = {}  # slot: its sequence, and the frames of it that are done
+    running: dict[int, tuple[int, int]] = {}  # slot -> its sequence and the number of packed frames
     following = 0
     while running or following < len(lengths):
         carried, running = running, {}
@@ -85,7 +86,7 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
             filled[slot] += count
             if done + count < lengths[sequence]:
                 running[slot] = (sequence, done + count)
-        # Only a full slot goes on, so the context begins at one step in all of them.
+        # Only full slots continue, so the context begins at the same step in all slots.
         context = [
             Piece(sequence, done, min(ahead, int(lengths[sequence]) - done), slot, num_steps)
             for slot, (sequence, done) in running.items()

@@ -1,4 +1,4 @@
-"""Minibatches whose sequences have partners: the source and the target sequences of an encoder and a decoder.
+"""Minibatches of sequence pairs: the source and target sequences of an encoder and a decoder.
 
 Source: CNTK book 2.7.
 """
@@ -16,10 +16,21 @@ __all__ = ["PairLayout", "columns_of"]
 
 @dataclass(frozen=True, eq=False)
 class PairLayout:
-    """How the columns of two networks hold sequences: the k-th of a slot of one belongs to the k-th of that slot of
-    the other.
+    """Layouts of paired sequences: the k-th source sequence of a slot belongs to the k-th target sequence of that slot.
 
-    Sequences are whole.  Raises ShapeError for others, and for slots that do not hold as many.
+    Attributes
+    ----------
+    source, target : SequenceLayout
+        Layouts of whole sequences.
+
+    Raises
+    ------
+    ShapeError
+        For partial sequences, and slots with different numbers of source and target sequences.
+
+    References
+    ----------
+    CNTK book 2.7.
     """
 
     source: SequenceLayout
@@ -28,21 +39,21 @@ class PairLayout:
     def __post_init__(self):
         for side, layout in (("source", self.source), ("target", self.target)):
             if (layout.starts.sum(axis=0) != layout.ends.sum(axis=0)).any() or not self._begin(layout).all():
-                raise ShapeError(f"{side} sequences go on in another minibatch; expected whole ones")
+                raise ShapeError(f"{side} sequences continue in another minibatch; expected whole sequences")
         counts = [layout.starts.sum(axis=0).tolist() for layout in (self.source, self.target)]
         if counts[0] != counts[1]:
             raise ShapeError(
-                f"slots hold {counts[0]} source and {counts[1]} target sequences; expected as many of both in each"
+                f"slots hold {counts[0]} source and {counts[1]} target sequences; expected equal numbers in each slot"
             )
 
     @staticmethod
     def _begin(layout: SequenceLayout) -> np.ndarray:
-        """(S,) bool: whether the first step of a slot goes on with nothing."""
+        """(S,) bool: whether the first step of a slot does not continue a sequence."""
         return layout.starts[0] | layout.gaps[0]
 
     @property
     def num_frames(self) -> int:
-        """Those of the target."""
+        """Number of frames of the target."""
         return self.target.num_frames
 
     @property
@@ -51,28 +62,28 @@ class PairLayout:
 
     @cached_property
     def source_ends(self) -> np.ndarray:
-        """(K,) the columns of the sources' last frames, slot after slot."""
+        """(K,) columns of the last frames of the sources, ordered by slot."""
         return columns_of(self.source.ends)
 
     @cached_property
     def source_starts(self) -> np.ndarray:
-        """(K,) the columns of the sources' first frames, in the same order."""
+        """(K,) columns of the first frames of the sources, in the same order."""
         return columns_of(self.source.starts)
 
     @cached_property
     def target_starts(self) -> np.ndarray:
-        """(K,) the columns of the targets' first frames, in the same order."""
+        """(K,) columns of the first frames of the targets, in the same order."""
         return columns_of(self.target.starts)
 
     @cached_property
     def target_sequence(self) -> np.ndarray:
-        """(N,) the number of every column's target, in that order; -1 for columns without a frame."""
+        """(N,) number of the target sequence of each column, in that order; -1 for columns without a frame."""
         before = np.insert(np.cumsum(self.target.starts.sum(axis=0)), 0, 0)[:-1]
         number = np.cumsum(self.target.starts, axis=0) - 1 + before
         return np.where(self.target.gaps, -1, number).reshape(-1)
 
 
 def columns_of(marks: np.ndarray) -> np.ndarray:
-    """(K,) the columns of marks (T, S), slot after slot."""
+    """Return (K,) the columns of the marks (T, S), ordered by slot."""
     slot, step = np.nonzero(marks.T)
     return step * marks.shape[1] + slot

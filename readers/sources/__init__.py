@@ -1,4 +1,5 @@
-"""Minibatch readers, one folder for each kind of data: frames, records, sentences, examples.
+"""Minibatch readers, in one folder for each kind of data: frames, records, sentences, examples.
 
-Open frames/htk_mlf_reader.py first.  `readerType` names a reader in a configuration; minibatches/base.py has the table.
+`readerType` selects a reader in a configuration; minibatches/base.py has the table.  Open frames/htk_mlf_reader.py
+first.
 """

@@ -1,4 +1,4 @@
-"""Writers of node outputs, a file each: HTK parameter files, Kaldi archives, sentences, text.
+"""Writers of node outputs, one per file: HTK parameter files, Kaldi archives, sentences, text.
 
 Open text_writer.py first.
 """

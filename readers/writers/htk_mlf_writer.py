@@ -1,4 +1,4 @@
-"""HTKMLFWriter: outputs of network nodes as HTK parameter files of kind USER, line by line with the reader's SCP.
+"""HTKMLFWriter: writes node outputs as HTK parameter files of kind USER, one for each line of the reader's SCP.
 
 Source: CNTK book 7.1.9.
 """
@@ -19,13 +19,13 @@ from readers.writers.node_files import count_odd, refuse_absent
 
 WRITER_NAMES = ("writerType",)
 NODE_NAMES = ("dim", "scpFile", "file", "type")
-_FRAMES = re.compile(r"\[\d+,\d+\]$")  # as in the SCP of a reader
-MAX_DIM = 65535 // 4  # 16 bits of the header hold the bytes of a frame
+_FRAMES = re.compile(r"\[\d+,\d+\]$")  # a frame range, as in the SCP of a reader
+MAX_DIM = 65535 // 4  # the header stores the bytes per frame in 16 bits
 
 
 @dataclass(frozen=True)
 class NodeOutput:
-    """Where the values of one node go: dim rows, one path for each utterance."""
+    """Output files of one node: dim rows, one path for each utterance."""
 
     name: str
     dim: int
@@ -34,10 +34,28 @@ class NodeOutput:
 
 
 class HTKMLFWriter(Writer):
-    """Opens the lists that the block of a writer names; its sub-blocks are named as the nodes to write.
+    """Writes HTK parameter files, to the paths in the lists that the writer block names.
 
-    outputs: a NodeOutput for each node, by name.  warnings: names in the configuration that mean nothing here.
-    Raises ConfigError or FormatError for lists that cannot be used.
+    Parameters
+    ----------
+    config : Config
+        The writer block; each sub-block is named after a node and sets dim and scpFile.
+
+    Attributes
+    ----------
+    outputs : dict of str to NodeOutput
+        By name of the node.
+    warnings : list of str
+        Unknown names in the configuration.
+
+    Raises
+    ------
+    ConfigError, FormatError
+        For lists that cannot be used.
+
+    References
+    ----------
+    CNTK book 7.1.9.
     """
 
     shares_files = False
@@ -64,7 +82,7 @@ class HTKMLFWriter(Writer):
         return [path for output in self.outputs.values() for path in output.paths]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Before work starts: does what the network gives (dims: rows of each node) fit what is to be written?
+        """Check before the work starts that the nodes, of `dims` rows, can be written.
 
         Raises ShapeError or ConfigError naming the node.
         """
@@ -77,16 +95,15 @@ class HTKMLFWriter(Writer):
             if len(output.paths) < num_utterances:
                 raise FormatError(
                     f"{output.list_file}: {len(output.paths)} paths for {num_utterances} utterances; "
-                    "expected a path for every line of the reader's SCP"
+                    "expected one path for each line of the reader's SCP"
                 )
 
     def write(self, utterance: Utterance, values: dict[str, np.ndarray]) -> dict[str, int]:
         """Write values[node] (dim, T) of any float type to the path on the utterance's line of the node's list.
 
-        Every file appears whole or not at all.
-        Returns how many values of each node are infinite or no number, of those that have any: they are written as
-        they are.
-        Raises ShapeError for a matrix that does not fit.
+        Every file appears completely or not at all.
+        Returns the number of infinite or NaN values of each node that has any; they are written unchanged.
+        Raises ShapeError for a matrix of another shape.
         """
         for name, output in self.outputs.items():
             matrix = values[name]
@@ -120,6 +137,6 @@ def _open_output(name: str, block: Config) -> NodeOutput:
     for number, path in enumerate(paths, 1):
         if _FRAMES.search(path):
             raise FormatError(
-                f"{list_file}, entry {number}: {path!r} names frames to read; expected the path of a file to write"
+                f"{list_file}, entry {number}: {path!r} has a frame range; expected the path of a file to write"
             )
     return NodeOutput(name, dim, paths, str(list_file))

@@ -1,9 +1,9 @@
-"""KaldiWriter: outputs of network nodes in Kaldi's archives, one for each node, under the keys of the utterances.
+"""KaldiWriter: writes node outputs to Kaldi archives, one for each node, under the keys of the utterances.
 
     writer=[ writerType=KaldiWriter; ScaledLogLikelihood=[ arkFile=out.ark; scpFile=out.scp ] ]
 
-A block is named as the node.  arkFile: the archive; scpFile: a list of where each matrix stands in it, if one is
-wanted; format: binary (default) or text; dim: the rows of the node, only to be checked.
+Each block is named after a node.  arkFile: the archive; scpFile (optional): script file with the offsets of the
+matrices; format: binary (default) or text; dim (optional): number of rows of the node, which is checked.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ NODE_NAMES = ("arkFile", "scpFile", "format", "dim", "type")
 
 @dataclass(eq=False)
 class ArkOutput:
-    """Where the values of one node go.  dim_where: file:line of dim, which is None where it is not set."""
+    """Output files of one node.  dim_where: file:line of dim; dim is None if it is not set."""
 
     name: str
     ark: Path
@@ -35,7 +35,7 @@ class ArkOutput:
     text: bool
     dim: int | None
     where: str
-    keys: dict[str, int] = field(default_factory=dict)  # key: offset of its matrix
+    keys: dict[str, int] = field(default_factory=dict)  # key -> offset of its matrix
 
     @property
     def paths(self) -> list[Path]:
@@ -43,7 +43,22 @@ class ArkOutput:
 
 
 class KaldiWriter(NodeFilesWriter):
-    """Reads the block of a writer.  Raises ConfigError and OSError."""
+    """Writes Kaldi archives and script files.
+
+    Parameters
+    ----------
+    config : Config
+        The writer block; see the module's description.
+
+    Raises
+    ------
+    ConfigError, OSError
+        For an invalid block and files that cannot be written.
+
+    References
+    ----------
+    Kaldi documentation, "Kaldi I/O mechanisms".
+    """
 
     def __init__(self, config: Config):
         super().__init__()
@@ -60,7 +75,7 @@ class KaldiWriter(NodeFilesWriter):
         for path in paths:
             require_writable(path)
             if paths.count(path) > 1:
-                raise ConfigError(f"{config.where()}: {path} is written to twice; expected a file for each output")
+                raise ConfigError(f"{config.where()}: {path} is used twice; expected one file for each output")
 
     @property
     def nodes(self) -> list[str]:
@@ -81,16 +96,16 @@ class KaldiWriter(NodeFilesWriter):
         return _writing(self.outputs[node])
 
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
-        """Raises FormatError for a key with blanks, or one used before."""
+        """Write one matrix.  Raises FormatError for a key with blanks and a repeated key."""
         output = self.outputs[node]
         if utterance.key in output.keys:
-            raise FormatError(f"{output.ark}: key {utterance.key!r} comes twice; expected each utterance once")
+            raise FormatError(f"{output.ark}: key {utterance.key!r} is repeated; expected each utterance once")
         output.keys[utterance.key] = write_matrix(self.file(node), utterance.key, matrix.T, output.text)
 
 
 @contextlib.contextmanager
 def _writing(output: ArkOutput) -> Iterator[IO]:
-    """The archive while it is written, and behind it its list."""
+    """Open the archive; after it has been written, write its script file."""
     with atomic_write(output.ark) as file:
         yield file
     if output.scp is not None:

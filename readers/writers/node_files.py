@@ -1,4 +1,4 @@
-"""Writers with a file for each node, which takes all utterances, and what such writers have in common."""
+"""Base class of writers with one file per node for all utterances."""
 
 import contextlib
 from abc import abstractmethod
@@ -15,9 +15,9 @@ from readers.minibatches.base import Utterance, Writer
 
 
 class NodeFilesWriter(Writer):
-    """Opens a node's file when it is first asked for; the file appears, whole, when the writer is closed.
+    """Opens the file of a node on first use; the complete file appears when the writer is closed.
 
-    A derived class says which nodes it writes, how a file is opened and what is added to it for an utterance.
+    A subclass defines the nodes, how a file is opened and what is written for an utterance.
     """
 
     def __init__(self) -> None:
@@ -28,15 +28,15 @@ class NodeFilesWriter(Writer):
     @property
     @abstractmethod
     def nodes(self) -> list[str]:
-        """The nodes that are written."""
+        """Return the nodes to write."""
 
     @abstractmethod
     def open_file(self, node: str) -> AbstractContextManager[IO]:
-        """The file of a node while it is written; that of `atomic_write`, so that a run that fails leaves none."""
+        """Open the file of a node, with `atomic_write` so that a failed run leaves no file."""
 
     @abstractmethod
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
-        """Write matrix (rows, T), an utterance's values of a node, to `self.file(node)`."""
+        """Write matrix (rows, T), the values of a node for one utterance, to `self.file(node)`."""
 
     def file(self, node: str) -> IO:
         if node not in self._files:
@@ -57,7 +57,7 @@ class NodeFilesWriter(Writer):
 
 
 def count_odd(values: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """How many values of each node are infinite or no number, of those that have any."""
+    """Return the number of infinite or NaN values of each node that has any."""
     counts = {node: matrix.size - int(np.isfinite(matrix).sum()) for node, matrix in values.items()}
     return {node: count for node, count in counts.items() if count}
 

@@ -1,12 +1,12 @@
-"""LMSequenceWriter, LUSequenceWriter: the most likely word or label of every frame, a sentence a line.
+"""LMSequenceWriter and LUSequenceWriter: write the most likely word or label of every frame, one sentence per line.
 
     writer=[
       writerType=LUSequenceWriter
       outputs=[ file=out/labels.txt; token=output.txt ]
     ]
 
-A block is named as the node that it writes.  `token` lists its rows: for LUSequenceWriter one a line, for
-LMSequenceWriter as the vocabulary that the reader's wordclass names.
+Each block is named after a node.  `token` lists the names of its rows: for LUSequenceWriter one per line, for
+LMSequenceWriter in the form of the reader's wordclass.
 Source: CNTK book 7.4.2.
 """
 
@@ -34,7 +34,7 @@ NODE_NAMES = ("file", "token", "nbest")
 
 @dataclass(frozen=True)
 class TokenOutput:
-    """Where a node goes, and the name of each of its rows."""
+    """Output file of a node, and the name of each of its rows."""
 
     name: str
     path: Path
@@ -43,9 +43,22 @@ class TokenOutput:
 
 
 class SequenceWriter(NodeFilesWriter):
-    """Reads the block of a writer.
+    """Base class of the two writers.
 
-    outputs: a TokenOutput for each node, by name.  Raises ConfigError, FormatError and OSError.
+    Parameters
+    ----------
+    config : Config
+        The writer block.
+
+    Attributes
+    ----------
+    outputs : dict of str to TokenOutput
+        By name of the node.
+
+    Raises
+    ------
+    ConfigError, FormatError, OSError
+        For an invalid block, invalid names, and files that cannot be written.
     """
 
     def __init__(self, config: Config):
@@ -63,18 +76,19 @@ class SequenceWriter(NodeFilesWriter):
             self.warnings.extend(map(str, block.unknown(NODE_NAMES)))
             if block.int("nbest", 1) != 1:
                 where = f"{block.where('nbest')}: {block.full_name('nbest')}"
-                raise ConfigError(f"{where} is {block.int('nbest')}; expected 1; lists of alternatives are not built")
+                raise ConfigError(f"{where} is {block.int('nbest')}; expected 1; n-best output is not supported")
             path = block.path("file")
             require_writable(path)
             if path.absolute() in taken:
                 raise ConfigError(
-                    f"{block.where('file')}: {path} is also that of {taken[path.absolute()]}; expected a file for each"
+                    f"{block.where('file')}: {path} is also that of {taken[path.absolute()]}; expected one file for "
+                    "each node"
                 )
             taken[path.absolute()] = name
             tokens = block.path("token")
             if os.path.realpath(tokens) == os.path.realpath(path):
                 raise ConfigError(
-                    f"{block.where('file')}: {path} is its token file, too, and would be written over; expected another"
+                    f"{block.where('file')}: {path} is its token file and would be overwritten; expected another file"
                 )
             with naming(block, "token"):
                 names = self.read_names(tokens)
@@ -83,7 +97,7 @@ class SequenceWriter(NodeFilesWriter):
     @staticmethod
     @abstractmethod
     def read_names(path: Path) -> list[str]:
-        """The names of the rows."""
+        """Return the names of the rows."""
 
     @property
     def nodes(self) -> list[str]:
@@ -93,7 +107,7 @@ class SequenceWriter(NodeFilesWriter):
         return [str(output.path) for output in self.outputs.values()]
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Raises ConfigError for a node that is not computed, ShapeError for one of other rows."""
+        """Raise ConfigError for a node that is not computed, ShapeError for a wrong number of rows."""
         for output in self.outputs.values():
             refuse_absent(output.name, dims, output.where)
             if dims[output.name] != len(output.tokens):
@@ -106,13 +120,13 @@ class SequenceWriter(NodeFilesWriter):
         return atomic_write(self.outputs[node].path, "w")
 
     def add(self, node: str, matrix: np.ndarray, utterance: Utterance) -> None:
-        """A line with the token of the largest value of each frame; the first of equal ones."""
+        """Write a line with the token of the largest value of each frame (the first of equal values)."""
         tokens = self.outputs[node].tokens
         self.file(node).write(" ".join(tokens[row] for row in matrix.argmax(axis=0).tolist()) + "\n")
 
 
 class LUSequenceWriter(SequenceWriter):
-    """token: a list, one a line."""
+    """Writes labels; `token` is a list with one label per line."""
 
     @staticmethod
     def read_names(path: Path) -> list[str]:
@@ -120,7 +134,7 @@ class LUSequenceWriter(SequenceWriter):
 
 
 class LMSequenceWriter(SequenceWriter):
-    """token: a vocabulary with classes."""
+    """Writes words; `token` is a vocabulary with classes."""
 
     @staticmethod
     def read_names(path: Path) -> list[str]:

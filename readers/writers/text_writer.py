@@ -1,9 +1,9 @@
-"""Outputs of network nodes as text: action write with outputPath, and how its `format` block lays the text out.
+r"""Node outputs as text: action write with outputPath, in the layout of its `format` block.
 
-    format=[ type=category; labelMappingFile=states; sequencePrologue="%k\\t"; sampleSeparator=" " ]
+    format=[ type=category; labelMappingFile=states; sequencePrologue="%k\t"; sampleSeparator=" " ]
 
-One file for each node, outputPath + "." + its name.  A sequence is an utterance, or one record where the reader has no
-utterances.  Source: CNTK book 3.5.5, and the `format` block of its later versions.
+Each node is written to outputPath + "." + its name.  A sequence is an utterance, or a single record if the reader has
+no utterances.  Source: CNTK book 3.5.5, and the `format` block of later versions of CNTK.
 """
 
 import contextlib
@@ -32,13 +32,28 @@ _PRECISION = "0123456789.+-"
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How values are laid out.
+    """Text layout of values.
 
-    type: real, every value; category, the row of the largest value of each frame, or its label; sparse, `row:value` of
-    those that are not zero.  labels: names of the rows, for category.  transpose: one row of text for each frame, else
-    for each row of the node.  number: printf format of a value.  The pieces of text stand around and between: in all of
-    them %s is the node's name; in those of sequences %n the number of the utterance, from 1, %d that of the sequence,
-    from 0, %k the utterance's key and %x the shape, `rows frames`.
+    Attributes
+    ----------
+    type : {"real", "category", "sparse"}
+        All values; the row of the largest value of each frame, or its label; or `row:value` for all non-zero values.
+    labels : list of str or None
+        Names of the rows, for category.
+    transpose : bool
+        Whether a line of text is a frame, instead of a row of the node.
+    number : str
+        printf format of a value.
+
+    Notes
+    -----
+    The other attributes are texts before, after and between values.  In all of them `%s` is replaced by the name of the
+    node; in those of sequences, `%n` by the number of the utterance, from 1, `%d` by that of the sequence, from 0, `%k`
+    by the key of the utterance and `%x` by the shape, `rows frames`.
+
+    References
+    ----------
+    CNTK book 3.5.5.
     """
 
     type: str = "real"
@@ -55,7 +70,7 @@ class TextFormat:
 
     @classmethod
     def from_config(cls, config: Config) -> "TextFormat":
-        """From a format block.  Raises ConfigError, also for names that it does not know."""
+        """Read a format block.  Raises ConfigError, also for unknown names."""
         config.refuse_unknown(NAMES)
         kind = config.choice("type", TYPES, "real")
         labels: tuple[str, ...] = ()
@@ -75,7 +90,7 @@ class TextFormat:
         except ValueError as fault:
             raise ConfigError(
                 f"{config.where('precisionFormat')}: {config.full_name('precisionFormat')} is {precision!r}; "
-                "expected what stands between % and f in a printf format, such as .4"
+                "expected the part between % and f of a printf format, such as .4"
             ) from fault
         pieces = {}
         for name in PIECES:
@@ -84,7 +99,7 @@ class TextFormat:
         return cls(kind, labels, config.bool("transpose", True), number, **pieces)
 
     def sequence(self, node: str, values: np.ndarray, key: str, minibatch: int, number: int) -> str:
-        """The text of one sequence, values (rows, T), with its prologue and epilogue."""
+        """Return the text of one sequence, values (rows, T), with its prologue and epilogue."""
         shape = f"{values.shape[0]} {values.shape[1]}"
 
         def filled(text: str) -> str:
@@ -111,14 +126,20 @@ class TextFormat:
         return samples.join(line % tuple(row) for row in table.tolist())
 
     def around(self, node: str) -> tuple[str, str]:
-        """(prologue, epilogue) of the file of a node."""
+        """Return (prologue, epilogue) of the file of a node."""
         return self.prologue.replace("%s", node), self.epilogue.replace("%s", node)
 
 
 class TextWriter(NodeFilesWriter):
-    """Writes to PATH.NODE for each node that `check` is told of; PATH `-` is standard output.
+    """Writes text to PATH.NODE for each node that is passed to `check`; PATH `-` is standard output.
 
-    path: outputPath; stdout: what `-` stands for.
+    Parameters
+    ----------
+    path : str
+        outputPath.
+    text_format : TextFormat
+    stdout : file object, optional
+        File that `-` stands for.
     """
 
     def __init__(self, path: str, text_format: TextFormat, stdout: TextIO | None = None):
@@ -143,7 +164,7 @@ class TextWriter(NodeFilesWriter):
         return Path(f"{self._path}.{node}")
 
     def check(self, dims: dict[str, int], num_utterances: int) -> None:
-        """Opens the files.  Raises ShapeError for a node with more rows than there are labels."""
+        """Open the files.  Raises ShapeError for a node with more rows than labels."""
         labels = self._format.labels
         for node, rows in dims.items():
             if labels and rows > len(labels):
@@ -154,7 +175,7 @@ class TextWriter(NodeFilesWriter):
 
     @contextlib.contextmanager
     def open_file(self, node: str) -> Iterator[TextIO]:
-        """The file between the format's prologue and epilogue."""
+        """Open the file and write prologue and epilogue around its content."""
         prologue, epilogue = self._format.around(node)
         to_stdout = contextlib.nullcontext(self._stdout)
         with to_stdout if self._to_stdout else atomic_write(self._path_of(node), "w") as file:

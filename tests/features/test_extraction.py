@@ -151,8 +151,8 @@ def test_extract_not_finite_samples_is_an_error(value):
     [
         ({"high_frequency": 4001.0}, "HIFREQ = 4001; expected at most 4000 Hz"),
         ({"low_frequency": 4000.0}, "LOFREQ = 4000; expected less than 4000 Hz"),
-        ({"num_channels": 128}, r"NUMCHANS = 128: filter \d+ \([\d.]+ to [\d.]+ Hz\) holds no bin"),
-        ({"num_channels": 2**31}, "NUMCHANS = 2147483648; expected at most 128, the bins of a spectrum of 256 samples"),
+        ({"num_channels": 128}, r"NUMCHANS = 128: filter \d+ \([\d.]+ to [\d.]+ Hz\) contains no spectrum bin"),
+        ({"num_channels": 2**31}, "NUMCHANS = 2147483648; expected at most 128, the number of spectrum bins"),
         ({"window_size": 1e9}, r"WINDOWSIZE = 1e\+09: 800000 samples at 8000 Hz; expected at most 65536"),
         ({"window_size": 25.0}, r"WINDOWSIZE = 25: 0 samples at 8000 Hz; expected at least 4 \(the unit is 100 ns\)"),
         ({"target_rate": 1000.0}, "TARGETRATE = 1000: 0 samples"),

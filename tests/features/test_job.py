@@ -59,7 +59,7 @@ def test_hcopy_bad_files_do_not_take_the_others(tmp_path):
     write_wav(tmp_path / "rate.wav", np.ones(4000), 11025)
     bad |= {
         "short.wav": (b"", "100 samples; expected at least 204, one window"),
-        "rate.wav": (b"", "sample rate 11025 Hz; expected 8000 Hz, as SOURCERATE = 1250 says"),
+        "rate.wav": (b"", "sample rate 11025 Hz; expected 8000 Hz, from SOURCERATE = 1250"),
         "missing.wav": (b"", "No such file"),
     }
     names = list(bad)
@@ -80,7 +80,7 @@ def test_hcopy_two_sources_for_one_target_and_a_target_that_is_its_source(tmp_pa
     report = hcopy([pairs[0], (pairs[1][0], target), (pairs[1][0], pairs[1][0])], CONFIG, workers=1)
     assert report.num_done == 1
     reasons = {reason.split("; ")[0] for _, _, reason in report.lost}
-    assert f"{target}: {pairs[0][0]} is written there already" in reasons
+    assert f"{target}: also the target of {pairs[0][0]}" in reasons
     assert f"{pairs[1][0]}: target and source are the same" in reasons
     assert read_htk(target).frames.shape[1] == (1000 - 204) // 80 + 1
 

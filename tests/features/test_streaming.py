@@ -104,15 +104,15 @@ def test_nothing_is_remembered_for_ever():
 
 
 def test_faults_are_named():
-    with pytest.raises(ConfigError, match="ENORMALISE = T: takes the loudest frame of the whole utterance; expected F"):
+    with pytest.raises(ConfigError, match="ENORMALISE = T needs the loudest frame of the whole utterance; expected F"):
         FeatureStream(FeatureConfig(target_kind="MFCC_E"), RATE)
     with pytest.raises(
-        ConfigError, match="ADDDITHER = 1: noise that depends on all samples; expected 0, or below, for"
+        ConfigError, match="ADDDITHER = 1 is noise that depends on all samples; expected 0 or a negative value for"
     ):
         FeatureStream(FeatureConfig(dither=1.0), RATE)
-    with pytest.raises(ConfigError, match="sample rate 8000 Hz; expected 16000 Hz, as SOURCERATE = 625"):
+    with pytest.raises(ConfigError, match="sample rate 8000 Hz; expected 16000 Hz, from SOURCERATE = 625"):
         FeatureStream(FeatureConfig(source_rate=625), RATE)
-    with pytest.raises(ConfigError, match="running mean: 50 frames at the start, 40 later"):
+    with pytest.raises(ConfigError, match="running mean: start 50, memory 40"):
         RunningMean(50, 40)
     stream = FeatureStream(FeatureConfig(), RATE)
     with pytest.raises(ShapeError, match=r"samples: shape \(3, 2\); expected one channel"):

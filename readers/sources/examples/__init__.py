@@ -1,4 +1,4 @@
-"""Archives of training examples in random order: written once, read from end to end.
+"""Archives of training examples in random order, which are written once and read sequentially.
 
 Open example_archive.py first.
 """

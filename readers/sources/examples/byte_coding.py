@@ -1,35 +1,35 @@
-"""Numbers in one byte each: lossy, by three straight pieces between quantiles, with a stated bound of the error.
+"""Lossy coding of numbers in one byte each, with a known error bound.
 
-Of a block of values (N, dim), each dimension keeps four numbers: its smallest value, the one below which 2 % lie, the
-one above which 2 % lie, and its largest.  Codes 0 to 24 divide the first stretch evenly, 24 to 232 the second, 232 to
-255 the third, so that an outlier costs the values at the edge their precision and no others.  What is decoded is off by
-at most half a step of the stretch that the value lies in, and the rounding of float32: see `error_bound`.  Of normal
-values the error's deviation is 0.7 to 0.8 % of theirs, with one stretch from smallest to largest it would be 0.9 %.
+For each dimension of a block of values (N, dim), four numbers are stored: the smallest value, the 2 % and 98 %
+quantiles, and the largest value.  Codes 0 to 24 divide the first interval evenly, 24 to 232 the second, 232 to 255 the
+third; thus outliers only reduce the precision of the outer intervals.  The error is at most half a step of the value's
+interval, plus the rounding of float32: see `error_bound`.  For normally distributed values the standard deviation of
+the error is 0.7 to 0.8 % of theirs; with a single interval it would be 0.9 %.
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2, asks
-for a byte per value; the pieces are in the manner of Kaldi's compressed matrices, whose edges are the quartiles.
+for a byte per value; the intervals follow Kaldi's compressed matrices, which use quartiles.
 """
 
 import numpy as np
 
 from readers.errors import FormatError
 
-KNOTS = (0, 24, 232, 255)  # codes of the smallest value, the two edges, the largest value
-EDGE = 50  # one in so many values lies beyond an edge
-ROUNDING = 2.0**-22  # of the largest magnitude of the dimension: base, step and sum are rounded to float32
-ROWS = 1024  # that are encoded at a time
-STEP_ROUNDING = 2.0**-15  # of a step: it is rounded to float32 and multiplied by up to 208
+KNOTS = (0, 24, 232, 255)  # codes of the smallest value, the two quantiles, the largest value
+EDGE = 50  # one in this many values lies beyond each quantile
+ROUNDING = 2.0**-22  # relative to the largest magnitude of the dimension: base, step and sum are rounded to float32
+ROWS = 1024  # encoded at a time
+STEP_ROUNDING = 2.0**-15  # relative to a step, which is rounded to float32 and multiplied by up to 208
 
 
 def knots_of(values: np.ndarray) -> np.ndarray:
-    """(4, dim) float32: smallest value, the two edges, and largest of each column of values (N, dim), N > 0.
+    """Return (4, dim) float32: smallest value, the two quantiles, and largest value of each column of (N, dim), N > 0.
 
-    Raises FormatError for what is not finite.
+    Raises FormatError for values that are not finite.
     """
     if not np.isfinite(values).all():
         row, dimension = np.argwhere(~np.isfinite(values))[0]
         raise FormatError(
-            f"value {values[row, dimension]} in dimension {dimension + 1}; expected finite numbers where they are kept "
-            "in a byte each"
+            f"value {values[row, dimension]} in dimension {dimension + 1}; expected finite numbers, which one-byte "
+            "coding requires"
         )
     count = len(values)
     lower, upper = count // EDGE, count - 1 - count // EDGE
@@ -38,22 +38,22 @@ def knots_of(values: np.ndarray) -> np.ndarray:
 
 
 def steps(knots: np.ndarray) -> np.ndarray:
-    """(3, dim) float64: the distance of neighbouring codes in each stretch."""
+    """Return (3, dim) float64: the distance between adjacent codes in each interval."""
     return np.diff(knots.astype(np.float64), axis=0) / np.diff(KNOTS)[:, None]
 
 
 def error_bound(knots: np.ndarray) -> np.ndarray:
-    """(3, dim) float64: how far a value of each stretch can be from its decoded one."""
+    """Return (3, dim) float64: the maximum error of a decoded value in each interval."""
     largest = np.abs(knots.astype(np.float64)).max(axis=0)
     return steps(knots) * (0.5 + STEP_ROUNDING) + largest * ROUNDING
 
 
 def encode(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """(N, dim) uint8: the codes of values that lie between the first and last of their knots (4, dim)."""
+    """Return the codes (N, dim) uint8 of values between the first and the last of their knots (4, dim)."""
     edges, step = knots.astype(np.float64), steps(knots)
-    step[step == 0] = 1  # a stretch without length: all its values are its edge
+    step[step == 0] = 1  # an empty interval: all of its values are equal
     codes = np.empty(values.shape, np.uint8)
-    for first in range(0, len(values), ROWS):  # float64 of a few rows at a time
+    for first in range(0, len(values), ROWS):  # limits the memory of the float64 intermediates
         some = values[first : first + ROWS].astype(np.float64)
         code = np.where(
             some < edges[1],
@@ -65,9 +65,9 @@ def encode(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 def decode(codes: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """(N, dim) float32 of codes (N, dim)."""
+    """Return the values (N, dim) float32 of codes (N, dim)."""
     from readers.sources.examples.byte_coding_kernels import (
-        decode_into,  # numba: only a job that reads such data loads it
+        decode_into,  # imports numba, so only when it is needed
     )
 
     out = np.empty(codes.shape, np.float32)

@@ -1,4 +1,4 @@
-"""The compiled loop of byte_coding."""
+"""Compiled loop of byte_coding.py."""
 
 import numpy as np
 from numba import njit
@@ -6,10 +6,10 @@ from numba import njit
 
 @njit(cache=True)
 def decode_into(codes, bases, steps, out):
-    """Fill out (N, dim) f4 from codes (N, dim) u1; bases, steps (3, dim) f4: of each stretch its edge and its step.
+    """Fill out (N, dim) f4 from codes (N, dim) u1; bases, steps (3, dim) f4: first value and step of each interval.
 
-    The edges' codes are those of byte_coding.KNOTS.  All three are computed and one is taken, which compiles to
-    vector instructions, as branches would not.
+    The limits between the intervals are those of byte_coding.KNOTS.  Computing all three values and selecting one
+    compiles to vector instructions, unlike branches.
     """
     for row in range(codes.shape[0]):
         for d in range(codes.shape[1]):

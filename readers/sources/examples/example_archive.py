@@ -1,17 +1,17 @@
-"""An archive of training examples: blocks of frames in the order in which they are to be learned, read from end to end.
+"""An archive of training examples: blocks of frames in the order of training, read sequentially.
 
     8 bytes     magic
-    8 bytes     length and CRC-32 of the description, zeros behind it up to a multiple of 64
-    description JSON: streams, examples in this archive and in a block, which archive of how many of a set it is
-    blocks      each 16 bytes (mark, examples, bytes that follow, their CRC-32), then stream after stream:
-                  byte    knots, 4 x dim float32 (see byte_coding), then a code for each value, example after example
+    8 bytes     length and CRC-32 of the description; then zeros up to a multiple of 64
+    description JSON: streams, examples in this archive and per block, number of this archive in its set
+    blocks      each 16 bytes (mark, examples, number of bytes that follow, their CRC-32), then for each stream:
+                  byte    knots, 4 x dim float32 (see byte_coding), then a code for each value, example by example
                   float   dim float32 for each example
                   class   an int32 for each example
 
-All blocks but the last hold equally many examples, so that the size of the file and the place of each follow from the
-description: a file that is cut short shows before anything is read.  Little-endian throughout.
-Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2 (the
-role; the layout is ours).
+All blocks except the last have the same number of examples, so the description determines the size of the file and the
+position of each block, and a truncated file is detected before anything is read.  Little-endian.
+Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2
+(purpose); the layout is our own.
 """
 
 import json
@@ -32,14 +32,14 @@ from readers.sources.examples import byte_coding
 MAGIC, MARK, VERSION = b"ARGOEGS\n", b"EGSB", 1
 PREFIX, HEAD = struct.Struct("<8sII"), struct.Struct("<4sIII")
 BYTE, FLOAT, CLASS = KINDS = ("byte", "float", "class")
-BLOCK_BYTES = 1 << 22  # a disk reads so much in the time of a few seeks
+BLOCK_BYTES = 1 << 22  # a disk reads this much in the time of a few seeks
 MAX_DIM = 1 << 24
 MAX_DESCRIPTION = 1 << 24
 
 
 @dataclass(frozen=True)
 class ExampleStream:
-    """kind: BYTE, FLOAT or CLASS; dim: numbers of an example, or of a class stream the number of classes."""
+    """kind: BYTE, FLOAT or CLASS.  dim: values per example or, for a class stream, the number of classes."""
 
     name: str
     kind: str
@@ -47,11 +47,11 @@ class ExampleStream:
 
     @property
     def record(self) -> tuple:
-        """Its part of an example that is not coded yet, as numpy's type."""
+        """The numpy type of this stream in an example that is not coded yet."""
         return ("<i4",) if self.kind == CLASS else ("<f4", (self.dim,))
 
     def coded_bytes(self, count: int) -> int:
-        """Its part of a block of `count` examples."""
+        """Return the size of this stream in a block of `count` examples."""
         if self.kind == BYTE:
             return 4 * 4 * self.dim + count * self.dim
         return 4 * count * (1 if self.kind == CLASS else self.dim)
@@ -59,8 +59,13 @@ class ExampleStream:
 
 @dataclass(frozen=True)
 class Description:
-    """number: which archive of its set this is, from 1 to `archives`; examples in it, `per_block` in all blocks but the
-    last; total: examples of the whole set; token: the same in all archives of a set, and in those of no other."""
+    """Description of an archive.
+
+    number: index of this archive in its set, from 1 to `archives`.
+    examples: number of examples in it; per_block: examples per block, except the last one.
+    total: examples in the whole set.
+    token: identifies the set; equal in all of its archives.
+    """
 
     streams: tuple[ExampleStream, ...]
     number: int
@@ -75,16 +80,16 @@ class Description:
         return -(-self.examples // self.per_block)
 
     def count(self, block: int) -> int:
-        """Examples of a block, counted from 0."""
+        """Return the number of examples in a block, counted from 0."""
         return min(self.per_block, self.examples - block * self.per_block)
 
     def block_bytes(self, count: int) -> int:
-        """Of a block of `count` examples, without its head."""
+        """Return the size of a block of `count` examples without its header."""
         return sum(stream.coded_bytes(count) for stream in self.streams)
 
 
 def record_type(streams: Sequence[ExampleStream]) -> np.dtype:
-    """Examples that are not coded yet; field fK is stream K."""
+    """Return the numpy type of examples that are not coded yet; field fK is stream K."""
     return np.dtype([(f"f{index}", *stream.record) for index, stream in enumerate(streams)])
 
 
@@ -94,9 +99,9 @@ def examples_per_block(streams: Sequence[ExampleStream]) -> int:
 
 
 def write_archive(path: str | os.PathLike, described: Description, records: np.ndarray, order: np.ndarray) -> None:
-    """Write records (N,) of `record_type` in an order, whole or not at all.
+    """Write records (N,) of `record_type` in the given order, completely or not at all.
 
-    Raises FormatError for numbers that cannot be coded, OSError.
+    Raises FormatError for numbers that cannot be coded, and OSError.
     """
     text = json.dumps({"version": VERSION, **asdict(described)}).encode()
     with atomic_write(path) as file:
@@ -111,7 +116,7 @@ def write_archive(path: str | os.PathLike, described: Description, records: np.n
 
 
 def _first_block(length: int) -> int:
-    """Where the first block begins behind a description of `length` bytes."""
+    """Return the offset of the first block after a description of `length` bytes."""
     return -(-(PREFIX.size + length) // 64) * 64
 
 
@@ -126,10 +131,24 @@ def _coded(stream: ExampleStream, values: np.ndarray) -> bytes:
 
 
 class ExampleArchive:
-    """An archive open for reading; holds the block that was read last.
+    """An archive opened for reading; keeps the last block in memory.
 
-    Raises FormatError, naming the file, when it is cut short, damaged, or something else; OSError when it cannot be
-    read.
+    Parameters
+    ----------
+    path : path
+        The archive.
+
+    Raises
+    ------
+    FormatError
+        If the file is truncated, damaged or not an archive.
+    OSError
+        If it cannot be read.
+
+    References
+    ----------
+    D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", 2015,
+    C.2.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -148,7 +167,7 @@ class ExampleArchive:
         size = os.fstat(self._file.fileno()).st_size
         head = self._file.read(PREFIX.size)
         if len(head) < PREFIX.size or not head.startswith(MAGIC):
-            raise FormatError(f"{self.path}: is no archive of examples; expected a file that starts with ARGOEGS")
+            raise FormatError(f"{self.path}: is not an archive of examples; expected a file that starts with ARGOEGS")
         _, length, checksum = PREFIX.unpack(head)
         if length > min(size, MAX_DESCRIPTION):
             raise FormatError(f"{self.path}: description of {length} bytes in a file of {size}; expected less")
@@ -171,7 +190,7 @@ class ExampleArchive:
         return described, begin
 
     def numbers(self, stream: int, begin: int, end: int) -> np.ndarray:
-        """(n, dim) float32, or (n,) int32 of a class stream: a new array of examples that are all in one block."""
+        """Return (n, dim) float32, or (n,) int32 for a class stream: a new array of examples within one block."""
         described = self.described
         block = begin // described.per_block
         if block != self._block:
@@ -184,7 +203,7 @@ class ExampleArchive:
         return np.array(parts[0][rows])
 
     def _read(self, block: int) -> None:
-        """Bring a block into memory; of blocks one after the other, every byte of the file is read once, in order."""
+        """Read a block; consecutive blocks are read sequentially from the file."""
         described = self.described
         self._block, count = -1, described.count(block)
         payload = described.block_bytes(count)
@@ -207,7 +226,7 @@ class ExampleArchive:
         self._block = block
 
     def _split(self, memory: memoryview, count: int):
-        """The arrays of each stream of a block; they look into the memory."""
+        """Return the arrays of each stream of a block, as views of the memory."""
         place = 0
         for stream in self.described.streams:
             part, place = memory[place : place + stream.coded_bytes(count)], place + stream.coded_bytes(count)
@@ -228,7 +247,7 @@ class ExampleArchive:
         return numbers
 
     def release(self) -> None:
-        """Give the memory back until something is read again."""
+        """Release the memory until the next read."""
         self._block, self._parts, self._memory = -1, [], bytearray()
 
     def close(self) -> None:
@@ -238,7 +257,7 @@ class ExampleArchive:
 
 
 def _parse(found: dict[str, Any]) -> Description:
-    """Raises ValueError, KeyError or TypeError for what cannot be a description."""
+    """Raise ValueError, KeyError or TypeError if the JSON is not a description."""
     if found["version"] != VERSION:
         raise ValueError(f"version {found['version']}")
     streams = tuple(ExampleStream(str(one["name"]), one["kind"], int(one["dim"])) for one in found["streams"])

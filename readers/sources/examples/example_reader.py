@@ -1,9 +1,9 @@
-"""ExampleReader: minibatches from archives of training examples, in the order in which they stand, sweep after sweep.
+"""ExampleReader: minibatches from archives of training examples, in their stored order, sweep after sweep.
 
     reader=[
       readerType=ExampleReader
       file=exp/train.egs            # exp/train.egs.1, exp/train.egs.2, ...; action makeExamples writes them
-      features=[dim=792]            # blocks choose streams by their name; without any all are given
+      features=[dim=792]            # blocks select streams by name; without blocks all are read
       labels=[labelDim=183]
     ]
 
@@ -26,21 +26,36 @@ from readers.sources.examples.example_archive import CLASS, Description, Example
 from readers.sources.examples.example_writer import archive_path
 from readers.sources.frames.streams import naming
 
-PIECE_EXAMPLES = 16384  # written at a time
+PIECE_EXAMPLES = 16384  # per Utterance that action write receives
 WITHOUT_EFFECT = {
-    "randomize": "the examples were shuffled when they were written",
-    "verbosity": "the log is the program's",
-    "traceLevel": "the log is the program's",
+    "randomize": "the archives are already shuffled",
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
 }
 READER_NAMES = ("readerType", "file", "minibatchMode", *WITHOUT_EFFECT)
 BLOCK_NAMES = ("dim", "labelDim")
 
 
 class ExampleReader(Reader):
-    """Opens the set of archives that `file` of a reader's block names.
+    """Reads the set of archives that `file` of the reader block names.
 
-    Raises ConfigError for what the blocks name and the archives have not, FormatError for a set with an archive that is
-    missing, damaged or of another set.
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        Not used: the order is that of the archives.
+    write : bool
+        Whether the reader is for action write.
+    progress : callable, optional
+        Not used.
+
+    Raises
+    ------
+    ConfigError
+        For blocks that do not match the archives.
+    FormatError
+        For a set with a missing, damaged or foreign archive.
     """
 
     unit = "records"
@@ -90,7 +105,7 @@ class ExampleReader(Reader):
         return -(-self._set.total // PIECE_EXAMPLES)
 
     def utterances(self) -> Iterator[Utterance]:
-        """The examples in their order, some ten thousand at a time; the numbers alone, without classes."""
+        """Yield the examples in their order, some ten thousand at a time; only numbers, no classes."""
         for piece, begin in enumerate(range(0, self._set.total, PIECE_EXAMPLES)):
             minibatch = self.assemble(begin, min(PIECE_EXAMPLES, self._set.total - begin))
             numbers = {name: one for name, one in minibatch.matrices.items() if name not in minibatch.classes}
@@ -101,7 +116,7 @@ class ExampleReader(Reader):
 
 
 class ExampleSet:
-    """The archives of a set as one row of examples.  total: how many there are."""
+    """The archives of a set as one sequence of examples.  total: number of examples."""
 
     def __init__(self, path: str | os.PathLike):
         self.name = Path(path).name
@@ -125,9 +140,10 @@ class ExampleSet:
         self._current = self.archives[0]
 
     def pieces(self, position: int, size: int) -> Iterator[tuple[ExampleArchive, int, int]]:
-        """(archive, first, last + 1) of the parts, each within a block, of `size` examples of an endless row of sweeps.
+        """Yield (archive, first, last + 1) of the parts, each within a block, of `size` examples of an endless sequence
+        of sweeps.
 
-        A part has to be used before the next is asked for.
+        Each part must be used before the next one is requested.
         """
         position %= self.total
         while size:
@@ -150,7 +166,7 @@ class ExampleSet:
 
 
 def _next(path: str | os.PathLike, number: int, first: Description) -> ExampleArchive:
-    """Archive `number` of a set.  Raises FormatError when it is missing, or of another set."""
+    """Open archive `number` of a set.  Raises FormatError if it is missing or belongs to another set."""
     place = archive_path(path, number)
     try:
         archive = ExampleArchive(place)
@@ -172,7 +188,7 @@ def _next(path: str | os.PathLike, number: int, first: Description) -> ExampleAr
 
 
 def _matrix(stream: ExampleStream, values: np.ndarray) -> np.ndarray:
-    """(dim, N) float32, Fortran order."""
+    """Return (dim, N) float32, Fortran order."""
     if stream.kind != CLASS:
         return values.T
     return one_hot(values, stream.dim)
@@ -181,14 +197,17 @@ def _matrix(stream: ExampleStream, values: np.ndarray) -> np.ndarray:
 def _chosen(
     examples: ExampleSet, blocks: dict[str, Config], config: Config
 ) -> Iterator[tuple[int, ExampleStream, str]]:
-    """(number, stream, file:line of its dimension) of what the blocks name, checked; all streams without blocks."""
+    """Yield (number, stream, file:line of its dimension) for the streams that the blocks select, or for all without
+    blocks.
+    """
     known = {stream.name: (index, stream) for index, stream in enumerate(examples.streams)}
     if not blocks:
         yield from ((index, stream, config.where()) for index, stream in known.values())
     for name, block in blocks.items():
         if name not in known:
             raise ConfigError(
-                f"{block.where()}: {block.full_name()} is no stream of {examples.name}; expected {' or '.join(known)}"
+                f"{block.where()}: {block.full_name()} is not a stream of {examples.name}; expected "
+                f"{' or '.join(known)}"
                 f"{did_you_mean(name, known)}"
             )
         index, stream = known[name]

@@ -1,8 +1,7 @@
-"""Training examples in random order as a set of archives: shuffled once, whatever their number, and then read in order.
+"""Writing training examples in random order as a set of archives, which are then read sequentially.
 
-Every example is thrown into one of a few heaps as it comes, each of which fits in memory; then one heap after the other
-is shuffled and becomes an archive.  What the archives hold one after the other is a random order of all examples, each
-as likely as any other.
+Each example is assigned to a random heap; every heap fits into memory.  Then each heap is shuffled and becomes an
+archive.  The order of all examples in the archives is uniformly random.
 Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", C.2.
 """
 
@@ -29,12 +28,12 @@ from readers.sources.examples.example_archive import (
     write_archive,
 )
 
-MEMORY = 1 << 30  # bytes of a heap, not coded; shuffling takes about twice as much
-EXAMPLES = 2  # keeps these numbers apart from others of the same seed
+MEMORY = 1 << 30  # bytes per heap, not coded; shuffling needs about twice as much
+EXAMPLES = 2  # distinguishes these random numbers from others of the same seed
 
 
 def archive_path(path: str | os.PathLike, number: int) -> Path:
-    """The file of an archive of a set, counted from 1."""
+    """Return the file of an archive of a set, counted from 1."""
     return Path(f"{os.fspath(path)}.{number}")
 
 
@@ -49,12 +48,43 @@ def write_examples(
     memory: int = MEMORY,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
-    """Write the frames of minibatches, about num_examples of them, to the archives PATH.1, PATH.2, ...; returns those.
+    """Write the frames of minibatches in random order to the archives PATH.1, PATH.2, ...
 
-    compress: keep numbers that are no classes in a byte each; archives: how many at least, for no heap is larger than
-    `memory` bytes.  progress(done, total): examples.  Archives that an earlier set of that name had more are removed.
-    Raises FormatError for sequences, for minibatches that are unlike each other and for numbers that are not finite
-    where they are compressed; then no archive is there.
+    Further archives of an earlier set with that name are removed.  If an error occurs, no archive is written.
+
+    Parameters
+    ----------
+    path : path
+        Common prefix of the archives.
+    minibatches : iterable of Minibatch
+        Independent frames.
+    num_examples : int
+        Expected number of frames, for the number of archives.
+    compress : bool
+        Whether to code numbers other than classes in one byte each.
+    archives : int
+        Minimum number of archives.
+    seed : int
+        Seed of the order.
+    memory : int
+        Maximum size of a heap in bytes.
+    progress : callable
+        Called as progress(done, total), in examples.
+
+    Returns
+    -------
+    list of Path
+        The archives.
+
+    Raises
+    ------
+    FormatError
+        For sequences, minibatches that differ in their streams, and compressed numbers that are not finite.
+
+    References
+    ----------
+    D. Povey, X. Zhang, S. Khudanpur, "Parallel training of DNNs with natural gradient and parameter averaging", 2015,
+    C.2.
     """
     heaps: Heaps | None = None
     streams: tuple[ExampleStream, ...] = ()
@@ -107,7 +137,7 @@ def _remove_from(path: str | os.PathLike, number: int) -> None:
 
 
 class Heaps:
-    """Records thrown at random into `count` heaps: one alone stays in memory, several are files beside the archives."""
+    """Distributes records randomly to `count` heaps; a single heap is kept in memory, several are files."""
 
     def __init__(self, path: str | os.PathLike, dtype: np.dtype, count: int, seed: int):
         self.dtype, self.count, self.total = dtype, count, 0
@@ -129,7 +159,7 @@ class Heaps:
 
     @property
     def token(self) -> str:
-        """Of what was thrown in: the same for the same examples in the same order."""
+        """A checksum of the records: equal for the same examples in the same order."""
         return f"{self.total:x}-{self._checksum:08x}"
 
     def add(self, records: np.ndarray) -> None:
@@ -146,7 +176,7 @@ class Heaps:
             file.write(ordered[bounds[index] : bounds[index + 1]].view(np.uint8))
 
     def take(self, heap: int) -> np.ndarray:
-        """The records of a heap, which is gone then."""
+        """Return the records of a heap and remove it."""
         if self.count == 1:
             records, self._kept = np.concatenate(self._kept), []
             return records
@@ -163,7 +193,7 @@ class Heaps:
 
 
 def _streams(minibatch: Minibatch, compress: bool) -> tuple[ExampleStream, ...]:
-    """What the first minibatch has: classes where a matrix is the indicators of one class a frame, else numbers."""
+    """Return the streams of the first minibatch: classes if a matrix is one-hot, else numbers."""
     streams = []
     for name, matrix in minibatch.matrices.items():
         kind = BYTE if compress and name not in minibatch.classes else FLOAT
@@ -172,9 +202,11 @@ def _streams(minibatch: Minibatch, compress: bool) -> tuple[ExampleStream, ...]:
 
 
 def _records(streams: tuple[ExampleStream, ...], minibatch: Minibatch) -> np.ndarray:
-    """(N,) the examples of a minibatch.  Raises FormatError for one unlike the first."""
+    """Return (N,) the examples of a minibatch.  Raises FormatError if its streams differ from those of the first."""
     if getattr(minibatch, "layout", None) is not None:
-        raise FormatError("examples: the reader gives sequences; expected frames on their own, as with frameMode=true")
+        raise FormatError(
+            "examples: the reader delivers sequences; expected independent frames, as with frameMode=true"
+        )
     records = np.empty(minibatch.num_frames, record_type(streams))
     for index, stream in enumerate(streams):
         matrix = minibatch.matrices.get(stream.name)
@@ -183,13 +215,16 @@ def _records(streams: tuple[ExampleStream, ...], minibatch: Minibatch) -> np.nda
             raise FormatError(f"examples: {stream.name}: {found}; expected {stream.dim} rows, {len(records)} columns")
         values = _classes(minibatch, stream.name) if stream.kind == CLASS else np.asarray(matrix).T
         if values is None:
-            raise FormatError(f"examples: {stream.name}: columns without a class; expected one in each, as at first")
+            raise FormatError(
+                f"examples: {stream.name}: columns without a class; expected a class for each column, as in the first "
+                "minibatch"
+            )
         records[f"f{index}"] = values
     return records
 
 
 def _classes(minibatch: Minibatch, name: str) -> np.ndarray | None:
-    """(N,) the class of each frame, where the matrix of that stream says no more than that; None elsewhere."""
+    """Return (N,) the class of each frame if the matrix of that stream is one-hot, else None."""
     matrix = minibatch.matrices[name]
     if isinstance(matrix, Indicators):
         numbers = matrix.numbers

@@ -1,4 +1,4 @@
-"""Frames of utterances: HTKMLFReader and KaldiReader, with windows, randomisation and paging.
+"""Readers of frames of utterances, HTKMLFReader and KaldiReader: context windows, randomisation, paging.
 
 Open htk_mlf_reader.py first, then frame_reader.py.
 """

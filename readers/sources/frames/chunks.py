@@ -1,7 +1,7 @@
-"""Chunks of consecutive utterances, loaded from feature files or from page files.
+"""Loading of chunks of consecutive utterances from feature files or page files.
 
-In memory and in a page file each utterance has its edges repeated as the context window needs them, so that every
-window is one contiguous run of numbers (see `context`).
+In memory and in page files, the first and last frame of each utterance are repeated as the context window requires, so
+that every window is contiguous (see minibatches/context.py).
 """
 
 import tempfile
@@ -18,13 +18,12 @@ from readers.sources.frames.streams import FeatureStream, describe
 
 
 class ChunkLoader:
-    """Fills the memory of a chunk, for `paging.ChunkCache`.
+    """Fills the memory of a chunk for `paging.ChunkCache`.
 
-    firsts (C + 1,): the first utterance of each chunk, and their number.  pages: a page file for each stream, to load
-    from instead of the feature files.
-
-    sizes[stream] (C,): rows of each chunk, edges included; first_rows[stream] (U,): the row within its chunk where each
-    utterance, and the window of its first frame, begins.
+    firsts: (C + 1,) the first utterance of each chunk, and their number.
+    pages: a page file for each stream, to read instead of the feature files.
+    sizes[stream]: (C,) rows of each chunk, with repeated frames.
+    first_rows[stream]: (U,) row within its chunk where the window of the first frame of each utterance begins.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class ChunkLoader:
             self.first_rows.append(begins[:-1] - np.repeat(begins[firsts[:-1]], np.diff(firsts)))
 
     def __call__(self, chunk: int, outs: list[np.ndarray]) -> None:
-        """outs[stream] (rows, dim) float32, C order.  Raises FormatError or OSError naming a file that went bad."""
+        """Fill outs[stream] (rows, dim) float32, C order.  Raises FormatError or OSError naming the file."""
         if self._pages is not None:
             for page, begins, out in zip(self._pages, self._chunk_begins, outs):
                 page.read(int(begins[chunk]), out)
@@ -62,9 +61,9 @@ class ChunkLoader:
 
 
 class PageFile:
-    """One temporary file that holds the frames of one stream in corpus order; gone when closed, or when we are killed.
+    """A temporary file with the frames of one stream in corpus order; it disappears with the process.
 
-    directory: where it is made; None is the system's own place.  dim: values per frame.
+    directory: where it is created; None for the system's directory of temporary files.  dim: values per frame.
     """
 
     def __init__(self, directory: Path | None, dim: int):
@@ -75,20 +74,20 @@ class PageFile:
         self._file = tempfile.TemporaryFile(dir=directory, prefix="argonaut-pages-", buffering=0)  # noqa: SIM115
 
     def append(self, frames: np.ndarray) -> None:
-        """Add frames (n, dim) float32, C order, at the end."""
+        """Append frames (n, dim) float32, C order."""
         view = memoryview(frames).cast("B")
         while view:
             view = view[self._file.write(view) :]
         self.num_frames += len(frames)
 
     def read(self, first: int, out: np.ndarray) -> None:
-        """Fill out (n, dim) float32, C order, with frames first..first+n-1."""
+        """Fill out (n, dim) float32, C order, with the frames first..first+n-1."""
         self._file.seek(first * self.dim * out.itemsize)
         view = memoryview(out).cast("B")
         while view:
             got = self._file.readinto(view)
             if not got:
-                raise FormatError("page file: ended early; expected the frames that were written to it")
+                raise FormatError("page file: unexpected end; expected the frames that were written to it")
             view = view[got:]
 
     def close(self) -> None:
@@ -98,7 +97,7 @@ class PageFile:
 def page_out(
     features: Sequence[FeatureStream], corpus: Corpus, directory: Path | None, progress: Progress | None = None
 ) -> tuple[list[PageFile], Corpus]:
-    """Copy all features to page files, one for each stream; utterances that turn out bad are skipped.
+    """Copy all features to page files, one for each stream; utterances that cannot be read are skipped.
 
     Returns the page files and the corpus without those utterances.
     """

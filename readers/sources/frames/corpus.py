@@ -1,8 +1,8 @@
-"""The utterances that can be used: line i of every SCP with its labels, checked; and those that cannot, with reasons.
+"""The usable utterances of a corpus (line i of every SCP with its labels), and those that are skipped, with reasons.
 
-Every header is looked at before training begins, so that faults show then and not hours later.
-Source: CNTK book 3.4.2.  Which faults cost one utterance and which end the run follows CNTK's reader, but a short
-utterance and a range behind the end of its file cost only themselves here.
+All headers are checked before training begins, so that errors appear immediately and not hours later.
+Source: CNTK book 3.4.2.  As in CNTK, some errors skip one utterance and others end the run; unlike in CNTK, a short
+utterance or a range beyond the end of its file only skips that utterance.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,12 @@ MIN_FRAMES = 2
 
 @dataclass(eq=False)
 class Corpus:
-    """What can be used.
+    """The usable utterances.
 
-    lines (U,) int64: the SCP line (from 0) of each usable utterance; num_frames (U,) int64; classes[stream] (N,): the
-    class of each frame in each label stream, utterance after utterance; skipped: (utterance, reason) of the rest.
+    lines: (U,) int64, SCP line of each utterance, from 0.
+    num_frames: (U,) int64.
+    classes[stream]: (N,) class of each frame in each label stream, utterance by utterance.
+    skipped: (utterance, reason) of the others.
     """
 
     lines: np.ndarray
@@ -37,18 +39,18 @@ class Corpus:
 
     @property
     def first_frame(self) -> np.ndarray:
-        """(U + 1,) int64: where each utterance begins, and N at the end."""
+        """(U + 1,) int64: the first frame of each utterance, and N."""
         return np.insert(np.cumsum(self.num_frames), 0, 0)
 
     def keep(self, usable: np.ndarray) -> "Corpus":
-        """Only the utterances that the mask (U,) names."""
+        """Return the corpus restricted to the utterances of the mask (U,)."""
         frames = np.repeat(usable, self.num_frames)
         classes = [stream[frames] for stream in self.classes]
         return Corpus(self.lines[usable], self.num_frames[usable], classes, self.skipped)
 
 
 def check_same_length(features: Sequence[FeatureStream]) -> None:
-    """Line i of every SCP is one utterance, so all need as many lines."""
+    """Raise FormatError unless all SCPs have the same number of lines: line i of each is the same utterance."""
     first = features[0]
     for stream in features[1:]:
         if len(stream.entries) != len(first.entries):
@@ -58,9 +60,9 @@ def check_same_length(features: Sequence[FeatureStream]) -> None:
 
 
 def utterance_frames(features: Sequence[FeatureStream], line: int, max_frames: int | None = None) -> int:
-    """Frames of the utterance of an SCP line.
+    """Return the number of frames of the utterance on an SCP line.
 
-    Raises FormatError or OSError with the reason when the utterance cannot be used.
+    Raises FormatError or OSError with the reason if the utterance cannot be used.
     """
     lengths: dict[str, int] = {}
     for stream in features:
@@ -87,11 +89,11 @@ def build_corpus(
     max_frames: int | None,
     progress: Progress | None = None,
 ) -> Corpus:
-    """Check every utterance.
+    """Check every utterance and return the usable ones.
 
-    max_frames: longer utterances are left out; None sets no limit.
-    Raises FormatError or ShapeError for faults that are not one utterance's own: SCPs of unequal length, files unlike
-    each other, states that the state list lacks, classes beyond labelDim, labels with gaps.
+    max_frames: longer utterances are skipped; None for no limit.
+    Raises FormatError or ShapeError for errors that do not concern a single utterance: SCPs of different lengths, files
+    that do not match each other, states missing in the state list, classes beyond labelDim, labels with gaps.
     """
     check_same_length(features)
     entries = features[0].entries
@@ -106,7 +108,7 @@ def build_corpus(
         except (FormatError, OSError) as fault:
             corpus.skip(entry.key, describe(fault))
         else:
-            # Outside of the try: what is wrong with labels, rather than missing, ends the run.
+            # Outside of the try block: wrong labels, unlike missing ones, end the run.
             corpus.add(line, entry, length, features[0].period)
         if progress is not None:
             progress(line + 1, len(entries))
@@ -118,7 +120,7 @@ def build_corpus(
 
 
 class _Collector:
-    """Gathers utterances into a Corpus."""
+    """Collects utterances for a Corpus."""
 
     def __init__(self, labels: Sequence[LabelStream]):
         self._labels = labels
@@ -131,7 +133,7 @@ class _Collector:
         self._skipped.append((key, reason))
 
     def add(self, line: int, entry: ScpEntry, length: int, period: int) -> None:
-        """Take the utterance, or skip it when its labels are missing or of another length."""
+        """Add the utterance, or skip it if its labels are missing or of another length."""
         found: list[np.ndarray] = []
         for stream in self._labels:
             classes = stream.classes(entry, period)
@@ -139,7 +141,7 @@ class _Collector:
                 self.skip(entry.key, f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
                 return
             if len(classes) != length:
-                reason = f"{len(classes)} frames of labels in {stream.name}; expected {length}, as the features have"
+                reason = f"{len(classes)} frames of labels in {stream.name}; expected {length}, as in the features"
                 self.skip(entry.key, f"{entry.where}: {reason}")
                 return
             found.append(classes.astype(np.uint16 if stream.num_classes <= 65536 else np.int32))

@@ -1,7 +1,7 @@
-"""Every fault of the data that a reader block names, instead of the first one.
+"""Check of the data that a reader block names: finds all faults instead of the first.
 
-Files are parsed and compared by those who read them for training (`streams`, `corpus`); here their faults are caught
-one utterance at a time.
+The code that reads files for training (streams.py, corpus.py) also parses them here; its errors are caught for each
+utterance.
 """
 
 from collections import Counter
@@ -29,11 +29,15 @@ Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame
 
 @dataclass
 class ReaderFigures:
-    """What a reader gives.
+    """Figures of a reader.
 
-    streams: rows of each stream whose dimension is known; where: file:line of it; keys: of the utterances, in order;
-    files: of features; unit: what num_usable counts, "utterances" or "records"; num_frames: of those that can be used;
-    period: 100 ns ticks per frame; num_words_and_classes: of the vocabulary that labels of classes are from.
+    streams: rows of each stream whose dimension is known; where: file:line of it.
+    keys: keys of the utterances, in order.
+    files: feature files.
+    unit: unit of num_usable, "utterances" or "records".
+    num_frames: frames of the usable utterances.
+    period: 100 ns units per frame.
+    num_words_and_classes: figures of the vocabulary of class labels.
     """
 
     streams: dict[str, int] = field(default_factory=dict)
@@ -56,12 +60,26 @@ class ReaderFigures:
 def check_reader(
     config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None, progress: Progress
 ) -> ReaderFigures | None:
-    """Check what a reader block names; faults go to config.findings.
+    """Check the data of a reader block; faults are added to config.findings.
 
-    config: the outermost block; path: names of the blocks that lead to the reader's; write: for action write, features
-    only; read: to read all features, to find values that are no numbers, but for those in the set, where they are then
-    put; None looks at headers alone; progress(done, total): utterances.
-    Returns None when there is no telling what the reader gives.
+    Parameters
+    ----------
+    config : CheckedConfig
+        The outermost block.
+    path : sequence of str
+        Names of the blocks that lead to the reader block.
+    write : bool
+        Whether the reader is for action write: only features are checked.
+    read : set or None
+        Read all features, to find infinite and NaN values, except those in the set, to which they are added.  None
+        checks only headers.
+    progress : callable
+        Called as progress(done, total), in utterances.
+
+    Returns
+    -------
+    ReaderFigures or None
+        None if faults prevent a result.
     """
 
     def block() -> CheckedConfig:
@@ -76,14 +94,14 @@ def check_reader(
 
 
 def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
-    """The block that a row of names leads to."""
+    """Return the block at a path of names."""
     for name in path:
         config = config.block(name)
     return config
 
 
 def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderFigures:
-    """A reader that has no check of its own: opening it is the check, and, with `read`, reading all utterances."""
+    """Check a reader without a check of its own by opening it and, with `read`, reading all utterances."""
     for name, value in getattr(reader_class(block), "check_settings", {}).items():
         block.merge(Source.from_text(f"{name}={value}", "set by the check"))
     with open_reader(block, write=write, progress=progress) as reader:
@@ -93,7 +111,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
         period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
         figures = ReaderFigures(reader.dims(), places, period=period, unit=unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
-        if reader.unit == "records":  # all of them were read when it was opened
+        if reader.unit == "records":  # opening the reader has read all of them
             figures.num_usable = figures.num_frames = reader.num_frames
             return figures
         figures.num_usable, figures.num_frames = reader.num_utterances, 0 if write else reader.num_frames
@@ -108,7 +126,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
 
 
 def _losses(block: CheckedConfig, reader: Reader) -> Iterator[str]:
-    """A line for each utterance that a reader has left out so far."""
+    """Yield a message for each utterance that a reader has skipped so far."""
     for name, reason in reader.skipped:
         yield f"{block.where()}: {name}: {reason}"
 
@@ -118,7 +136,7 @@ def _num_columns(utterance: Utterance) -> int:
 
 
 class _HTKMLFCheck:
-    """The checks of one HTKMLFReader block."""
+    """Checks one HTKMLFReader block."""
 
     def __init__(self, config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None):
         self.config, self.findings, self.path = config, config.findings, path
@@ -132,7 +150,7 @@ class _HTKMLFCheck:
         whole = self._open_streams()
         if not self.features:
             return None
-        if whole:  # what concerns the streams together
+        if whole:  # checks across streams
             self.config.check(lambda: find_streams(self._block(), self.write))
         with self.findings.catch():
             check_same_length(self.features)
@@ -150,7 +168,7 @@ class _HTKMLFCheck:
         return open_block(self.config, [*self.path, *names])
 
     def _open_streams(self) -> bool:
-        """Make the streams one by one; returns whether all could be made."""
+        """Open the streams one by one; return whether all of them could be opened."""
         block = self._block()
         names = [name for name, _ in block.blocks()]
         self._refuse_unknown(block, (*READER_NAMES, *names))
@@ -162,7 +180,7 @@ class _HTKMLFCheck:
             elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
                 kind, known, streams = LabelStream, LABEL_NAMES, self.labels
             else:
-                continue  # find_streams says what is wrong
+                continue  # find_streams reports the fault
             self._refuse_unknown(inner, known)
             if self.write and kind is LabelStream:
                 continue
@@ -186,7 +204,7 @@ class _HTKMLFCheck:
     # Names of utterances
 
     def _check_names(self) -> None:
-        """Names that come twice, and lists that are not in the same order though line i of each is one utterance."""
+        """Report repeated names, and lists in different order: line i of each is one utterance."""
         for stream in self.features:
             first: dict[str, Any] = {}
             for entry in stream.entries:
@@ -203,7 +221,7 @@ class _HTKMLFCheck:
             self._check_order(keys, stream)
 
     def _check_order(self, keys: list[str], stream: FeatureStream) -> None:
-        """Streams may name utterances differently (another directory); the same names in another order are a fault."""
+        """Report equal names in different order; names may differ between streams, for instance in their directory."""
         for name_of in (str, lambda key: PurePath(key).name):
             wanted, found = [name_of(key) for key in keys], [name_of(entry.key) for entry in stream.entries]
             if Counter(wanted) & Counter(found):
@@ -213,8 +231,8 @@ class _HTKMLFCheck:
         for expected, name, entry, first in zip(wanted, found, stream.entries, self.features[0].entries):
             if name != expected:
                 self.findings.add(
-                    f"{entry.where}: {name}; expected {expected} as at {first.where}, for line by line both lists "
-                    "name one utterance"
+                    f"{entry.where}: {name}; expected {expected} as at {first.where}: each line of both lists "
+                    "must be the same utterance"
                 )
 
     # Labels
@@ -234,11 +252,11 @@ class _HTKMLFCheck:
         self._unknown: dict[tuple[str, str], tuple[str, int]] = {}
 
     def _check_labels(self, stream: LabelStream, line: int, length: int | None) -> bool:
-        """The labels of one utterance; length: its frames, None if they are not known."""
+        """Check the labels of one utterance.  length: its number of frames, None if unknown."""
         entry = self.features[0].entries[line]
         labels = stream.mlf.lookup(entry.logical)
         if labels is None:
-            if stream.mlf or stream.mlf.patterns:  # else `load` has said that there is nothing at all
+            if stream.mlf or stream.mlf.patterns:  # otherwise `load` has reported the missing labels
                 self.findings.add(f"{entry.where}: no labels in {stream.source}; expected an entry {entry.key!r}")
             return False
         place = stream.mlf.where(entry.logical)
@@ -260,7 +278,7 @@ class _HTKMLFCheck:
             return False
         if length not in (None, num_frames):
             self.findings.add(
-                f"{place}: {num_frames} frames of labels in {stream.name}; expected {length}, as the features have "
+                f"{place}: {num_frames} frames of labels in {stream.name}; expected {length}, as in the features "
                 f"({entry.where})"
             )
         return num_frames == length
@@ -294,17 +312,15 @@ class _HTKMLFCheck:
             progress(line + 1, len(self.features[0].entries), faults=len(self.findings))
         for (stream, name), (place, count) in self._unknown.items():
             more = f" and in {count - 1} more utterances" if count > 1 else ""
-            self.findings.add(
-                f"{place}: state {name!r}, here{more}, is not in the labelMappingFile of {stream}; expected it there"
-            )
+            self.findings.add(f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream}")
 
     def _settle(self, stream: FeatureStream) -> None:
-        """Look at headers until one can be read; the others are held against it."""
+        """Read headers until one is valid; the other files are compared with it."""
         for entry in stream.entries:
             try:
                 header = stream.header(entry)
             except ShapeError as fault:
-                if self._is_sound(stream):  # else the dimension stands in for one that is known to be bad
+                if self._is_sound(stream):  # otherwise the dimension replaces one that is known to be wrong
                     self.findings.add(fault)
                 return
             except (FormatError, OSError):
@@ -314,7 +330,7 @@ class _HTKMLFCheck:
             return
 
     def _check_frames(self, line: int) -> bool:
-        """The files of one utterance."""
+        """Check the files of one utterance."""
         sound = True
         for stream in self.features:
             entry = stream.entries[line]
@@ -324,7 +340,7 @@ class _HTKMLFCheck:
                     stream.read(entry)
                     self.read.add(key)
             except (ArgonautError, OSError) as fault:
-                missing = not Path(entry.path).is_file()  # then it is the list that is to blame
+                missing = not Path(entry.path).is_file()  # then the list is wrong
                 self.findings.add(f"{entry.where}: {describe(fault)}; expected a file" if missing else fault)
                 sound = False
         return sound

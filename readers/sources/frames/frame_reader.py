@@ -1,8 +1,8 @@
-"""Minibatches from feature files on disk and labels in memory: what HTKMLFReader and KaldiReader share.
+"""Minibatches from feature files and labels: the common base of HTKMLFReader and KaldiReader.
 
-They hold frames on their own in random order or, with frameMode=false, utterances (`utterance_minibatches`).
-Features are paged in by chunks; labels are kept, two bytes a frame.  The streams (`streams.FeatureStream`,
-`streams.LabelStream` and what derives from them) know the files.
+Minibatches contain independent frames in random order or, with frameMode=false, utterances (utterance_minibatches.py).
+Features are loaded in chunks; labels are kept in memory, two bytes per frame.  The streams (`streams.FeatureStream`,
+`streams.LabelStream` and their subclasses) read the files.
 Source: CNTK book 3.4.2.
 """
 
@@ -26,15 +26,16 @@ from readers.sources.frames.streams import FeatureStream, LabelStream, describe
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
 
 CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
-PAGE_CHUNK_FRAMES = 10000  # a piece of a page file is read in one go, so pieces may be small, and mix better
+PAGE_CHUNK_FRAMES = 10000  # reading a page file is sequential, so chunks may be small, which improves shuffling
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
     """A block of a sweep whose chunks are in memory.
 
-    begin: its position in the sweep; frames (n,): corpus frame numbers in order of visit; rows[stream] (n,): where the
-    window of each begins in the stream's buffer.
+    begin: its position in the sweep.
+    frames: (n,) frame numbers of the corpus in the order of visits.
+    rows[stream]: (n,) row in the buffer of the stream where the window of each frame begins.
     """
 
     sweep: int
@@ -45,15 +46,34 @@ class _Block:
 
 
 class FrameReader(Reader):
-    """Opens and checks the streams that `find_streams` of a subclass makes of a reader's block.
+    """Base class of readers of frames; a subclass defines `find_streams`.
 
-    config: the reader's block; rng_seed: the order of frames follows from it and the number of the sweep alone.
-    write: for action write, which needs no labels; only `utterances` may be used then.
-    progress(done, total): called while utterances are checked.
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        The order of frames depends only on this seed and the number of the sweep.
+    write : bool
+        Whether the reader is for action write: labels are ignored, and only `utterances` may be called.
+    progress : callable, optional
+        Called as progress(done, total) while utterances are checked.
 
-    skipped: (utterance, reason) of what cannot be used; warnings: names in the configuration that mean nothing here.
-    Raises ConfigError, FormatError or ShapeError, the latter two also when more utterances are bad than
-    maxSkippedFraction (default 0.5) allows, or all of them.
+    Attributes
+    ----------
+    skipped : list of (str, str)
+        Utterances that cannot be used, with the reason.
+    warnings : list of str
+        Messages about unknown names in the configuration.
+
+    Raises
+    ------
+    ConfigError, FormatError, ShapeError
+        The latter two also if the fraction of unusable utterances exceeds maxSkippedFraction (default 0.5), or is 1.
+
+    References
+    ----------
+    CNTK book 3.4.2.
     """
 
     unit = "utterances"
@@ -71,7 +91,7 @@ class FrameReader(Reader):
         if self.options.truncated:
             self.parallel = self.options.parallel
         self.ahead = self.options.ahead
-        self.cuts = self.options.truncated and (not write or self.ahead > 0)  # written are whole utterances
+        self.cuts = self.options.truncated and (not write or self.ahead > 0)  # action write needs whole utterances
         self._corpus: Corpus | None = None
         self._num_utterances = len(self.features[0].entries)
         if write:
@@ -92,10 +112,10 @@ class FrameReader(Reader):
     @staticmethod
     @abstractmethod
     def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
-        """(feature streams, label streams, warnings) of a reader's block; write: labels are passed over."""
+        """Return (feature streams, label streams, warnings) of a reader block; with write, labels are ignored."""
 
     def _divide(self, corpus: Corpus, seed: int) -> None:
-        """Settle chunks and memory."""
+        """Choose chunks and memory."""
         options = self.options
         self._check_memory(corpus.total_frames)
         chunk_frames = CHUNK_FRAMES if self._pages is None else PAGE_CHUNK_FRAMES
@@ -119,16 +139,18 @@ class FrameReader(Reader):
             )
 
     def _check_memory(self, total: int) -> None:
-        """A window that the user's own limit has no room for is a contradiction; without a limit it gets its room."""
+        """Raise ConfigError if the user's memory limit is too small for the window; without a limit the window is
+        granted.
+        """
         window, limit = self.options.window, self.options.max_frames
         needed = 0 if window is None else total if window >= total else min(total, 3 * (window // 2))
         if self.options.max_frames_where and needed > limit:
             raise ConfigError(
                 f"{self.options.max_frames_where}: maxFramesInMemory is {limit}; expected at least {needed} "
-                f"for randomize={window}, which keeps three halves of that many frames at hand"
+                f"for randomize={window}, which keeps one and a half times as many frames in memory"
             )
 
-    # What there is
+    # Streams and sizes
 
     @property
     def streams(self) -> list[str]:
@@ -136,11 +158,11 @@ class FrameReader(Reader):
         return [stream.name for stream in (*self.features, *self.labels)]
 
     def dims(self) -> dict[str, int]:
-        """Rows of the matrix of each stream."""
+        """Return the number of rows of each stream."""
         return {stream.name: stream.dim for stream in (*self.features, *self.labels)}
 
     def places(self) -> dict[str, str]:
-        """file:line of the dimension of each stream, for messages."""
+        """Return "file:line" of the dimension of each stream, for messages."""
         places = {stream.name: stream.where for stream in self.features}
         return places | {stream.name: stream.dim_where for stream in self.labels}
 
@@ -150,24 +172,27 @@ class FrameReader(Reader):
 
     @property
     def num_frames(self) -> int:
-        """Frames of one sweep."""
+        """Number of frames of one sweep."""
         return self._training_corpus().total_frames
 
     @property
     def num_utterances(self) -> int:
-        """Utterances of one sweep; for writing, lines of the SCP."""
+        """Number of utterances of one sweep; for action write, of lines of the SCP."""
         return self._num_utterances
 
     @property
     def period(self) -> int:
-        """100 ns ticks per frame."""
+        """100 ns units per frame."""
         return self.features[0].period
 
     # Training and test
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """As the base class says; with frameMode=false an epoch has the utterances that begin within its frames, and
-        minibatch_size, where truncated is set, is the steps of each of the utterances side by side."""
+        """Yield the minibatches of an epoch, as in the base class.
+
+        With frameMode=false an epoch has the utterances that begin within its frames, and for truncated utterances
+        minibatch_size is the number of steps of each parallel utterance.
+        """
         if self.options.frame_mode:
             yield from super().minibatches(epoch, minibatch_size, epoch_size)
             return
@@ -176,12 +201,13 @@ class FrameReader(Reader):
         yield from self._sequences.minibatches(epoch, minibatch_size, epoch_size)
 
     def assemble(self, position: int, size: int) -> Minibatch:
-        """Frames position..position+size-1 of the row of sweeps; pieces of several blocks where it must be.
+        """Return the frames position..position+size-1 of the sequence of sweeps, joined from several blocks if
+        necessary.
 
-        Only for frames on their own (frameMode=true).
+        Only for independent frames (frameMode=true).
         """
         if not self.options.frame_mode:
-            raise RuntimeError("the reader gives utterances; their minibatches cannot be cut anywhere")
+            raise RuntimeError("the reader delivers utterances, whose minibatches cannot begin at any position")
         pieces: list[tuple[list[np.ndarray], np.ndarray]] = []
         while size:
             sweep, within = divmod(position, self.num_frames)
@@ -208,7 +234,9 @@ class FrameReader(Reader):
         return Minibatch(matrices, classes, len(frames))
 
     def _enter(self, number: int, position: int) -> _Block:
-        """The block that holds a position of a sweep, its chunks in memory and those of the next on their way."""
+        """Return the block that contains a position of a sweep, load its chunks and start loading those of the next
+        block.
+        """
         block = self._block
         if block and block.sweep == number and block.begin <= position < block.begin + len(block.frames):
             return block
@@ -231,7 +259,7 @@ class FrameReader(Reader):
         return self._block
 
     def _sweep(self, number: int) -> Sweep:
-        """The order of a sweep; those of the running one and the next are remembered."""
+        """Return the order of a sweep; the current one and the next are cached."""
         if number not in self._sweeps:
             self._sweeps = {known: sweep for known, sweep in self._sweeps.items() if known == number - 1}
             self._sweeps[number] = Sweep(self._plan, number)
@@ -240,10 +268,10 @@ class FrameReader(Reader):
     # Writing
 
     def utterances(self) -> Iterator[Utterance]:
-        """Whole utterances in SCP order, features alone, with their context.
+        """Yield whole utterances in SCP order, only features, with their context.
 
-        A bad utterance, also one whose file is unlike the others, goes to `skipped` with its reason, and the next one
-        follows.
+        An utterance that cannot be read, or whose file does not match the others, is added to `skipped` with the
+        reason.
         """
         for line, entry in enumerate(self.features[0].entries):
             try:
@@ -260,7 +288,7 @@ class FrameReader(Reader):
                 yield Utterance(entry.key, matrices, line, self.period)
 
     def close(self) -> None:
-        """Give back memory, background thread and page file."""
+        """Release memory, background thread and page file."""
         if self._corpus is not None:
             self._cache.close()
             for page in self._pages or ():
@@ -273,7 +301,7 @@ class FrameReader(Reader):
         return self._corpus
 
     def _refuse_too_few(self, corpus: Corpus) -> None:
-        """The run stops when too much is bad: then it is the lists that are wrong, not the utterances."""
+        """Raise FormatError if too many utterances are skipped: then the lists are wrong, not the utterances."""
         total, bad = len(self.features[0].entries), len(corpus.skipped)
         if bad <= self.options.max_skipped * total and len(corpus.lines):
             return
@@ -285,7 +313,7 @@ class FrameReader(Reader):
 
 
 def _settle(stream: FeatureStream) -> None:
-    """Look at headers until one can be read, which settles the stream's dimensions."""
+    """Read headers until one is valid, which determines the dimensions of the stream."""
     fault: Exception | None = None
     for entry in stream.entries:
         try:
@@ -293,4 +321,4 @@ def _settle(stream: FeatureStream) -> None:
             return
         except (FormatError, OSError) as found:
             fault = fault or found
-    raise FormatError(f"{stream.scp}: none of {len(stream.entries)} files can be read; the first: {fault}") from fault
+    raise FormatError(f"{stream.scp}: none of {len(stream.entries)} files can be read; first error: {fault}") from fault

@@ -1,6 +1,6 @@
-"""What the block of an HTKMLFReader says: its options, and which of its blocks are features and labels.
+"""Options of an HTKMLFReader block, and its blocks of features and labels.
 
-Source: CNTK book 3.4.2; lookAheadFrames is ours.
+Source: CNTK book 3.4.2; lookAheadFrames is an extension.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from readers.sources.records.records import parse_randomize
 
 METHODS = ("blockRandomize", "rollingWindow")
 MAX_FRAMES_IN_MEMORY = 2_000_000
-MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, for blockRandomize alone
-# Known to configurations of the tool, and why it makes no difference here.
+MAX_UTTERANCE_FRAMES = 65535  # CNTK's limit, only for blockRandomize
+# Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the log is the program's",
-    "traceLevel": "the log is the program's",
-    "useMersenneTwisterRand": "the order follows from randomSeed",
-    "unigram": "a language model of states is for sequence training",
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
+    "useMersenneTwisterRand": "randomSeed determines the order",
+    "unigram": "a language model of states is used only by sequence training",
 }
 READER_NAMES = (
     *("readerType", "readMethod", "randomize", "minibatchMode", "frameMode", "truncated", "nbruttsineachrecurrentiter"),
     *("pageFilePath", "readAhead", *WITHOUT_EFFECT),
-    # Ours.
+    # Extensions.
     *("lookAheadFrames", "maxFramesInMemory", "maxUtteranceFrames", "maxSkippedFraction"),
 )
 ROLE_NAMES = ("scpFile", "mlfFile", "mlfFileList")
@@ -36,14 +36,21 @@ SEQUENCE_NAMES = ("phoneFile", "transPFile", "denlatTocFile", "numLatTocFile")
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """method: one of METHODS; shuffle: False visits frames in SCP order; window: frames shuffled together, None for as
-    many as memory allows; partial: whether training takes the last, short minibatch of an epoch; page_directory: where
-    the page file goes, None for the system's place; read_ahead: load in the background; max_frames: in memory at a
-    time; max_frames_where: where the user said so, None if not; max_utterance: longer utterances are skipped, None for
-    no limit; max_skipped: the fraction of utterances that may be skipped;
-    frame_mode: frames on their own, else utterances in order; parallel: of those as many side by side, for each epoch;
-    truncated: cut into pieces, each minibatch going on where the one before it ended; ahead: frames that follow each
-    piece as context.
+    """Options of a reader block.
+
+    method: one of METHODS.
+    shuffle: if False, frames are visited in SCP order.
+    window: frames that are shuffled together, None for as many as memory permits.
+    partial: whether training uses the last, short minibatch of an epoch.
+    page_directory: directory of the page file, None for the system's directory of temporary files.
+    read_ahead: whether chunks are loaded in the background.
+    max_frames: frames in memory; max_frames_where: file:line of the setting, None if it is the default.
+    max_utterance: longer utterances are skipped, None for no limit.
+    max_skipped: fraction of utterances that may be skipped.
+    frame_mode: independent frames, else utterances in order.
+    parallel: number of parallel utterances, for each epoch.
+    truncated: whether utterances are cut into pieces, which continue from one minibatch to the next.
+    ahead: frames that follow each piece as context.
     """
 
     method: str
@@ -96,10 +103,10 @@ class ReaderOptions:
 
 
 def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
-    """(feature streams, label streams, warnings) of the blocks within a reader's block, in their order.
+    """Return (feature streams, label streams, warnings) of the blocks within a reader block, in their order.
 
-    write: for action write; label blocks are passed over.
-    Raises ConfigError for a block that is neither, and for streams that make no training data.
+    write: for action write; label blocks are ignored.
+    Raises ConfigError for a block that is neither, and for streams that do not form training data.
     """
     features: list[FeatureStream] = []
     labels: list[LabelStream] = []
@@ -112,7 +119,7 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
             refuse_block(block)
         elif write:
-            warnings.append(f"{block.where()}: {block.full_name()} holds labels; they are not read for writing")
+            warnings.append(f"{block.where()}: {block.full_name()} contains labels, which action write does not read")
         else:
             labels.append(LabelStream.from_config(name, block))
             warnings.extend(labels[-1].warnings)
@@ -122,7 +129,7 @@ def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list
 
 
 def check_streams(config: Config, features: list[FeatureStream], labels: list[LabelStream], write: bool) -> None:
-    """Raise ConfigError for streams that make no training data, or, with `write`, no features."""
+    """Raise ConfigError for streams that do not form training data or, with `write`, have no features."""
     if not features:
         raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")
     if not write and len(features) + len(labels) < 2:
@@ -133,12 +140,12 @@ def check_streams(config: Config, features: list[FeatureStream], labels: list[La
     if features[0].expand:
         raise ConfigError(
             f"{features[0].where}: {features[0].name} repeats one frame and is the first stream; "
-            "expected one with frames of its own before it"
+            "expected another feature stream before it"
         )
 
 
 def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
-    """(frame mode, utterances side by side for each epoch, truncated)."""
+    """Return (frame mode, number of parallel utterances for each epoch, truncated)."""
     frame_mode, truncated = config.bool("frameMode", "true"), config.bool("truncated", "false")
     if frame_mode and truncated:
         raise ConfigError(
@@ -156,25 +163,25 @@ def _parse_sequences(config: Config) -> tuple[bool, Schedule, bool]:
 
 
 def _parse_ahead(config: Config, truncated: bool) -> int:
-    """The frames after each piece of an utterance that it may look at."""
+    """Return the number of look-ahead frames after each piece of an utterance."""
     ahead = config.int("lookAheadFrames", 0)
     if ahead < 0 or (ahead and not truncated):
-        expected = "0 or more" if ahead < 0 else "truncated=true with it, for whole utterances are seen as they are"
+        expected = "0 or more" if ahead < 0 else "truncated=true with it: whole utterances need no look-ahead"
         where = config.where("lookAheadFrames")
         raise ConfigError(f"{where}: {config.full_name('lookAheadFrames')} is {ahead}; expected {expected}")
     return ahead
 
 
 def refuse_block(block: Config, roles: Sequence[str] = ROLE_NAMES) -> None:
-    """Raise ConfigError for a block that sets none of the names that say what it holds."""
+    """Raise ConfigError for a block without any of the names that define its role."""
     for name in SEQUENCE_NAMES:
         if block.has_own(name):
             raise ConfigError(
                 f"{block.where(name)}: {block.full_name(name)} is for sequence training; "
-                "expected features and labels alone, sequence training is not available yet"
+                "expected only features and labels; sequence training is not supported"
             )
     hints = [did_you_mean(name, roles) for name in block.names()]
     raise ConfigError(
         f"{block.where()}: block {block.full_name()} has none of {', '.join(roles)}; "
-        f"expected one, which says whether it holds features or labels{max(hints, default='')}"
+        f"expected one of them, for features or labels{max(hints, default='')}"
     )

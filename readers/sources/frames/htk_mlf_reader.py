@@ -5,7 +5,7 @@
         minibatch.matrices["features"]          # (792, 256) float32, Fortran order
         minibatch.matrices["labels"]            # (183, 256) one-hot columns
 
-Features stay on disk and are paged in by chunks; labels are kept, two bytes a frame.
+Features are loaded in chunks; labels are kept in memory, two bytes per frame.
 Source: CNTK book 3.4.2.
 """
 
@@ -14,6 +14,9 @@ from readers.sources.frames.htk_mlf_options import find_streams
 
 
 class HTKMLFReader(FrameReader):
-    """Opens and checks everything that the block of a reader names; arguments and faults as FrameReader's."""
+    """Reads frames from HTK feature files and labels from master label files.
+
+    See FrameReader for parameters, attributes and errors, and the module's description for an example.
+    """
 
     find_streams = staticmethod(find_streams)

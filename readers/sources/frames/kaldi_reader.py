@@ -1,4 +1,4 @@
-"""KaldiReader: minibatches of frames from Kaldi's archives of features and alignments.
+"""KaldiReader: minibatches of frames from Kaldi archives of features and alignments.
 
     reader=[
       readerType=KaldiReader
@@ -6,9 +6,9 @@
       labels=[ aliFile=pdf.1.gz:pdf.2.gz; labelDim=2000 ]          # or mlfFile=..., or aliScpFile=pdf.scp
     ]
 
-Streams are matched by key, so that their files may be in any order; context windows, randomisation and what concerns a
-bad utterance are as in HTKMLFReader.  Alignments hold classes (pdf ids, from ali-to-pdf), not transition ids, or, as
-text, names that labelMappingFile lists.  A frame is taken to be 10 ms long.
+Streams are matched by key, so their files may be in any order.  Context windows, randomisation and the handling of
+faulty utterances are those of HTKMLFReader.  Alignments contain classes (pdf ids, from ali-to-pdf), not transition ids;
+in text archives they may be names that labelMappingFile lists.  The frame shift is taken to be 10 ms.
 """
 
 from collections.abc import Collection, Sequence
@@ -39,7 +39,7 @@ ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFile
 
 
 class KaldiStream(FeatureStream):
-    """Features of all utterances of an scp, or of an archive alone."""
+    """Features of all utterances of a script file or archive."""
 
     @staticmethod
     def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ArkEntry]]:
@@ -55,7 +55,7 @@ class KaldiStream(FeatureStream):
     @staticmethod
     def _read_header(entry: ArkEntry) -> HTKHeader:
         if not entry.path:
-            raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry of that key")
+            raise FormatError(f"{entry.source_file}: no features of {entry.name}; expected an entry with that key")
         found = read_matrix_header(entry.path, entry.offset)
         return HTKHeader(found.num_frames, TICKS_PER_FRAME, 4 * found.dim, USER, data_offset=found.data)
 
@@ -64,14 +64,14 @@ class KaldiStream(FeatureStream):
         return read_matrix(entry.path, entry.offset, entry.start or 0, entry.end)
 
     def arrange(self, keys: Sequence[str]) -> None:
-        """Put the entries into the order of these keys; one that has none gets an entry without a path."""
+        """Sort the entries in the order of these keys; a key without an entry gets an entry without a path."""
         known = {entry.key: entry for entry in self.entries}
         self.entries = [known.get(key) or ArkEntry(key, "", source_file=self.scp) for key in keys]
 
 
 @dataclass(eq=False)
 class AlignmentStream(LabelStream):
-    """Classes of all utterances from archives of integers.  from_scp: the file is a list of places in archives."""
+    """Classes of all utterances from archives of integer vectors.  from_scp: the file is a script file."""
 
     from_scp: bool = False
     _classes: dict[str, np.ndarray] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class AlignmentStream(LabelStream):
         return key, [path.replace("\\", "/") for path in config.array(key)]
 
     def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
-        """Read the alignments, for these utterances only.  Raises FormatError when there are none of them."""
+        """Read the alignments of these utterances.  Raises FormatError if there are none."""
         for path in self.mlf_paths:
             try:
                 self._load_file(path, set(keys))
@@ -96,8 +96,8 @@ class AlignmentStream(LabelStream):
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected alignments") from fault
         if not self._classes:
             raise FormatError(
-                f"{self.source}: no labels for any of {len(keys)} utterances; expected keys as in the features, like "
-                f"{min(keys)!r}"
+                f"{self.source}: no labels for any of {len(keys)} utterances; expected the keys of the features, such "
+                f"as {min(keys)!r}"
             )
 
     def _load_file(self, path: str, keys: set[str]) -> None:
@@ -110,7 +110,7 @@ class AlignmentStream(LabelStream):
             if key not in keys:
                 continue
             if key in self._classes:
-                raise FormatError(f"{path}: {key!r} comes twice; expected one alignment of an utterance")
+                raise FormatError(f"{path}: key {key!r} is repeated; expected one alignment per utterance")
             if isinstance(classes, list):
                 classes = parse_tokens(classes, self.state_ids, f"{path}: {key}")
             self._classes[key] = classes
@@ -123,13 +123,16 @@ class AlignmentStream(LabelStream):
         if classes is not None and len(classes) and not 0 <= classes.min() <= classes.max() < self.num_classes:
             raise FormatError(
                 f"{self.source}: {entry.key}: classes {classes.min()} to {classes.max()}; expected 0 to "
-                f"{self.num_classes - 1}, as labelDim of {self.name} says; transition ids become classes by ali-to-pdf"
+                f"{self.num_classes - 1}, by labelDim of {self.name}; ali-to-pdf converts transition ids to classes"
             )
         return classes
 
 
 class KaldiReader(FrameReader):
-    """Opens and checks everything that the block of a reader names; arguments and faults as FrameReader's."""
+    """Reads frames and labels from Kaldi archives.
+
+    See FrameReader for parameters, attributes and errors, and the module's description for an example.
+    """
 
     @staticmethod
     def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:

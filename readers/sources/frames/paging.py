@@ -1,4 +1,4 @@
-"""Chunks of features in a bounded amount of memory, loaded ahead in the background."""
+"""Chunks of features in a limited amount of memory, loaded ahead in the background."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -10,12 +10,13 @@ Load = Callable[[int, list[np.ndarray]], None]
 
 
 class ChunkCache:
-    """Slots of equal size, one chunk in each, the least recently used one given up when another is needed.
+    """Memory for chunks in slots of equal size; the least recently used slot is reused.
 
     load(chunk, outs): fills outs[stream] (frames, dim) float32, C order, of one chunk; called by one thread at a time.
-    sizes[stream] (num_chunks,): frames of each chunk with its edges; dims: values per frame of each stream.
-    buffers[stream] (num_slots * slot frames, dim): read by the user; base(stream)[chunk] is the row where the chunk
-    begins, meaningful for the chunks last held.
+    sizes[stream]: (num_chunks,) frames of each chunk with repeated frames.
+    dims: values per frame of each stream.
+    buffers[stream]: (num_slots * slot frames, dim), read by the caller; base(stream)[chunk] is the first row of a
+    chunk, valid for the chunks of the last `hold`.
     """
 
     def __init__(self, load: Load, sizes: Sequence[np.ndarray], dims: Sequence[int], num_slots: int, ahead: bool):
@@ -33,11 +34,11 @@ class ChunkCache:
         self._executor = ThreadPoolExecutor(1, "chunks") if ahead else None
 
     def base(self, stream: int) -> np.ndarray:
-        """First row in buffers[stream] of every chunk, (num_chunks,) int64."""
+        """Return the first row in buffers[stream] of every chunk, (num_chunks,) int64."""
         return self._slot_of * self._slot_frames[stream]
 
     def hold(self, chunks: Iterable[int]) -> None:
-        """Have these chunks in memory; they stay there until the next call.  Raises what `load` raises."""
+        """Load these chunks and keep them until the next call.  Raises the errors of `load`."""
         chunks = list(chunks)
         if len(chunks) > self.num_slots:
             raise RuntimeError(f"{len(chunks)} chunks to hold in {self.num_slots} slots")
@@ -58,7 +59,7 @@ class ChunkCache:
         self._held = chunks
 
     def expect(self, chunks: Iterable[int]) -> None:
-        """Load these chunks in the background as far as there is room beside those that are held."""
+        """Load these chunks in the background, as far as there is room beside those that are held."""
         if self._executor is None:
             return
         chunks = list(chunks)
@@ -74,14 +75,16 @@ class ChunkCache:
             self._pending[chunk] = self._executor.submit(self._fill, chunk, slot)
 
     def close(self) -> None:
-        """Wait for the background and give the memory back."""
+        """Wait for the background thread and release the memory."""
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
         self._executor = None
         self.buffers = []
 
     def _settle(self, wanted: list[int]) -> None:
-        """Wait for the background.  A fault there counts when its chunk is wanted; else the chunk is just not there."""
+        """Wait for the background thread.  An error is raised only if its chunk is needed; otherwise the chunk is not
+        loaded.
+        """
         faults = {chunk: future.exception() for chunk, future in self._pending.items()}
         self._pending = {}
         faults = {chunk: fault for chunk, fault in faults.items() if fault is not None}
@@ -92,7 +95,7 @@ class ChunkCache:
                 raise fault
 
     def _take_slot(self, keep: list[int]) -> int | None:
-        """A free slot, else that of the least recently used chunk that need not be kept; None when there is none."""
+        """Return a free slot, else that of the least recently used chunk outside of `keep`; None if there is none."""
         if self._free:
             return self._free.pop()
         for chunk in self._slots:

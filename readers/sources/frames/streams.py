@@ -1,6 +1,6 @@
-"""What one block of an HTKMLFReader names: a stream of features (SCP) or of labels (MLF).
+"""The streams of an HTKMLFReader block: features (SCP) or labels (MLF).
 
-The blocks say what they are by what they set: scpFile is a feature stream, mlfFile or mlfFileList a label stream.
+A block with scpFile is a feature stream, one with mlfFile or mlfFileList a label stream.
 Source: CNTK book 3.4.2.
 """
 
@@ -33,8 +33,11 @@ LABEL_NAMES = (
 class FeatureStream:
     """Features of all utterances of an SCP.
 
-    dim: rows delivered, the context window included; left, right: frames of context; native_dim: values per frame in
-    the files; period: 100 ns ticks per frame; expand: each file holds one frame, repeated for the whole utterance.
+    dim: rows delivered, with the context window.
+    left, right: frames of context.
+    native_dim: values per frame in the files.
+    period: 100 ns units per frame.
+    expand: whether each file contains one frame, which is repeated for the whole utterance.
     """
 
     name: str
@@ -53,7 +56,7 @@ class FeatureStream:
 
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "FeatureStream":
-        """Reads the SCP, on_fault as there; nothing is known of the files yet."""
+        """Read the SCP, with on_fault as in read_scp; no feature file is read."""
         if config.has_own("type"):
             config.choice("type", ["real"])
         dim = config.int("dim")
@@ -64,18 +67,18 @@ class FeatureStream:
         if expand and context not in (None, (0, 0)):
             raise ConfigError(
                 f"{config.where('expandToUtterance')}: {config.full_name()} repeats one frame and has a context "
-                "window; expected one or the other"
+                "window; expected only one of them"
             )
         scp, entries = cls._read_entries(config, on_fault)
         if not entries:
             raise FormatError(f"{scp}: no entries; expected a feature file on each line")
         return cls(name, dim, entries, scp, config.where("dim"), context, expand)
 
-    # What a stream of another format does in its own way: the list of utterances, the header and the frames of a file.
+    # Methods that streams of other formats override: the list of utterances, the header and the frames of a file.
 
     @staticmethod
     def _read_entries(config: Config, on_fault: OnFault | None) -> tuple[str, list[ScpEntry]]:
-        """(the file that lists the utterances, the utterances)."""
+        """Return (file that lists the utterances, utterances)."""
         scp = config.path("scpFile")
         with naming(config, "scpFile"):
             return str(scp), read_scp(scp, prefix=config.text("prefixPathInSCP", ""), on_fault=on_fault)
@@ -86,14 +89,14 @@ class FeatureStream:
 
     @staticmethod
     def _read_frames(entry: ScpEntry) -> np.ndarray:
-        """(T, dim) float32 in C order."""
+        """Return (T, dim) float32 in C order."""
         return read_htk(entry.path, entry.start or 0, entry.end).frames.T
 
     def header(self, entry: ScpEntry) -> HTKHeader:
-        """The header of an entry's file, which must be like that of the first file that could be read.
+        """Return the header of an entry's file, after comparing it with the first valid header.
 
-        The first header settles the context window.  Raises FormatError or OSError for a file that cannot be read,
-        ShapeError for one that is unlike the others: that is no fault of one utterance.
+        The first header determines the context window.  Raises FormatError or OSError for a file that cannot be read,
+        and ShapeError for one that does not match the others, which is not an error of a single utterance.
         """
         found = self._headers.get(entry.place)
         if found is None:
@@ -109,13 +112,13 @@ class FeatureStream:
         return found
 
     def forget_headers(self, but: str | None = None) -> None:
-        """Give back what `header` remembers of every file, but one that may be needed again (an archive)."""
+        """Release the cached headers, except that of one file (an archive) that may be needed again."""
         self._headers = {path: header for path, header in self._headers.items() if path == but}
 
     def num_frames(self, entry: ScpEntry) -> int:
-        """Frames of an utterance, not counting repetition.
+        """Return the number of frames of an utterance, without repetition.
 
-        Raises FormatError for a range that ends behind its file, and as `header` does.
+        Raises FormatError for a range beyond the end of its file, and the errors of `header`.
         """
         total = self.header(entry).num_frames
         if entry.end is not None and entry.end >= total:
@@ -126,11 +129,11 @@ class FeatureStream:
         return total if entry.num_frames is None else entry.num_frames
 
     def read(self, entry: ScpEntry, num_frames: int | None = None) -> np.ndarray:
-        """The frames of an utterance, (T, native_dim) float32 in C order, without context.
+        """Return the frames of an utterance, (T, native_dim) float32 in C order, without context.
 
-        num_frames: what T must be (an expanded stream is repeated up to it); None takes what is there.
-        `header` must have settled the stream before.
-        Raises FormatError for a file that is unlike its header, or that holds a value that is not finite.
+        num_frames: required value of T (an expanded stream is repeated up to it); None for no requirement.
+        `header` must have been called before.
+        Raises FormatError for a file that does not match its header, and for values that are not finite.
         """
         frames = self._read_frames(entry)
         if self.expand and num_frames is not None:
@@ -138,7 +141,7 @@ class FeatureStream:
         if frames.shape[1] != self.native_dim or num_frames not in (None, len(frames)):
             raise FormatError(
                 f"{entry.place}: {len(frames)} frames of {frames.shape[1]} values; "
-                f"expected {num_frames} of {self.native_dim}; the file has changed since it was first looked at"
+                f"expected {num_frames} of {self.native_dim}; the file has changed since its header was read"
             )
         if not np.isfinite(frames).all():
             bad = int(np.flatnonzero(~np.isfinite(frames).all(axis=1))[0])
@@ -158,7 +161,7 @@ class FeatureStream:
         if _likeness(header) != _likeness(model):
             raise ShapeError(
                 f"{entry.place}: {_describe_header(header)}; expected {_describe_header(model)} as in {path}, "
-                f"since both stand in {self.scp}"
+                f"because both are listed in {self.scp}"
             )
 
     def _settle_context(self) -> None:
@@ -168,7 +171,7 @@ class FeatureStream:
             if self.dim != native:
                 raise ShapeError(
                     f"{self.where}: dim of {self.name} is {self.dim}, values per frame in {self._model[0]} {native}; "
-                    "expected the same, since contextWindow is given"
+                    "expected the same, because contextWindow is set"
                 )
             self.dim *= 1 + self.left + self.right
             return
@@ -187,9 +190,10 @@ class FeatureStream:
 class LabelStream:
     """Class labels of all utterances.
 
-    num_classes: labelDim; dim: rows delivered, num_classes for one-hot columns; targets (dim, num_classes) float32:
-    the column to deliver for each class, None for one-hot; state_ids: class of each label, None when the MLF carries
-    the numbers.
+    num_classes: labelDim.
+    dim: rows delivered; num_classes for one-hot columns.
+    targets: (dim, num_classes) float32, the column to deliver for each class; None for one-hot columns.
+    state_ids: class of each label; None if the MLF contains class numbers.
     """
 
     name: str
@@ -204,7 +208,7 @@ class LabelStream:
 
     @classmethod
     def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "LabelStream":
-        """Reads the mapping files, on_fault as for `read_state_list`; not the MLF."""
+        """Read the mapping files, with on_fault as in read_state_list; the MLF is not read."""
         for kind in ("labelType", "type"):
             if config.has_own(kind):
                 config.choice(kind, ["category"])
@@ -229,7 +233,7 @@ class LabelStream:
 
     @staticmethod
     def _find_paths(config: Config) -> tuple[str, list[str]]:
-        """(the name in the block that names them, the files of labels)."""
+        """Return (name of the setting, label files)."""
         source = "mlfFile" if config.has_own("mlfFile") else "mlfFileList"
         paths = [str(config.path(source))]
         if source == "mlfFileList":
@@ -239,7 +243,7 @@ class LabelStream:
 
     @property
     def warnings(self) -> list[str]:
-        """What the format allows and is seldom meant: a state list of another length than labelDim, cut short say."""
+        """Warnings about unusual settings: a state list whose length differs from labelDim, possibly truncated."""
         if self.state_ids is None or len(self.state_ids) == self.num_classes:
             return []
         return [
@@ -248,9 +252,9 @@ class LabelStream:
         ]
 
     def load(self, keys: Collection[str], on_fault: OnFault | None = None) -> None:
-        """Read the MLFs, for these utterances only, on_fault as for `read_mlf`.
+        """Read the MLFs for these utterances, with on_fault as in read_mlf.
 
-        Raises FormatError when they have labels for none of them.
+        Raises FormatError if they contain labels for none of the utterances.
         """
         for path in self.mlf_paths:
             try:
@@ -259,18 +263,18 @@ class LabelStream:
                 raise ConfigError(f"{self.where}: {describe(fault)}; expected a master label file") from fault
         if not self.mlf and not self.mlf.patterns:
             raise FormatError(
-                f"{self.source}: no labels for any of {len(keys)} utterances; expected names as in the SCP, like "
+                f"{self.source}: no labels for any of {len(keys)} utterances; expected the names of the SCP, such as "
                 f"{min(keys)!r}{self._example()}"
             )
 
     def _example(self) -> str:
-        """A name of the first MLF, for a message: directories in a name are what most often keeps it from matching."""
+        """Return the first name in the MLF, for a message: often only the directories of the names differ."""
         with Path(self.mlf_paths[0]).open(encoding="utf-8", errors="replace") as file:
             name = next((line.strip() for line in file if line.startswith('"')), None)
-        return f", found names like {key_of(name)!r}" if name else ""
+        return f", found names such as {key_of(name)!r}" if name else ""
 
     def forget_mlf(self) -> None:
-        """Give back the memory of the labels as text."""
+        """Release the memory of the labels as text."""
         self.mlf = MLF()
 
     @property
@@ -278,10 +282,10 @@ class LabelStream:
         return ", ".join(self.mlf_paths)
 
     def classes(self, entry: ScpEntry, period: int) -> np.ndarray | None:
-        """The class of every frame of an utterance, (T,) int32; None when the MLF has no entry, or an empty one.
+        """Return the class of every frame of an utterance, (T,) int32; None if the MLF has no entry or an empty one.
 
-        period: 100 ns ticks per frame.  Raises FormatError for labels with gaps, of unknown names, or with classes
-        beyond labelDim: that is no fault of one utterance but of the state list.
+        period: 100 ns units per frame.  Raises FormatError for labels with gaps, unknown names, or classes beyond
+        labelDim; these are errors of the state list, not of one utterance.
         """
         labels = self.mlf.lookup(entry.logical)
         if not labels:
@@ -295,13 +299,13 @@ class LabelStream:
         return classes
 
     def matrix(self, classes: np.ndarray) -> np.ndarray:
-        """The matrix (dim, N) float32, Fortran order, of N classes."""
+        """Return the matrix (dim, N) float32, Fortran order, for N classes."""
         if self.targets is not None:
             return self.targets.T[classes].T
         return one_hot(classes, self.dim)
 
     def _read_targets(self, config: Config) -> np.ndarray:
-        """labelToTargetMappingFile: lines `label bits`, bits a string of targetDim zeros and ones, in class order."""
+        """Read labelToTargetMappingFile: lines `label bits` in class order; bits has targetDim zeros and ones."""
         path = config.path("labelToTargetMappingFile")
         names = list(self.state_ids or ())
         columns: list[list[str]] = []
@@ -321,7 +325,7 @@ class LabelStream:
 
 @contextlib.contextmanager
 def naming(config: Config, name: str) -> Iterator[None]:
-    """While the file that `name` names is read: one that cannot be opened is a fault of the configuration."""
+    """Convert an error in opening the file that `name` names into a ConfigError."""
     try:
         yield
     except OSError as fault:
@@ -331,14 +335,14 @@ def naming(config: Config, name: str) -> Iterator[None]:
 
 
 def describe(fault: Exception) -> str:
-    """What went wrong, on one line."""
+    """Describe an error on one line."""
     if isinstance(fault, OSError) and fault.strerror:
         return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
     return str(fault)
 
 
 def _parse_context(config: Config) -> tuple[int, int] | None:
-    """(left, right) of contextWindow; None when it is 1 or not set, and `dim` decides."""
+    """Return (left, right) of contextWindow; None if it is 1 or not set, so that `dim` determines the window."""
     values = config.ints("contextWindow", "1")
     where, what = config.where("contextWindow"), config.full_name("contextWindow")
     if len(values) == 2 and min(values) >= 0:
@@ -349,7 +353,7 @@ def _parse_context(config: Config) -> tuple[int, int] | None:
 
 
 def _likeness(header: HTKHeader) -> tuple[int, int, int]:
-    """What must be the same in all files of a stream; how a file is packed need not be."""
+    """Return the properties that must be equal in all files of a stream; the compression may differ."""
     return header.kind & ~(HAS_C | HAS_K), header.dim, header.period
 
 

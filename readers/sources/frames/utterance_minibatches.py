@@ -1,7 +1,7 @@
-"""Minibatches that keep the frames of an utterance in order: whole utterances, or pieces of them one after the other.
+"""Minibatches that keep the frames of an utterance in order: whole utterances, or consecutive pieces of them.
 
-What is shuffled are the utterances; the frames come from the same chunks in memory as for minibatches of frames.
-Source: CNTK book 3.4.2 (frameMode=false, nbruttsineachrecurrentiter, truncated); for frames ahead see
+Utterances are shuffled; their frames come from the same cached chunks as for minibatches of frames.
+Source: CNTK book 3.4.2 (frameMode=false, nbruttsineachrecurrentiter, truncated); for look-ahead frames see
 readers.minibatches.sequence_packing.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["UtteranceMinibatches", "UtteranceOrder"]
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """Utterances in a row: the k-th is utterances[k] of the corpus, at place places[k] of sweep sweeps[k]."""
+    """A sequence of utterances: the k-th is utterances[k] of the corpus, at position places[k] of sweep sweeps[k]."""
 
     utterances: np.ndarray
     sweeps: np.ndarray
@@ -31,9 +31,10 @@ class _Row:
 
 
 class UtteranceOrder:
-    """The order of the utterances in an endless row of sweeps; it follows from the plan's seed and nothing else.
+    """The order of the utterances in an endless sequence of sweeps; it depends only on the seed of the plan.
 
-    plan: utterances (where it says frames) in chunks; num_frames (U,): frames of each utterance.
+    plan: division of the utterances (instead of frames) into chunks.
+    num_frames: (U,) frames of each utterance.
     """
 
     def __init__(self, plan: Plan, num_frames: np.ndarray):
@@ -43,7 +44,7 @@ class UtteranceOrder:
         self._sweeps: dict[int, tuple[Sweep, np.ndarray]] = {}
 
     def sweep(self, number: int) -> tuple[Sweep, np.ndarray]:
-        """A sweep and its utterances (U,) in order; the last two asked for are remembered."""
+        """Return a sweep and its utterances (U,) in order; the last two results are cached."""
         if number not in self._sweeps:
             while len(self._sweeps) > 1:
                 del self._sweeps[next(iter(self._sweeps))]
@@ -53,9 +54,9 @@ class UtteranceOrder:
         return self._sweeps[number]
 
     def epoch(self, number: int, size: int) -> _Row:
-        """The utterances that begin at frames number * size to (number + 1) * size - 1 of the row; size 0: a sweep.
+        """Return the utterances that begin at frames number * size to (number + 1) * size - 1; size 0: one sweep.
 
-        So every utterance belongs to one epoch, whole.
+        Thus every utterance belongs to exactly one epoch.
         """
         if not size:
             size = self._total
@@ -70,12 +71,14 @@ class UtteranceOrder:
 
 
 class UtteranceMinibatches:
-    """Fills packed utterances in.
+    """Fills packed minibatches with the frames of utterances.
 
-    corpus: what can be used; order: of its utterances; cache: chunks of features in memory; chunk_of (U,): the chunk of
-    each utterance; first_rows[stream] (U,): where it begins there, edges included; parallel: utterances side by side,
-    for each epoch; truncated: cut into pieces of as many steps as a minibatch has; ahead: the frames that follow each
-    piece as context.
+    corpus: the usable utterances; order: their order.
+    cache: chunks of features in memory; chunk_of: (U,) the chunk of each utterance.
+    first_rows[stream]: (U,) row within its chunk where each utterance begins, with repeated frames.
+    parallel: number of parallel utterances, for each epoch.
+    truncated: whether utterances are cut into pieces as long as a minibatch.
+    ahead: frames that follow each piece as context.
     """
 
     def __init__(
@@ -95,12 +98,14 @@ class UtteranceMinibatches:
         self._cache, self._chunk_of, self._first_rows = cache, chunk_of, first_rows
         self._parallel, self._truncated, self._ahead = parallel, truncated, ahead
         self._first_frame = corpus.first_frame
-        self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are held
+        self._entered: tuple[int, int] | None = None  # sweep and block whose chunks are in memory
 
     def minibatches(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[Minibatch]:
-        """Those of an epoch; minibatch_size: steps, where utterances are cut; else without effect."""
+        """Yield the minibatches of an epoch; minibatch_size is the number of steps of truncated utterances, else
+        unused.
+        """
         row = self._order.epoch(epoch, epoch_size)
-        buffers: dict[int, list[np.ndarray]] = {}  # of the utterances that have begun and not ended
+        buffers: dict[int, list[np.ndarray]] = {}  # frames of the utterances in progress
         for packed in self._pack(row, epoch, minibatch_size):
             yield self._fill(packed, row, buffers)
 
@@ -139,7 +144,9 @@ class UtteranceMinibatches:
         return Minibatch(matrices, classes, layout.num_frames, layout)
 
     def _read(self, utterance: int, number: int, place: int) -> list[np.ndarray]:
-        """The frames of an utterance at a place of a sweep, edges repeated, for each stream (rows, native dim)."""
+        """Return the frames of an utterance at a position of a sweep, with repeated edges, for each stream (rows,
+        native dim).
+        """
         sweep, order = self._order.sweep(number)
         block = sweep.find(place)
         if self._entered != (number, block):

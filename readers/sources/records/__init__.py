@@ -1,6 +1,6 @@
-"""Records, one example each, as text or in a binary cache: UCIFastReader and BinaryReader.
+"""Readers of records (independent examples), as text or in a binary cache: UCIFastReader and BinaryReader.
 
-Open records.py first: deriving from its RecordReader is the shortest way to a reader of your own.
+Open records.py first: a subclass of its RecordReader is the shortest way to write a new reader.
 """
 
 from readers.common.lazy import face

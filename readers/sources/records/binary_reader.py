@@ -1,8 +1,8 @@
-"""BinaryReader: minibatches of the records of a binary cache, which a UCIFastReader with wfile=... has written.
+"""BinaryReader: minibatches from a binary cache of records, which a UCIFastReader with wfile=... has written.
 
-The text that it was made from need not be there any more.  Blocks in the reader's block choose streams by their name,
-and what they set (dim, labelDim, labelMappingFile) must be what the cache holds; without blocks all streams are given.
-Source: CNTK book 3.1 (the role; the file's layout is ours, see record_cache).
+The original text is not needed.  Blocks in the reader block select streams by name, and their settings (dim, labelDim,
+labelMappingFile) must match the cache; without blocks all streams are read.
+Source: CNTK book 3.1; the layout of the file is our own, see record_cache.py.
 """
 
 from collections.abc import Mapping
@@ -17,21 +17,42 @@ from readers.sources.records.record_cache import CachedStream, RecordCache, open
 from readers.sources.records.records import ORDER_NAMES, RecordOrder, RecordReader, RecordStream
 from readers.sources.records.uci_options import label_map
 
-# Known to blocks that were written for a UCIFastReader, and why it makes no difference here.
+# Options of a UCIFastReader block without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the log is the program's",
-    "traceLevel": "the log is the program's",
-    "start": "the cache holds values, not columns of text",
-    "sectionType": "the cache tells features and labels apart",
-    "type": "the cache tells features and labels apart",
-    "labelType": "the cache tells features and labels apart",
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
+    "start": "the cache contains values, not columns of text",
+    "sectionType": "the cache distinguishes features and labels",
+    "type": "the cache distinguishes features and labels",
+    "labelType": "the cache distinguishes features and labels",
 }
 READER_NAMES = ("readerType", "file", "wfile", "allowMapCreation", "writeLabelMap", *ORDER_NAMES, *WITHOUT_EFFECT)
 BLOCK_NAMES = ("dim", "labelDim", "labelMappingFile", *WITHOUT_EFFECT)
 
 
 class BinaryReader(RecordReader):
-    """Opens the cache that `file` (or `wfile`) of a reader's block names; arguments and faults as UCIFastReader's."""
+    """Reads records from the cache that `file` (or `wfile`) of the reader block names.
+
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        The order of records depends only on this seed and the number of the sweep.
+    write : bool
+        Whether the reader is for action write, which needs no labels.
+    progress : callable, optional
+        Not used.
+
+    Raises
+    ------
+    ConfigError, FormatError
+        For a damaged cache, and blocks that do not match it.
+
+    References
+    ----------
+    CNTK book 3.1.
+    """
 
     test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
     check_settings: ClassVar[Mapping[str, str]] = {"writeLabelMap": "false"}
@@ -55,7 +76,7 @@ class BinaryReader(RecordReader):
 
 
 def _chosen(cache: RecordCache, blocks: dict[str, Config], config: Config) -> list[tuple[CachedStream, str]]:
-    """(stream, file:line of its dimension) of what the blocks name, checked; all streams if there are no blocks."""
+    """Return (stream, file:line of its dimension) for the streams that the blocks select, or for all without blocks."""
     known = {stream.name: stream for stream in cache.streams}
     if not blocks:
         return [(stream, config.where()) for stream in cache.streams]
@@ -63,21 +84,21 @@ def _chosen(cache: RecordCache, blocks: dict[str, Config], config: Config) -> li
     for name, block in blocks.items():
         if name not in known:
             raise ConfigError(
-                f"{block.where()}: {block.full_name()} is no stream of {cache.path}; expected {' or '.join(known)}"
+                f"{block.where()}: {block.full_name()} is not a stream of {cache.path}; expected {' or '.join(known)}"
                 f"{did_you_mean(name, known)}"
             )
         stream = known[name]
         key, dim = ("dim", stream.dim) if stream.num_classes is None else ("labelDim", stream.num_classes)
         if block.has_own(key) and block.int(key) != dim:
             raise ConfigError(
-                f"{block.where(key)}: {block.full_name(key)} is {block.int(key)}; expected {dim}, as {cache.path} holds"
+                f"{block.where(key)}: {block.full_name(key)} is {block.int(key)}; expected {dim}, as in {cache.path}"
             )
         if stream.num_classes is not None and stream.labels and block.text("labelMappingFile", ""):
             labels = label_map(block)
             if not labels.fits(stream.labels, stream.num_classes):
                 raise ConfigError(
-                    f"{block.where('labelMappingFile')}: {labels.path}: other labels than {cache.path} was made with; "
-                    "expected the same in the same order"
+                    f"{block.where('labelMappingFile')}: {labels.path}: not the labels of {cache.path}; expected the "
+                    "same labels in the same order"
                 )
             labels.adopt(stream.labels, stream.num_classes)
             labels.finish()

@@ -1,11 +1,11 @@
-"""The binary cache of a record reader: records one after the other, mapped into memory instead of read.
+"""Binary cache of records, which is mapped into memory.
 
-    64 bytes    magic, version, bytes of a record, number of records, offset and length of the description; zeros
-    records     for each stream its dim float32 numbers, or its class as int32, little-endian, without gaps
-    description JSON: streams, labels, and the text files that it was made from, with their size and time of change
+    64 bytes    magic, version, bytes per record, number of records, offset and length of the description; zeros
+    records     for each stream its dim float32 numbers, or its class as int32, little-endian, packed
+    description JSON: streams, labels, and the text files from which it was made, with size and modification time
 
-The description comes last since the number of records and their labels are known when all are written.  The role is
-that of the cache of the CNTK book (3.1, BinaryReader); the layout is ours.
+The description comes last because the number of records and their labels are known only at the end.  The purpose is
+that of the cache of the CNTK book (3.1, BinaryReader); the layout is our own.
 """
 
 import json
@@ -32,8 +32,10 @@ MAX_DIM = 1 << 24
 class CachedStream:
     """A stream of a cache.
 
-    file, start: which source file it comes from and its first column there; dim: values of a record; num_classes: None
-    for numbers; labels: names of the classes, none when the text held their numbers.
+    file, start: source file, and the first column of the stream in it.
+    dim: values per record.
+    num_classes: number of classes, None for numbers.
+    labels: names of the classes; empty if the text contained class numbers.
     """
 
     name: str
@@ -46,7 +48,7 @@ class CachedStream:
 
 @dataclass(frozen=True)
 class Source:
-    """A file that a cache was made from, as it was then; mtime_ns: nanoseconds since 1970."""
+    """State of a source file when the cache was made; mtime_ns: modification time in nanoseconds since 1970."""
 
     path: str
     size: int
@@ -60,8 +62,11 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class RecordCache:
-    """An open cache.  columns[stream]: memory map (N, dim) float32, or (N,) int32 for classes; settings: how the text
-    was read."""
+    """An open cache.
+
+    columns[stream]: memory map (N, dim) float32, or (N,) int32 for classes.
+    settings: options with which the text was read.
+    """
 
     path: Path
     streams: tuple[CachedStream, ...]
@@ -78,10 +83,10 @@ def write_cache(
     settings: dict[str, str],
     finish: Any = None,
 ) -> None:
-    """Write a cache, whole or not at all.
+    """Write a cache, completely or not at all.
 
-    blocks: values of some consecutive records, by stream; finish(): called behind the last of them, returns the streams
-    with what is known only then, the labels.
+    blocks: values of consecutive records, by stream.
+    finish(): called after the last block; returns the streams with the labels, which are known only then.
     """
     dtype = _record_type(streams)
     num_records = 0
@@ -106,26 +111,41 @@ def write_cache(
 
 
 def is_cache(path: str | os.PathLike) -> bool:
-    """Whether a file begins as a cache does."""
+    """Whether a file begins like a cache."""
     with Path(path).open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def open_cache(path: str | os.PathLike) -> RecordCache:
-    """Map a cache.  Raises FormatError when it is damaged: sizes are checked against the file, values are not."""
+    """Map a cache into memory.
+
+    Parameters
+    ----------
+    path : path
+        The cache.
+
+    Returns
+    -------
+    RecordCache
+
+    Raises
+    ------
+    FormatError
+        If it is damaged: sizes are checked against the file, values are not.
+    """
     path = Path(path)
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(PREFIX.size)
         if len(head) < PREFIX.size or not head.startswith(MAGIC):
-            raise FormatError(f"{path}: is no record cache; expected a file that starts with {MAGIC.decode()}")
+            raise FormatError(f"{path}: is not a record cache; expected a file that starts with {MAGIC.decode()}")
         _, version, record_bytes, num_records, offset, length = PREFIX.unpack(head)
         if version != VERSION:
-            raise FormatError(f"{path}: version {version}; expected {VERSION}; remove the cache, it is made again")
+            raise FormatError(f"{path}: version {version}; expected {VERSION}; remove the cache, it will be made again")
         if offset != FIRST_RECORD + num_records * record_bytes or offset + length != size:
             raise FormatError(
                 f"{path}: {size} bytes; expected {offset + length}, of {num_records} records of {record_bytes} bytes; "
-                "remove the cache, it is made again"
+                "remove the cache, it will be made again"
             )
         file.seek(offset)
         text = file.read(length)
@@ -140,12 +160,12 @@ def open_cache(path: str | os.PathLike) -> RecordCache:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
         raise FormatError(
             f"{path}: description of {length} bytes at {offset} is damaged; expected JSON with streams and sources; "
-            "remove the cache, it is made again"
+            "remove the cache, it will be made again"
         ) from fault
     if not streams or dtype.itemsize != record_bytes or not num_records:
         raise FormatError(
             f"{path}: {num_records} records of {record_bytes} bytes, {len(streams)} streams of {dtype.itemsize} bytes; "
-            "expected the same, and at least one record; remove the cache, it is made again"
+            "expected the same, and at least one record; remove the cache, it will be made again"
         )
     records = np.memmap(path, dtype, "r", offset=FIRST_RECORD, shape=(num_records,))
     columns = {stream.name: records[f"f{index}"] for index, stream in enumerate(streams)}
@@ -158,7 +178,7 @@ def _record_type(streams: Sequence[CachedStream]) -> np.dtype:
 
 
 def _stream(found: dict[str, Any]) -> CachedStream:
-    """Raises ValueError, KeyError or TypeError for what cannot be a stream."""
+    """Construct a stream from JSON.  Raises ValueError, KeyError or TypeError if the content is invalid."""
     classes = found["num_classes"]
     labels = tuple(found["labels"])
     stream = CachedStream(

@@ -1,10 +1,9 @@
-"""Records in columns of arrays, in memory or mapped from a file, as minibatches: what UCIFastReader and BinaryReader
-share, and the shortest way to a reader of one's own.
+"""Minibatches of records stored in arrays: the base of UCIFastReader and BinaryReader, and of new readers.
 
-    class CsvReader(RecordReader):
-        def __init__(self, config, rng_seed=0, write=False, progress=None):
-            numbers = np.loadtxt(config.path("file"), np.float32, delimiter=",", ndmin=2)
-            super().__init__([RecordStream("features", numbers)], RecordOrder.from_config(config), rng_seed)
+class CsvReader(RecordReader):
+    def __init__(self, config, rng_seed=0, write=False, progress=None):
+        numbers = np.loadtxt(config.path("file"), np.float32, delimiter=",", ndmin=2)
+        super().__init__([RecordStream("features", numbers)], RecordOrder.from_config(config), rng_seed)
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,17 +19,25 @@ from readers.minibatches.randomisation import Plan, Sweep
 
 CHUNK_RECORDS = 16384
 MAX_RECORDS_IN_MEMORY = 2_000_000
-PIECE_RECORDS = 65536  # written at a time
+PIECE_RECORDS = 65536  # per Utterance that action write receives
 ORDER_NAMES = ("randomize", "minibatchMode", "maxFramesInMemory")
 
 
 @dataclass(frozen=True, eq=False)
 class RecordStream:
-    """One column of matrices.
+    """One stream of records.
 
-    values: (N, dim) float32 numbers, or (N,) whole numbers, the class of each record; num_classes: rows of the one-hot
-    columns made of classes, None for numbers; where: file:line of its dimension, for messages; unchecked: the file that
-    the classes are mapped from, which nobody has looked through.
+    Attributes
+    ----------
+    name : str
+    values : (N, dim) float32 or (N,) integers
+        Numbers, or the class of each record; may be memory-mapped.
+    num_classes : int or None
+        Rows of the one-hot columns of classes; None for numbers.
+    where : str
+        "file:line" of the dimension, for messages.
+    unchecked : str
+        File from which the classes are mapped, if their range was not checked.
     """
 
     name: str
@@ -44,22 +51,33 @@ class RecordStream:
         return self.values.shape[1] if self.num_classes is None else self.num_classes
 
     def matrix(self, rows: np.ndarray | slice) -> np.ndarray:
-        """The columns (dim, n) float32, Fortran order, of some records; a new array."""
+        """Return the columns (dim, n) float32, Fortran order, of some records as a new array."""
         values = self.values[rows]
         if self.num_classes is None:
             return np.array(values, np.float32, order="C", copy=isinstance(rows, slice) or None).T
         if self.unchecked and not 0 <= values.min() <= values.max() < self.num_classes:
             raise FormatError(
                 f"{self.unchecked}: classes {values.min()} to {values.max()} in {self.name}; "
-                f"expected 0 to {self.num_classes - 1}; remove the cache, it is made again"
+                f"expected 0 to {self.num_classes - 1}; remove the cache, it will be made again"
             )
         return one_hot(values, self.num_classes)
 
 
 @dataclass(frozen=True)
 class RecordOrder:
-    """shuffle: False visits records in their own order; window: records shuffled together, None for all, or, of mapped
-    files, as many as max_records; partial: whether training takes the last, short minibatch of an epoch."""
+    """The order in which records are visited.
+
+    Attributes
+    ----------
+    shuffle : bool
+        False for the original order.
+    window : int or None
+        Records that are shuffled together; None for all or, for memory-mapped files, max_records.
+    partial : bool
+        Whether training uses the last, short minibatch of an epoch.
+    max_records : int
+        Records to keep in memory, for memory-mapped files.
+    """
 
     shuffle: bool = True
     window: int | None = None
@@ -68,7 +86,7 @@ class RecordOrder:
 
     @classmethod
     def from_config(cls, config: Config) -> "RecordOrder":
-        """From randomize, minibatchMode and maxFramesInMemory of a reader's block."""
+        """Read randomize, minibatchMode and maxFramesInMemory of a reader block."""
         shuffle, window = parse_randomize(config)
         partial = config.choice("minibatchMode", ("partial", "full"), "partial") == "partial"
         max_records = config.int("maxFramesInMemory", MAX_RECORDS_IN_MEMORY)
@@ -78,7 +96,7 @@ class RecordOrder:
         return cls(shuffle, window, partial, max_records)
 
     def plan(self, total: int, mapped: bool, seed: int) -> Plan:
-        """How `total` records are divided; mapped: they are on disk, and neighbours are best read together."""
+        """Return the division of `total` records into chunks; mapped: neighbours on disk are read together."""
         if self.window is not None:
             group = total if total <= self.window else max(1, self.window // 2)
         else:
@@ -89,10 +107,21 @@ class RecordOrder:
 
 
 class RecordReader(Reader):
-    """Minibatches of the records that some streams hold, the same number in each.
+    """Minibatches of the records of some streams with equal numbers of records.
 
-    name: of the data, in messages and as the key of what action write writes.  Raises FormatError when there is no
-    record, or when one stream has more than another.
+    Parameters
+    ----------
+    streams : sequence of RecordStream
+    order : RecordOrder
+    rng_seed : int
+        The order of records depends only on this seed and the number of the sweep.
+    name : str
+        Name of the data, for messages, and key of what action write writes.
+
+    Raises
+    ------
+    FormatError
+        If there are no records, or the streams have different numbers of records.
     """
 
     def __init__(self, streams: Sequence[RecordStream], order: RecordOrder, rng_seed: int = 0, name: str = "data"):
@@ -102,7 +131,7 @@ class RecordReader(Reader):
         lengths = {stream.name: len(stream.values) for stream in self._streams}
         if len(set(lengths.values())) != 1:
             found = ", ".join(f"{length} in {stream}" for stream, length in lengths.items()) or "no streams"
-            raise FormatError(f"{name}: records {found}; expected as many in each")
+            raise FormatError(f"{name}: records {found}; expected equal numbers")
         self._num_records = next(iter(lengths.values()))
         if not self._num_records:
             raise FormatError(f"{name}: no records; expected at least one")
@@ -110,11 +139,15 @@ class RecordReader(Reader):
         self.partial = order.partial
         self._plan = order.plan(self._num_records, mapped, rng_seed)
         self._sweep: Sweep | None = None
-        self._block = (0, 0, np.empty(0, np.int64))  # sweep, position where it begins, records in order of visit
+        self._block = (
+            0,
+            0,
+            np.empty(0, np.int64),
+        )  # sweep, position where the block begins, its records in the order of visits
 
     @property
     def streams(self) -> list[str]:
-        """The names of the streams; they are the names of input nodes."""
+        """The names of the streams, which are the names of input nodes."""
         return [stream.name for stream in self._streams]
 
     def dims(self) -> dict[str, int]:
@@ -141,7 +174,7 @@ class RecordReader(Reader):
         return Minibatch(matrices, classes, len(rows))
 
     def _enter(self, number: int, position: int) -> tuple[int, np.ndarray]:
-        """(where it begins, its records) of the block that holds a position of a sweep."""
+        """Return (first position, records) of the block that contains a position of a sweep."""
         sweep, begin, records = self._block
         if sweep == number and begin <= position < begin + len(records):
             return begin, records
@@ -156,7 +189,7 @@ class RecordReader(Reader):
         return -(-self._num_records // PIECE_RECORDS)
 
     def utterances(self) -> Iterator[Utterance]:
-        """The records in their own order, some ten thousand at a time; the numbers alone, without classes."""
+        """Yield the records in their original order, some ten thousand at a time; only numbers, no classes."""
         for piece, begin in enumerate(range(0, self._num_records, PIECE_RECORDS)):
             rows = slice(begin, begin + PIECE_RECORDS)
             matrices = {stream.name: stream.matrix(rows) for stream in self._streams if stream.num_classes is None}
@@ -167,7 +200,7 @@ class RecordReader(Reader):
 
 
 def parse_randomize(config: Config) -> tuple[bool, int | None]:
-    """(shuffle, window) of `randomize`: auto, none, or the number of frames that are shuffled together."""
+    """Return (shuffle, window) of `randomize`: auto, none, or the number of frames that are shuffled together."""
     text = config.text("randomize", "auto")
     if text.lower() in ("auto", "none"):
         return text.lower() == "auto", None

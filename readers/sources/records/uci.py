@@ -1,9 +1,9 @@
-"""UCI text: a record a line, numbers and labels in columns separated by blanks; parsed without a loop over tokens.
+"""UCI text: one record per line with blank-separated columns of numbers and labels; parsed without a loop over tokens.
 
-Separators are blank, tab, carriage return and what the user adds; several in a row count as one.  Lines without a token
-are passed over.  Every record has as many columns as the first.
-Source: CNTK book 3.4.1.  Unlike CNTK's parser, which leaves out a last line without line end and takes a string among
-the features for a zero, this one takes the line and refuses the string.
+Separators are blank, tab, carriage return and those that the user adds; several in a row count as one.  Empty lines are
+ignored.  Every record has as many columns as the first.
+Source: CNTK book 3.4.1.  CNTK's parser ignores a last line without line end and reads a string among the features as
+zero; this parser reads that line and rejects the string.
 """
 
 import gzip
@@ -30,10 +30,12 @@ _NEWLINE = 10
 
 @dataclass(frozen=True)
 class UCILayout:
-    """Which columns to read, counted from 0.
+    """The columns to read, counted from 0.
 
-    numbers: the columns of numbers, in the order in which they are wanted; labels: those whose text is wanted;
-    delimiters: characters that separate columns, beside blanks; decimal_point: one character.
+    numbers: columns of numbers, in the order of the result.
+    labels: columns of text.
+    delimiters: characters that separate columns, in addition to blanks.
+    decimal_point: one character.
     """
 
     numbers: Sequence[int]
@@ -43,7 +45,7 @@ class UCILayout:
 
     @property
     def num_columns(self) -> int:
-        """The columns that a record must have at least."""
+        """Minimum number of columns of a record."""
         return 1 + max((*self.numbers, *self.labels), default=-1)
 
 
@@ -51,8 +53,10 @@ class UCILayout:
 class UCIBlock:
     """Some consecutive records.
 
-    lines (n,) int64: the line, from 1, of each; numbers (n, len(layout.numbers)) float32, C order; labels: for each
-    column of layout.labels (n,) bytes of fixed width; end: bytes of the file up to the end of the block.
+    lines: (n,) int64, line number of each record, from 1.
+    numbers: (n, len(layout.numbers)) float32, C order.
+    labels: for each column of layout.labels (n,) bytes of fixed width.
+    end: offset in the file of the end of the block.
     """
 
     lines: np.ndarray
@@ -62,16 +66,16 @@ class UCIBlock:
 
 
 def read_uci(path: str | os.PathLike, layout: UCILayout, block_bytes: int = BLOCK_BYTES) -> Iterator[UCIBlock]:
-    """The records of a plain or gzip text file, some megabytes at a time; there may be none.
+    """Yield the records of a plain or gzip text file in blocks of some megabytes; there may be none.
 
-    Raises FormatError with file and line for a record with fewer or more columns than the first, or fewer than asked
-    for, for what is no finite number in a column of numbers, and for a label longer than 256 bytes or not in UTF-8.
+    Raises FormatError with file and line for a record with another number of columns than the first, or too few, for a
+    token that is not a finite number in a column of numbers, and for a label longer than 256 bytes or not in UTF-8.
     """
     table = np.arange(256, dtype=np.uint8)
     for separator in _BLANKS + layout.delimiters.encode():
         table[separator] = ord(" ")
     if layout.decimal_point != ".":
-        table[ord(".")] = ord("?")  # not a number any more
+        table[ord(".")] = ord("?")  # makes tokens with a point invalid numbers
         table[ord(layout.decimal_point)] = ord(".")
     line, num_columns = 1, None
     for text, end in _line_blocks(path, block_bytes):
@@ -84,7 +88,7 @@ def read_uci(path: str | os.PathLike, layout: UCILayout, block_bytes: int = BLOC
 
 
 def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, int]]:
-    """(whole lines, bytes of the file read so far); the last line gets a line end if it has none."""
+    """Yield (whole lines, offset in the file); adds a line end to the last line if it has none."""
     with Path(path).open("rb") as raw:
         compressed = raw.read(2) == GZIP_MAGIC
         raw.seek(0)
@@ -109,11 +113,13 @@ def _line_blocks(path: str | os.PathLike, size: int) -> Iterator[tuple[bytes, in
             elif len(rest) < MAX_LINE_BYTES:
                 rest += piece
             else:
-                raise FormatError(f"{path}: a line of more than {MAX_LINE_BYTES} bytes; expected text, a record a line")
+                raise FormatError(
+                    f"{path}: a line of more than {MAX_LINE_BYTES} bytes; expected text with one record per line"
+                )
 
 
 class _BlockParser:
-    """Parses one block of whole lines; first_line: the number of its first."""
+    """Parses a block of whole lines; first_line: number of its first line."""
 
     def __init__(self, path, layout: UCILayout, table: np.ndarray, text: bytes, first_line: int, end: int):
         self._path, self._layout, self._end = path, layout, end
@@ -126,9 +132,11 @@ class _BlockParser:
         self.num_columns = 0
 
     def parse(self, num_columns: int | None) -> UCIBlock | None:
-        """The records; None if there are only empty lines.  num_columns: of the records before, if there are any."""
+        """Return the records; None if all lines are empty.  num_columns: number of columns of the earlier records, if
+        any.
+        """
         layout = self._layout
-        # A token begins at a character that is none of the separators and follows one, and ends before the next.
+        # A token begins at a character that follows a separator and is not one, and ends before the next separator.
         is_text = (self._bytes != ord(" ")) & (self._bytes != _NEWLINE)
         edges = np.flatnonzero(np.diff(is_text, prepend=False, append=False))
         starts, ends = edges[0::2], edges[1::2]
@@ -148,13 +156,13 @@ class _BlockParser:
         if self._layout.num_columns > self.num_columns:
             raise FormatError(
                 f"{self._path}:{lines[0]}: {self.num_columns} columns; expected at least {self._layout.num_columns}, "
-                "as start and dim ask for"
+                "for start and dim"
             )
         odd = np.flatnonzero(counts != self.num_columns)
         if len(odd):
             raise FormatError(
-                f"{self._path}:{lines[odd[0]]}: {counts[odd[0]]} columns; expected {self.num_columns}, "
-                "as in the records before"
+                f"{self._path}:{lines[odd[0]]}: {counts[odd[0]]} columns; expected {self.num_columns}, as in earlier "
+                "records"
             )
 
     def _numbers(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
@@ -166,7 +174,7 @@ class _BlockParser:
             text = text[_covered(starts[:, wanted], ends[:, wanted], len(text))]
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("error", DeprecationWarning)  # how earlier versions of numpy tell of bad text
+                warnings.simplefilter("error", DeprecationWarning)  # earlier versions of numpy warn about invalid text
                 values = np.fromstring(text.tobytes(), np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
             values = np.empty(0, np.float32)
@@ -180,7 +188,7 @@ class _BlockParser:
         return values
 
     def _not_a_number(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> FormatError:
-        """The first token that is at fault, looked for one by one."""
+        """Find the first invalid token, one by one, and return the error."""
         wanted = sorted(set(self._layout.numbers))
         for line, begins, stops in zip(lines, starts, ends):
             for column, begin, stop in zip(wanted, begins, stops):
@@ -195,13 +203,13 @@ class _BlockParser:
 
     def _hint(self, token: str) -> str:
         if is_number(token):
-            return " that 32 bits can hold" if self._layout.decimal_point == "." else ""
+            return " within the range of float32" if self._layout.decimal_point == "." else ""
         if is_number(token.replace(",", ".")):
-            return "; set customDecimalPoint or customDelimiter if the file needs it"
+            return "; set customDecimalPoint or customDelimiter if necessary"
         return ""
 
     def _labels(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        """The text of one column, (n,) bytes of fixed width."""
+        """Return the text of one column, (n,) bytes of fixed width."""
         widths = ends - starts
         width = int(widths.max())
         if width > MAX_LABEL_BYTES:
@@ -225,7 +233,7 @@ class _BlockParser:
 
 
 def _covered(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
-    """Mask (size,) of the characters of some tokens, each with the separator after it."""
+    """Return a mask (size,) of the characters of some tokens, each with the separator after it."""
     steps = np.zeros(size + 2, np.int8)
     steps[starts.ravel()] += 1
     steps[ends.ravel() + 1] -= 1

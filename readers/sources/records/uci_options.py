@@ -1,4 +1,4 @@
-"""What the block of a UCIFastReader says: its streams, and the maps from labels to classes.
+"""Options of a UCIFastReader block: its streams, and the maps from labels to classes.
 
 Source: CNTK book 3.4.1, 3.5.10.
 """
@@ -17,12 +17,12 @@ from readers.htk.frame_labels import read_state_list
 from readers.sources.frames.streams import naming
 from readers.sources.records.records import ORDER_NAMES
 
-# Known to configurations of the tool, and why it makes no difference here.
+# Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
-    "verbosity": "the log is the program's",
-    "traceLevel": "the log is the program's",
+    "verbosity": "the program has one log for everything",
+    "traceLevel": "the program has one log for everything",
     "prefetch": "records are in memory or mapped",
-    "useMersenneTwisterRand": "the order follows from randomSeed",
+    "useMersenneTwisterRand": "randomSeed determines the order",
     "wsize": "a cache is as large as its records",
     "wrecords": "a cache is as large as its records",
     "windowSize": "a cache is mapped as a whole",
@@ -30,7 +30,7 @@ WITHOUT_EFFECT = {
 READER_NAMES = (
     *("readerType", "file", "customDelimiter", "customDecimalPoint", "allowMapCreation", "writeLabelMap", *ORDER_NAMES),
     *("oneLinePerFile", "writerType", "wfile", *WITHOUT_EFFECT),
-    *("labelMappingFile", "labelDim", "labelType"),  # for all blocks of labels
+    *("labelMappingFile", "labelDim", "labelType"),  # defaults for all blocks of labels
 )
 BLOCK_NAMES = ("file", "dim", "start", "sectionType", "type")
 LABEL_NAMES = (*BLOCK_NAMES, "labelDim", "labelType", "labelMappingFile")
@@ -41,8 +41,9 @@ CACHE_TYPES = ("BinaryReader", "BinaryWriter")
 class LabelMap:
     """The class of each label: the number of its line in the mapping file.
 
-    path: the mapping file, None when the labels are the class numbers themselves; num_classes: labelDim, 0 for as many
-    as there are labels; grows: new labels get the next number, and, if is_written, `finish` writes the file.
+    path: the mapping file; None if the labels are class numbers.
+    num_classes: labelDim; 0 for the number of labels in the file.
+    grows: whether new labels get the next number; then, if is_written, `finish` writes the file.
     """
 
     def __init__(
@@ -61,23 +62,23 @@ class LabelMap:
 
     @property
     def names(self) -> list[str]:
-        """The labels in the order of their classes; none when they are the numbers themselves."""
+        """The labels in the order of their classes; empty if the labels are class numbers."""
         return list(self._ids)
 
     @property
     def num_classes(self) -> int:
-        """Rows of the label matrix."""
+        """Number of rows of the label matrix."""
         return self.limit or max(len(self._ids), self._highest + 1)
 
     def classes(self, labels: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-        """The class of each of some records, (n,) int32.
+        """Return the class of each of some records, (n,) int32.
 
-        labels (n,) bytes; where(record): file:line.  Raises FormatError for a label that is not in the map, or no
-        class number.
+        labels: (n,) bytes.  where(record): "file:line" of a record.
+        Raises FormatError for a label that is not in the map, or is not a class number.
         """
         texts, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         ids = np.empty(len(texts), np.int32)
-        for index in np.argsort(first):  # new labels are numbered as they appear
+        for index in np.argsort(first):  # new labels are numbered in the order of their first occurrence
             text = texts[index].decode()
             ids[index] = (
                 self._number(text, where, int(first[index]))
@@ -94,7 +95,7 @@ class LabelMap:
         if self.limit and len(self._ids) >= self.limit:
             raise FormatError(
                 f"{where(record)}: label {text[:40]!r} is number {self.limit + 1}; expected at most {self.limit} "
-                f"labels, as labelDim ({self.where}) says"
+                f"labels, which is labelDim ({self.where})"
             )
         self._ids[text] = len(self._ids)
         return self._ids[text]
@@ -102,15 +103,16 @@ class LabelMap:
     def _number(self, text: str, where: Callable[[int], str], record: int) -> int:
         limit = self.limit or 1 << 24
         if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) < limit):
-            below = f"below {limit}, as labelDim ({self.where}) says, " if self.limit else ""
+            below = f"below {limit}, which is labelDim ({self.where}), " if self.limit else ""
             raise FormatError(
-                f"{where(record)}: label {text[:40]!r}; expected a class number {below}since no labelMappingFile is set"
+                f"{where(record)}: label {text[:40]!r}; expected a class number {below}because no labelMappingFile is "
+                "set"
             )
         self._highest = max(self._highest, int(text))
         return int(text)
 
     def fits(self, names: Sequence[str], num_classes: int) -> bool:
-        """Whether data read before, with these labels, are what they would be if they were read now."""
+        """Whether data that were read earlier with these labels would be the same if they were read now."""
         if self.path is None:
             return not names and num_classes <= (self.limit or num_classes)
         if self.grows:
@@ -118,7 +120,7 @@ class LabelMap:
         return self.names == list(names)
 
     def adopt(self, names: Sequence[str], num_classes: int) -> None:
-        """Take the labels of data read before, which must fit."""
+        """Use the labels of data that were read earlier; they must fit."""
         self._ids = {name: number for number, name in enumerate(names)}
         self._highest = num_classes - 1
 
@@ -131,9 +133,9 @@ class LabelMap:
 
 @dataclass(eq=False)
 class UCIStream:
-    """One block of features or labels: dim columns of numbers from column `start`, or the labels of that column.
+    """A block of features or labels: dim columns of numbers from column `start`, or the label in that column.
 
-    dim_where: file:line of the dimension; labels: None for numbers.
+    dim_where: file:line of the dimension.  labels: None for numbers.
     """
 
     name: str
@@ -145,7 +147,7 @@ class UCIStream:
 
     @property
     def num_classes(self) -> int | None:
-        """Rows of one-hot columns, known when the data have been read; None for numbers."""
+        """Rows of one-hot columns, known after the data were read; None for numbers."""
         return None if self.labels is None else self.labels.num_classes
 
     def finish(self) -> None:
@@ -155,7 +157,7 @@ class UCIStream:
 
 @dataclass(eq=False)
 class UCIOptions:
-    """cache: the binary cache, None without; the others as in UCILayout."""
+    """Options of a reader block.  cache: path of the binary cache or None; the others as in UCILayout."""
 
     streams: list[UCIStream]
     delimiters: str
@@ -165,16 +167,16 @@ class UCIOptions:
 
     @property
     def files(self) -> list[Path]:
-        """Every file once."""
+        """All source files, each once."""
         return list(dict.fromkeys(stream.file for stream in self.streams))
 
     @classmethod
     def from_config(cls, config: Config, write: bool = False) -> "UCIOptions":
-        """Reads mapping files, no data.  write: blocks of labels are passed over."""
+        """Read the options and mapping files, but no data.  write: blocks of labels are ignored."""
         if config.bool("oneLinePerFile", False):
             raise ConfigError(
-                f"{config.where('oneLinePerFile')}: {config.full_name('oneLinePerFile')} is true; expected false; "
-                "a file for each record is not supported, join them"
+                f"{config.where('oneLinePerFile')}: {config.full_name('oneLinePerFile')} is true; expected false; one "
+                "file per record is not supported, join the files"
             )
         delimiters, decimal_point = _characters(config)
         blocks = list(config.blocks())
@@ -192,7 +194,7 @@ class UCIOptions:
 
 
 def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> UCIStream | None:
-    """The stream of a block; None for labels that are not read."""
+    """Return the stream of a block; None for labels that are not read."""
     section = block.text("sectionType", "").lower() if block.has_own("sectionType") else ""
     is_labels = section == "labels" or any(block.has_own(one) for one in LABEL_ROLES)
     if not is_labels and not block.has_own("dim"):
@@ -217,14 +219,14 @@ def _open_block(name: str, block: Config, write: bool, warnings: list[str]) -> U
         if dim > 1:
             raise ConfigError(
                 f"{block.where('dim')}: {block.full_name('dim')} is {dim}; expected 1, the column of a label; "
-                "labelType=regression takes several columns of numbers"
+                "labelType=regression allows several columns of numbers"
             )
         return UCIStream(name, file, start, 1, block.where("labelDim"), label_map(block))
     return UCIStream(name, file, start, at_least(block, "dim", block.int("dim"), 1), block.where("dim"))
 
 
 def label_map(block: Config) -> LabelMap:
-    """The map that labelDim, labelMappingFile and allowMapCreation of a block ask for."""
+    """Return the map that labelDim, labelMappingFile and allowMapCreation of a block describe."""
     num_classes = at_least(block, "labelDim", block.int("labelDim", "0"), 0)
     where = block.where("labelDim") if block.has("labelDim") else ""
     if not block.text("labelMappingFile", ""):
@@ -251,7 +253,7 @@ def _cache_path(config: Config) -> Path | None:
 
 
 def _characters(config: Config) -> tuple[str, str]:
-    """(customDelimiter, customDecimalPoint)."""
+    """Return (customDelimiter, customDecimalPoint)."""
     point = config.text("customDecimalPoint", "") or "."
     delimiters = config.text("customDelimiter", "").replace("\\t", "\t")
     for name, text in (("customDecimalPoint", point), ("customDelimiter", delimiters)):
@@ -262,7 +264,7 @@ def _characters(config: Config) -> tuple[str, str]:
         ):
             raise ConfigError(
                 f"{config.where(name)}: {config.full_name(name)} is {text!r}; "
-                "expected a sign of punctuation, not a letter, digit or + or -"
+                "expected a punctuation character other than + and -"
             )
     if point in delimiters:
         raise ConfigError(

@@ -1,13 +1,13 @@
-"""UCIFastReader: minibatches of records from text files, a record a line.
+"""UCIFastReader: minibatches of records from text files with one record per line.
 
     reader = UCIFastReader(config.block("Simple_Demo").block("reader"))
     for minibatch in reader.minibatches(epoch=0, minibatch_size=25):
         minibatch.matrices["features"]          # (2, 25) float32, Fortran order
         minibatch.matrices["labels"]            # (2, 25) one-hot columns
 
-Any number of blocks of features and of labels, from one file or several that go record by record.  With wfile=... the
-records are kept in a binary cache (see record_cache), which is mapped instead of read, so that the data may be larger
-than memory.
+A reader block has any number of blocks of features and labels, from one file or several parallel files.  With wfile=...
+the records are stored in a binary cache (record_cache.py), which is mapped into memory, so that the data may be larger
+than the memory.
 Source: CNTK book 3.4.1.
 """
 
@@ -28,15 +28,30 @@ from readers.sources.records.uci_options import LabelMap, UCIOptions, UCIStream
 
 
 class UCIFastReader(RecordReader):
-    """Opens and parses everything that the block of a reader names.
+    """Reads records from the text files that the reader block names.
 
-    config: the reader's block; rng_seed: the order of records follows from it and the number of the sweep alone.
-    write: for action write, which needs no labels.  progress(done, total): called while text is read.
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        The order of records depends only on this seed and the number of the sweep.
+    write : bool
+        Whether the reader is for action write, which needs no labels.
+    progress : callable, optional
+        Called as progress(done, total) while text is read.
 
-    Raises ConfigError or FormatError, with file and line, for text that is not what the blocks ask for.
+    Raises
+    ------
+    ConfigError, FormatError
+        With file and line, for text that does not match the blocks.
+
+    References
+    ----------
+    CNTK book 3.4.1.
     """
 
-    # A map made from test data would number the classes in an order of its own.
+    # A map made from test data would number the classes differently.
     test_settings: ClassVar[Mapping[str, str]] = {"allowMapCreation": "false"}
     check_settings: ClassVar[Mapping[str, str]] = {"wfile": '""', "writeLabelMap": "false"}
 
@@ -61,9 +76,9 @@ class UCIFastReader(RecordReader):
 
 
 def read_columns(options: UCIOptions, progress: Progress | None = None) -> dict[str, np.ndarray]:
-    """The values of each stream, (N, dim) float32 or the classes (N,) int32, from text.
+    """Read the values of each stream, (N, dim) float32 or classes (N,) int32, from text.
 
-    Label maps that are to be made are written when all of the text has been read.
+    New label maps are written after all of the text has been read.
     """
     parts: dict[str, list[np.ndarray]] = {stream.name: [] for stream in options.streams}
     for block in joined_blocks(options, progress):
@@ -75,14 +90,14 @@ def read_columns(options: UCIOptions, progress: Progress | None = None) -> dict[
 
 
 def cached_columns(options: UCIOptions, write: bool, progress: Progress | None = None) -> dict[str, np.ndarray]:
-    """The values of each stream, mapped from the cache, which is made first where it is missing or out of date.
+    """Return the values of each stream, mapped from the cache, which is made first if it is missing or out of date.
 
-    write: take what is there, make nothing.  Raises ConfigError for a file in its place that is something else.
+    write: use the existing cache without making one.  Raises ConfigError if another file is in its place.
     """
     path = options.cache
     if path.exists():
         if not is_cache(path):
-            raise ConfigError(f"{path}: is no record cache; expected one, or no such file, as wfile names it")
+            raise ConfigError(f"{path}: is not a record cache; expected one, or no file at wfile")
         try:
             cache = open_cache(path)
             stale = _out_of_date(cache, options)
@@ -120,14 +135,14 @@ def _settings(options: UCIOptions) -> dict[str, str]:
 
 
 def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
-    """Why a cache cannot stand for the text; empty when it can, and then label maps are those of the cache."""
+    """Return why a cache does not represent the text; "" if it does, and then use the labels of the cache."""
     known = {stream.name: stream for stream in cache.streams}
     for stream in options.streams:
         found = known.get(stream.name)
         if found is None or (found.start, found.dim) != (stream.start, stream.dim):
-            return f"{stream.name} is not what it was made for"
+            return f"{stream.name} differs from the cached stream"
         if (found.num_classes is None) != (stream.labels is None) or not 0 <= found.file < len(cache.sources):
-            return f"{stream.name} is not what it was made for"
+            return f"{stream.name} differs from the cached stream"
         try:
             now = Source.of(stream.file)
         except OSError as fault:
@@ -147,9 +162,9 @@ def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
 
 
 def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iterator[dict[str, np.ndarray]]:
-    """Values of some consecutive records at a time, by stream.
+    """Yield values of consecutive records, by stream; files are read in parallel.
 
-    Files are read in step.  Raises FormatError when one has more records than another, or all have none.
+    Raises FormatError if the files have different numbers of records, or none.
     """
     files = options.files
     sources = [_FileColumns(file, options, progress if file == files[0] else None) for file in files]
@@ -165,13 +180,13 @@ def joined_blocks(options: UCIOptions, progress: Progress | None = None) -> Iter
         yield block
     if max(held):
         longer, shorter = files[held.index(max(held))], files[held.index(0)]
-        raise FormatError(f"{shorter}: {total} records; expected as many as in {longer}")
+        raise FormatError(f"{shorter}: {total} records; expected the number of records of {longer}")
     if not total:
         raise FormatError(f"{files[0]}: no records; expected one on each line")
 
 
 class _FileColumns:
-    """The columns of one file, parsed as they are asked for."""
+    """The columns of one file, parsed on demand."""
 
     def __init__(self, file: Path, options: UCIOptions, progress: Progress | None):
         self._streams = [stream for stream in options.streams if stream.file == file]
@@ -191,7 +206,7 @@ class _FileColumns:
         self._held: dict[str, np.ndarray] = {}
 
     def available(self) -> int:
-        """Records at hand; 0 at the end of the file."""
+        """Return the number of parsed records that were not taken; 0 at the end of the file."""
         while not self._held or not len(next(iter(self._held.values()))):
             block = next(self._blocks, None)
             if block is None:
@@ -214,15 +229,15 @@ class _FileColumns:
 
 
 def create_label_maps(config: Config, progress: Progress | None = None) -> list[tuple[LabelMap, bool]]:
-    """(map, whether it is new) of every label mapping file that a reader's block names; those that are not there are
-    made from the data, of any number of labels.
+    """Return (map, whether it is new) of every label mapping file of a reader block; missing files are made from the
+    data.
 
-    Raises ConfigError when the block names none.
+    A new map may have any number of labels.  Raises ConfigError if the block names no mapping file.
     """
     options = UCIOptions.from_config(config)
     maps = [one.labels for one in options.streams if one.labels is not None and one.labels.path is not None]
     if not maps:
-        raise ConfigError(f"{config.where()}: {config.full_name()} names no labelMappingFile; expected one to make")
+        raise ConfigError(f"{config.where()}: {config.full_name()} names no labelMappingFile; expected one to create")
     found = [(label_map, label_map.grows) for label_map in maps]
     options.streams = [one for one in options.streams if one.labels is not None and one.labels.grows]
     for stream in options.streams:

@@ -1,4 +1,4 @@
-"""Sentences of words: LMSequenceReader, LUSequenceReader, and pairs of sentences for encoders and decoders.
+"""Readers of sentences: LMSequenceReader, LUSequenceReader, and pairs of sentences for an encoder and a decoder.
 
 Open sentences.py first.
 """

@@ -1,4 +1,4 @@
-"""LMSequenceReader: sentences for language models, each word the label of those before it.
+"""LMSequenceReader: sentences for language models; the label of each word is the next word.
 
     reader=[
       readerType=LMSequenceReader
@@ -7,9 +7,9 @@
       labels=[ labelDim=10000 ]
     ]
 
-The input is one-hot, (words, N); it is called as the first block and as the block of features, or `features`.  Labels
-are, with mode=class, (4, N): word, class, first word of the class and the one behind its last (book 4.1.4.24); with
-mode=softmax one-hot.
+The input is one-hot, (words, N); its stream has the name of the first block and that of the block of features, or
+`features`.  With mode=class, labels are (4, N): word, class, first word of the class and the word after its last (book
+4.1.4.24); with mode=softmax they are one-hot.
 Source: CNTK book 3.4.3, 7.2.
 """
 
@@ -41,18 +41,39 @@ LABEL_NAMES = (
     *("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence", "dim"),
     *CACHE_NAMES,
 )
-# What makes a block one of labels.
+# Settings that identify a block of labels.
 LABEL_ROLES = ("labelDim", "labelType", "labelMappingFile", "beginSequence", "endSequence")
 FEATURE_NAMES = ("dim", *CACHE_NAMES)
 MIN_TOKENS = 3
 
 
 class LMSequenceReader(SentenceReader):
-    """Reads the text that a reader's block names.
+    """Reads the text that a reader block names.
 
-    Sentences stand on lines of their own, tokens between blanks and tabs; those without beginSequence and endSequence,
-    where labelIn sets them, get them.  A line of fewer than 3 tokens, marks included, goes to `skipped`.
-    Raises ConfigError, and FormatError for words that are not in the vocabulary when unk is not there either.
+    The text has one sentence per line; blanks and tabs separate words.  beginSequence and endSequence of labelIn are
+    added to sentences without them.  A line of fewer than 3 words, marks included, is skipped.
+
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        Seed of the order of sentences.
+    write : bool
+        Whether the reader is for action write.
+    progress : callable, optional
+        Not used.
+
+    Raises
+    ------
+    ConfigError
+        For invalid settings.
+    FormatError
+        For words that are not in the vocabulary, if unk is not in it either.
+
+    References
+    ----------
+    CNTK book 3.4.3, 7.2.
     """
 
     needs_text: ClassVar[bool] = True
@@ -64,7 +85,7 @@ class LMSequenceReader(SentenceReader):
         if mode == "nce":
             raise ConfigError(
                 f"{config.where('mode')}: {config.full_name('mode')} is nce; expected class or softmax; "
-                "noise-contrastive estimation is not built"
+                "noise-contrastive estimation is not supported"
             )
         inner, outer, features = self._find_blocks(config)
         words = self._taken(self._vocabulary(config, inner, mode), inner, outer)
@@ -85,7 +106,9 @@ class LMSequenceReader(SentenceReader):
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
 
     def _find_blocks(self, config: Config) -> tuple[Config, Config, Config | None]:
-        """(input, output, features); input and output are the same where there is one block of labels."""
+        """Return the blocks (input, output, features); input and output are the same if there is only one block of
+        labels.
+        """
         blocks = [block for _, block in config.blocks()]
         names = [block.name for block in blocks]
         self.warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *names])]
@@ -106,7 +129,7 @@ class LMSequenceReader(SentenceReader):
         return labels[0], labels[-1], features[0] if features else None
 
     def _vocabulary(self, config: Config, inner: Config, mode: str) -> list[VocabularyWord]:
-        """The words by number: of wordclass, else, where classes are not needed, of labelMappingFile."""
+        """Return the words by number, from wordclass or, if classes are not needed, labelMappingFile."""
         if config.text("wordclass", ""):
             with naming(config, "wordclass"):
                 words = read_vocabulary(config.path("wordclass"))
@@ -125,7 +148,10 @@ class LMSequenceReader(SentenceReader):
         return words
 
     def _taken(self, words: list[VocabularyWord], *blocks: Config) -> list[VocabularyWord]:
-        """The first labelDim words of the vocabulary, if the blocks say so; the tool suffers more words, not fewer."""
+        """Return the first labelDim words of the vocabulary.
+
+        CNTK accepts a vocabulary with more words than labelDim, but not with fewer.
+        """
         size = len(words)
         for block in dict.fromkeys(blocks):
             if block.has_own("labelType"):
@@ -139,7 +165,7 @@ class LMSequenceReader(SentenceReader):
             if given < size:
                 self.warnings.append(
                     f"{block.where('labelDim')}: {block.full_name('labelDim')} is {given}; the vocabulary has {size} "
-                    f"words, those from number {given} on are unknown"
+                    f"words; words from number {given} on count as unknown"
                 )
                 size = given
         return words[:size]
@@ -147,19 +173,19 @@ class LMSequenceReader(SentenceReader):
     def _read(
         self, config: Config, inner: Config, words: list[VocabularyWord]
     ) -> tuple[np.ndarray, list[int], list[str]]:
-        """ids (2, N): every word and the one that follows; frames and key of every sentence."""
+        """Return ids (2, N), every word and the next one, and the number of frames and the key of every sentence."""
         number_of = {word.word: number for number, word in enumerate(words)}
         unknown = config.text("unk", "<unk>")
         if unknown not in number_of:
             self.warnings.append(
-                f"{config.where()}: {unknown!r} (unk) is not in the vocabulary; a word that is not either ends the run"
+                f"{config.where()}: {unknown!r} (unk) is not in the vocabulary; any unknown word will end the run"
             )
         begin, end = self.begin, self.end
         path = config.path("file")
         with naming(config, "file"):
             lines = read_lines(path)
         found: list[int] = []
-        ends: list[int] = []  # of sentences, in `found`
+        ends: list[int] = []  # end of each sentence in `found`
         lengths: list[int] = []
         keys: list[str] = []
         for number, line in enumerate(lines, 1):
@@ -178,7 +204,7 @@ class LMSequenceReader(SentenceReader):
                 if unknown not in number_of:
                     raise FormatError(
                         f"{path}:{number}: word {tokens[ids.index(-1)]!r} is not in the vocabulary; "
-                        f"expected one that is, or {unknown!r} in the vocabulary"
+                        f"expected a known word, or {unknown!r} in the vocabulary"
                     )
                 ids = [number_of[unknown] if one < 0 else one for one in ids]
             found += ids
@@ -190,13 +216,13 @@ class LMSequenceReader(SentenceReader):
 
 
 class LMSequenceWords(LMSequenceReader):
-    """The words of a reader's block without its text: what a decoder may say."""
+    """The vocabulary of a reader block without its text: the words that a decoder may produce."""
 
     needs_text = False
 
 
 def class_table(words: list[VocabularyWord]) -> np.ndarray:
-    """(4, words) float32: number, class, the first word of the class and the one behind its last."""
+    """Return (4, words) float32: number, class, first word of the class and the word after its last."""
     classes = np.array([word.word_class for word in words])
     firsts = np.searchsorted(classes, classes, side="left")
     behind = np.searchsorted(classes, classes, side="right")

@@ -1,4 +1,4 @@
-"""LUSequenceReader: sentences whose every word has a label, for language understanding.
+"""LUSequenceReader: sentences with a label for each word, for language understanding.
 
     reader=[
       readerType=LUSequenceReader
@@ -7,8 +7,8 @@
       labels=[ token=output.txt ]
     ]
 
-The input has a one-hot block for each word of the context, one above the other, (contexts * words, N); it is called as
-its block and as the block of features, or `features`.  Labels are one-hot.
+The input has a one-hot block for each word of the context, stacked to (contexts * words, N); its stream has the name of
+its block and that of the block of features, or `features`.  Labels are one-hot.
 Source: CNTK book 3.4.4, 7.4.
 """
 
@@ -37,21 +37,42 @@ READER_NAMES = (
     *("readerType", "file", "wordContext", "unk", "wordmap", "equalLength", "dataMultiPass"),
     *("inputLabel", "outputLabel", *ORDER_NAMES, *WITHOUT_EFFECT),
 )
-BLOCK_NAMES = ("labelIn", "labels", "features")  # the names in the book; the reference page lists them
+BLOCK_NAMES = ("labelIn", "labels", "features")  # names in the book, for the reference page
 LABEL_NAMES = (
     *("token", "usewordmap", "beginSequence", "endSequence", "labelType", "labelDim", "mode", "dim"),
     *CACHE_NAMES,
-    "beginingSequence",  # as section 7.4.1 of the book writes it
+    "beginingSequence",  # spelling in section 7.4.1 of the book
 )
 NOT_BUILT = {"ioNodeNames": "several inputs and outputs"}
 
 
 class LUSequenceReader(SentenceReader):
-    """Reads the text that a reader's block names.
+    """Reads the text that a reader block names.
 
-    A token a line: its first column is the input, its last the label.  A sentence ends at a blank line and behind the
-    word endSequence of labelIn, or, where that is not set, behind the label endSequence of labels.
-    Raises ConfigError, and FormatError for labels, and words without unk, that the lists of tokens have not.
+    Each line has one word: the first column is the word, the last its label.  A sentence ends at a blank line and after
+    the word endSequence of labelIn or, if that is not set, after the label endSequence of labels.
+
+    Parameters
+    ----------
+    config : Config
+        The reader block.
+    rng_seed : int
+        Seed of the order of sentences.
+    write : bool
+        Whether the reader is for action write.
+    progress : callable, optional
+        Not used.
+
+    Raises
+    ------
+    ConfigError
+        For invalid settings.
+    FormatError
+        For labels, and words without unk, that are not in the token lists.
+
+    References
+    ----------
+    CNTK book 3.4.4, 7.4.
     """
 
     def __init__(self, config: Config, rng_seed: int = 0, write: bool = False, progress: Progress | None = None):
@@ -59,8 +80,8 @@ class LUSequenceReader(SentenceReader):
         order = SentenceOrder.from_config(config, config.bool("equalLength", True))
         if config.bool("dataMultiPass", False):
             raise ConfigError(
-                f"{config.where('dataMultiPass')}: {config.full_name('dataMultiPass')} is true; expected false; "
-                "it is not built"
+                f"{config.where('dataMultiPass')}: {config.full_name('dataMultiPass')} is true; expected false; it is "
+                "not supported"
             )
         context = list(config.ints("wordContext", "0"))
         inner, outer, features = self._find_blocks(config)
@@ -78,12 +99,12 @@ class LUSequenceReader(SentenceReader):
         self.take(config.text("file"), streams, lengths, keys, order, rng_seed)
 
     def _find_blocks(self, config: Config) -> tuple[Config, Config, str]:
-        """(input, output, name of the block of features)."""
+        """Return (input, output, name of the block of features)."""
         for name, what in NOT_BUILT.items():
             if config.has_own(name):
                 raise ConfigError(
-                    f"{config.where(name)}: {config.full_name(name)} is for {what}, which are not built; expected "
-                    "labelIn and labels alone"
+                    f"{config.where(name)}: {config.full_name(name)} is for {what}, which are not supported; "
+                    "expected only labelIn and labels"
                 )
         blocks = {name.lower(): block for name, block in config.blocks()}
         self.warnings = [
@@ -102,8 +123,8 @@ class LUSequenceReader(SentenceReader):
         for setting, name in names.items():
             if name.lower() not in blocks:
                 raise ConfigError(
-                    f"{config.where()}: {config.full_name()} has no block {name}; expected it, with token=..., or "
-                    f"{setting}=... to name another"
+                    f"{config.where()}: {config.full_name()} has no block {name}; expected it, with token=..., "
+                    f"or {setting}=... with another name"
                 )
             found.append(blocks.pop(name.lower()))
             self.warnings.extend(map(str, found[-1].unknown(LABEL_NAMES)))
@@ -114,7 +135,7 @@ class LUSequenceReader(SentenceReader):
         return found[0], found[1], features[0].name if features else "features"
 
     def _word_map(self, config: Config, inner: Config, words: dict[str, int]) -> dict[str, int]:
-        """The number of every word that needs no `unk`; that of `unk` under "", if it has one."""
+        """Return the number of every known word; that of `unk` under "", if there is one."""
         unknown = config.text("unk", "<unk>")
         source = dict(words)
         if inner.bool("usewordmap", False):
@@ -137,14 +158,14 @@ class LUSequenceReader(SentenceReader):
             source[""] = words[unknown]
         else:
             self.warnings.append(
-                f"{inner.where()}: {unknown!r} (unk) is not among the tokens; a word that is not either ends the run"
+                f"{inner.where()}: {unknown!r} (unk) is not among the tokens; any unknown word will end the run"
             )
         return source
 
     def _read(
         self, config: Config, inner: Config, outer: Config, words: dict[str, int], labels: dict[str, int]
     ) -> tuple[np.ndarray, list[int], list[str]]:
-        """ids (2, N): words and labels; frames and key of every sentence."""
+        """Return ids (2, N), words and labels, and the number of frames and the key of every sentence."""
         path = config.path("file")
         with naming(config, "file"):
             sentences, left_out = read_columns(path, inner.text("endSequence", ""), outer.text("endSequence", ""))
@@ -167,7 +188,9 @@ class LUSequenceReader(SentenceReader):
 
 
 def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.ndarray:
-    """(contexts, N): the words at some distances from every word, at the ends of a sentence its first or last."""
+    """Return (contexts, N): the words at some distances from every word; beyond the ends of a sentence its first or
+    last.
+    """
     ends = np.repeat(np.cumsum(lengths, dtype=np.int64), lengths)
     begins = ends - np.repeat(lengths, lengths).astype(np.int64)
     places = np.arange(len(ids)) + np.array(context)[:, None]
@@ -175,11 +198,13 @@ def _in_context(ids: np.ndarray, lengths: list[int], context: list[int]) -> np.n
 
 
 def _read_tokens(block: Config) -> dict[str, int]:
-    """The tokens of a block of labels."""
+    """Return token -> number of a block of labels."""
     if block.has_own("labelType"):
         block.choice("labelType", ("category",))
     if block.has_own("mode") and block.choice("mode", ("plain", "class")) == "class":
-        raise ConfigError(f"{block.where('mode')}: {block.full_name('mode')} is class; expected plain; it is not built")
+        raise ConfigError(
+            f"{block.where('mode')}: {block.full_name('mode')} is class; expected plain; class labels are not supported"
+        )
     path = block.path("token")
     with naming(block, "token"):
         tokens = read_tokens(path)
@@ -193,7 +218,7 @@ def _read_tokens(block: Config) -> dict[str, int]:
 
 
 def read_tokens(path: str | os.PathLike) -> dict[str, int]:
-    """token: number, one a line, up to the first blank line.  Raises FormatError."""
+    """Return token -> number of a list with one token per line, up to the first blank line.  Raises FormatError."""
     tokens: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
@@ -203,5 +228,5 @@ def read_tokens(path: str | os.PathLike) -> dict[str, int]:
             raise FormatError(f"{path}:{number}: {line.strip()[:60]!r}; expected one token, each once")
         tokens[fields[0]] = len(tokens)
     if not tokens:
-        raise FormatError(f"{path}: no tokens; expected one a line")
+        raise FormatError(f"{path}: no tokens; expected one per line")
     return tokens

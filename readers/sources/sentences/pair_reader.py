@@ -1,7 +1,7 @@
-"""Source and target sentences for an encoder and a decoder, from a reader of each.
+"""Pairs of source and target sentences for an encoder and a decoder, from one reader for each.
 
-The n-th line, or sentence, of one text belongs to the n-th of the other.  The streams of the source are called
-`encoder.NAME`, as the encoder's inputs are; those of the target keep their names.
+The n-th line, or sentence, of one text belongs to the n-th of the other.  The streams of the source are named
+`encoder.NAME`, like the encoder's inputs; those of the target keep their names.
 Source: CNTK book 2.7, 3.5.11.
 """
 
@@ -19,16 +19,36 @@ from readers.sources.frames.utterance_minibatches import UtteranceOrder
 from readers.sources.sentences.lm_sequence_reader import LMSequenceReader
 from readers.sources.sentences.sentences import SentenceReader
 
-ENCODER = "encoder."  # before the names of the encoder's nodes and streams
+ENCODER = "encoder."  # prefix of the names of the encoder's nodes and streams
 
 
 class PairReader(Reader):
-    """Pairs of whole sentences side by side, of any lengths on both sides.
+    """Pairs of whole sentences in parallel slots, of any lengths.  Frames are those of the target.
 
-    encoder, decoder: their readers; the decoder's says how many stand side by side (nbruttsineachrecurrentiter, 0: as
-    many as make minibatchSize frames of the target) and whether their order is random.
-    Frames are those of the target.  A sentence without a partner goes to `skipped`.
-    Raises ConfigError for readers that do not give sentences, FormatError when there is no pair.
+    Parameters
+    ----------
+    encoder, decoder : Reader
+        Readers of the source and target sentences.  The decoder's reader determines the number of parallel pairs
+        (nbruttsineachrecurrentiter; 0: as many as give minibatchSize frames of the target) and whether the order is
+        random.
+    seed : int
+        Seed of the order.
+
+    Attributes
+    ----------
+    skipped : list of (str, str)
+        Sentences without a partner, and those that the readers skipped.
+
+    Raises
+    ------
+    ConfigError
+        For readers that do not deliver sentences.
+    FormatError
+        If there is no pair.
+
+    References
+    ----------
+    CNTK book 2.7, 3.5.11.
     """
 
     unit = "utterances"
@@ -51,7 +71,7 @@ class PairReader(Reader):
         self.parallel = Schedule(max(1, count) for count in decoder.order.parallel)
 
     def _match(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K,) the numbers of the sources, and of the targets, that belong together."""
+        """Return (K,) the numbers of the sources, and (K,) those of their targets."""
         sources, targets = _places(self.encoder), _places(self.decoder)
         lost = {name for reader in (self.encoder, self.decoder) for name, _ in reader.skipped}
         self.skipped = [*self.encoder.skipped, *self.decoder.skipped]
@@ -62,9 +82,9 @@ class PairReader(Reader):
         ):
             for place, number in mine.items():
                 if place not in others and reader.keys[number] not in lost:
-                    self.skipped.append((reader.keys[number], f"{reader.keys[number]}: has no {title} sentence"))
+                    self.skipped.append((reader.keys[number], f"{reader.keys[number]}: no {title} sentence"))
         if not pairs:
-            reason = f"; the first fault is {self.skipped[0][1]}" if self.skipped else ""
+            reason = f"; first error: {self.skipped[0][1]}" if self.skipped else ""
             raise FormatError(f"source and target text: no pair of sentences; expected at least one{reason}")
         source, target = np.array(pairs, np.int64).T
         return source, target
@@ -88,20 +108,20 @@ class PairReader(Reader):
 
     @property
     def sources(self) -> np.ndarray:
-        """(K,) the number of every pair's source among those of the encoder's reader."""
+        """(K,) the number of every pair's source among the sentences of the encoder's reader."""
         return self._sources
 
     def assemble(self, position: int, size: int) -> Minibatch:
-        raise RuntimeError("the reader gives pairs of sentences; their minibatches cannot be cut anywhere")
+        raise RuntimeError("the reader delivers pairs of sentences, whose minibatches cannot begin at any position")
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """An epoch has the pairs whose targets begin within its frames."""
+        """Yield the minibatches of an epoch, which has the pairs whose targets begin within its frames."""
         check_epoch(epoch, minibatch_size, epoch_size)
         for pairs in self._groups(epoch, minibatch_size, epoch_size):
             yield self.minibatch(pairs)
 
     def _groups(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[np.ndarray]:
-        """Which pairs stand side by side."""
+        """Yield the pairs of each minibatch."""
         pairs = self._order.epoch(epoch, epoch_size).utterances
         parallel = self.decoder.order.parallel[epoch]
         begin = 0
@@ -115,7 +135,7 @@ class PairReader(Reader):
             begin += count
 
     def minibatch(self, pairs: Sequence[int] | np.ndarray) -> Minibatch:
-        """Some pairs, by number, each in a slot of its own."""
+        """Return the minibatch of some pairs, given by number, each in its own slot."""
         source = side_by_side(self.encoder, self._sources[pairs])
         target = side_by_side(self.decoder, self._targets[pairs])
         return Minibatch(
@@ -126,7 +146,7 @@ class PairReader(Reader):
         )
 
     def target_words(self, pair: int) -> list[str]:
-        """The words of a pair's target, without the mark behind the last."""
+        """Return the words of a pair's target without the end mark."""
         words = self.decoder.outputs(int(self._targets[pair]))
         return words[:-1] if words and words[-1] == self.decoder.end else words
 
@@ -136,13 +156,13 @@ class PairReader(Reader):
 
 
 def _places(reader: SentenceReader) -> dict[int, int]:
-    """Of every sentence its place in the text: number.  Lines are counted where a sentence is a line."""
+    """Map the place of every sentence in the text (with one sentence per line, its line number) to its number."""
     if isinstance(reader, LMSequenceReader):
         return {int(key.rpartition(":")[2]): number for number, key in enumerate(reader.keys)}
     return {number + 1: number for number in range(len(reader.keys))}
 
 
 def side_by_side(reader: SentenceReader, sentences: np.ndarray) -> Minibatch:
-    """Some sentences of a reader, by number, each in a slot of its own."""
+    """Return the minibatch of some sentences of a reader, given by number, each in its own slot."""
     (packed,) = pack_whole(reader.lengths[sentences].tolist(), len(sentences))
     return reader.fill(packed, sentences)

@@ -1,7 +1,7 @@
-"""Sentences of numbered words as sequences: what LMSequenceReader and LUSequenceReader share.
+"""Sentences of numbered words: the base of LMSequenceReader and LUSequenceReader.
 
-Sentences of one length stand side by side, as many as nbruttsineachrecurrentiter says; a minibatch has at most
-minibatchSize steps, and the next one goes on where it ended.
+Sentences of equal length are processed in parallel, as many as nbruttsineachrecurrentiter; a minibatch has at most
+minibatchSize steps, and the next one continues its sentences.
 Source: CNTK book 3.4.3, 3.4.4.
 """
 
@@ -21,12 +21,12 @@ from readers.minibatches.sequence_packing import Packed, pack_truncated
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
 ORDER_NAMES = ("randomize", "nbruttsineachrecurrentiter", "cacheBlockSize")
-# Of the binary cache that the tool's examples describe, in the reader's block and in those within.
+# Options of the binary cache in CNTK's examples, in the reader block and its inner blocks.
 CACHE_NAMES = (
     *("writerType", "wfile", "wsize", "wrecords", "windowSize"),
     *("sectionType", "elementSize", "mapping", "category"),
 )
-# Known to configurations of the tool, and why it makes no difference here.
+# Options of CNTK without effect here, and the reason.
 WITHOUT_EFFECT = {
     "verbosity": "the program has one log for everything",
     "traceLevel": "the program has one log for everything",
@@ -37,11 +37,13 @@ WITHOUT_EFFECT = {
 
 @dataclass(frozen=True, eq=False)
 class WordStream:
-    """Columns made of numbered words.
+    """A stream of columns made from numbered words.
 
-    names: what it is called, all the same matrix; ids (contexts, N) int32: words of every frame; size: how many words
-    there are; table (rows, size) float32: the column that stands for each word, None for one-hot, one above the other
-    for the contexts; where: file:line of its block.
+    names: names of the stream, which share one matrix.
+    ids: (contexts, N) int32, words of every frame.
+    size: number of words.
+    table: (rows, size) float32, column of each word; None for one-hot columns, stacked for the contexts.
+    where: file:line of its block.
     """
 
     names: tuple[str, ...]
@@ -55,7 +57,7 @@ class WordStream:
         return len(self.ids) * (self.size if self.table is None else len(self.table))
 
     def matrix(self, frames: np.ndarray, gaps: np.ndarray | None) -> np.ndarray | Indicators:
-        """The columns (dim, n) float32, Fortran order, of some frames; zeros where gaps (n,) says."""
+        """Return the columns (dim, n) float32, Fortran order, of some frames; zeros where gaps (n,) is True."""
         ids = self.ids[:, frames]
         if self.table is None:
             if gaps is not None:
@@ -69,8 +71,13 @@ class WordStream:
 
 @dataclass(frozen=True)
 class SentenceOrder:
-    """shuffle: sentences in random order; parallel: how many side by side, for each epoch, 0 for as many as make
-    minibatchSize words; same_length: only sentences of one length; block: words among which those are looked for."""
+    """The order of sentences.
+
+    shuffle: random order.
+    parallel: number of parallel sentences for each epoch; 0 for as many as give minibatchSize words.
+    same_length: only sentences of equal length are parallel.
+    block: number of words among which sentences of equal length are searched.
+    """
 
     shuffle: bool
     parallel: Schedule
@@ -93,10 +100,10 @@ class SentenceOrder:
 def group_sentences(
     lengths: Sequence[int], parallel: int, minibatch_size: int, same_length: bool = True, block: int = 50000
 ) -> Iterator[list[int]]:
-    """Which sentences of a row stand side by side.
+    """Yield groups of sentences that are processed in parallel.
 
-    Within a block of about as many words, the first that is left and those after it of its length (or any), up to
-    `parallel`, or, where that is 0, up to minibatch_size words.
+    Within a block of about that many words, a group has the first remaining sentence and those after it of equal length
+    (or any length), up to `parallel` sentences or, if that is 0, minibatch_size words.
     """
     begin = 0
     while begin < len(lengths):
@@ -119,22 +126,29 @@ def group_sentences(
 
 
 class SentenceReader(Reader):
-    """Base: a subclass reads its text when it is made, and calls `take`.
+    """Base class: the constructor of a subclass reads its text and calls `take`.
 
-    All of the text is in memory, as numbers; one-hot columns are Indicators, which keep them as such.
+    All of the text is kept in memory as word numbers; one-hot columns are delivered as Indicators.
+
+    Attributes
+    ----------
+    word_classes : (V,) integers or None
+        Class of each word of the vocabulary, if labels are class-based.
+    num_words_and_classes : (int, int) or None
+        Size of a class-based vocabulary.
     """
 
     unit = "utterances"
     in_sequence = True
-    # What the numbers of inputs and of labels stand for, and the words that begin and end a sentence, "" for none.
+    # Words of the inputs and labels by number, and the words that begin and end a sentence, "" for none.
     input_words: Sequence[str] = ()
     output_words: Sequence[str] = ()
     begin = end = ""
-    word_classes: np.ndarray | None = None  # (V,): of each word of the vocabulary, where labels are of classes
+    word_classes: np.ndarray | None = None  # (V,)
 
     @property
     def num_words_and_classes(self) -> tuple[int, int] | None:
-        """Of a vocabulary in classes."""
+        """Numbers of words and classes of a class-based vocabulary; None for other labels."""
         return None if self.word_classes is None else (len(self.word_classes), int(self.word_classes[-1]) + 1)
 
     def take(
@@ -146,12 +160,12 @@ class SentenceReader(Reader):
         order: SentenceOrder,
         seed: int,
     ) -> None:
-        """lengths (U,), keys (U,): of the sentences, whose frames follow one another in the streams.
+        """Store the sentences, which follow one another in the streams.
 
-        Raises FormatError when there is none.
+        lengths, keys: (U,) of each sentence.  Raises FormatError if there is none.
         """
         if not lengths:
-            reason = f"; the first fault is {self.skipped[0][1]}" if self.skipped else ""
+            reason = f"; first error: {self.skipped[0][1]}" if self.skipped else ""
             raise FormatError(f"{source}: no sentence; expected at least one{reason}")
         self._streams, self._keys, self._options = streams, keys, order
         self._lengths = np.array(lengths, np.int64)
@@ -167,7 +181,7 @@ class SentenceReader(Reader):
 
     @property
     def keys(self) -> Sequence[str]:
-        """`file:line` of every sentence."""
+        """The place `file:line` of every sentence."""
         return self._keys
 
     @property
@@ -188,34 +202,35 @@ class SentenceReader(Reader):
         return len(self._lengths)
 
     def num_cut(self, minibatch_size: int) -> int:
-        """Sentences that do not fit in minibatches of so many steps, and come in pieces."""
+        """Return the number of sentences that are longer than a minibatch and are cut into pieces."""
         return int(np.count_nonzero(self._lengths > minibatch_size))
 
     def outputs(self, sentence: int) -> list[str]:
-        """The words of a sentence's labels."""
+        """Return the words of a sentence's labels."""
         numbers = self._streams[-1].ids[0, self._first[sentence] : self._first[sentence + 1]]
         return [self.output_words[number] for number in numbers]
 
     def assemble(self, position: int, size: int) -> Minibatch:
-        raise RuntimeError("the reader gives sentences; their minibatches cannot be cut anywhere")
+        raise RuntimeError("the reader delivers sentences, whose minibatches cannot begin at any position")
 
     def minibatches(self, epoch: int = 0, minibatch_size: int = 256, epoch_size: int = 0) -> Iterator[Minibatch]:
-        """An epoch has the sentences that begin within its frames; minibatch_size: the most steps of a minibatch.
+        """Yield the minibatches of an epoch, which has the sentences that begin within its frames.
 
-        epoch_size: the most words of an epoch (book 7.2.1): beyond those of the text it is the text, once.
+        minibatch_size: maximum number of steps of a minibatch.
+        epoch_size: maximum number of words of an epoch (book 7.2.1); at most the whole text, once.
         """
         check_epoch(epoch, minibatch_size, epoch_size)
         for packed, sentences in self._pack(epoch, minibatch_size, epoch_size):
             yield self.fill(packed, sentences)
 
     def utterances(self) -> Iterator[Utterance]:
-        """Sentences in the order of the text."""
+        """Yield the sentences in the order of the text."""
         for number, key in enumerate(self._keys):
             frames = np.arange(self._first[number], self._first[number + 1])
             yield Utterance(key, self._matrices(frames, None), number)
 
     def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[Packed, np.ndarray]]:
-        """(minibatch, the sentences that its pieces speak of)."""
+        """Yield (packed minibatch, sentences to which its pieces refer)."""
         options = self._options
         utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).utterances
         lengths = self._lengths[utterances].tolist()
@@ -225,7 +240,7 @@ class SentenceReader(Reader):
                 yield packed, utterances[group]
 
     def fill(self, packed: Packed, sentences: np.ndarray) -> Minibatch:
-        """The minibatch of some sentences, by number: packed says which frames of the k-th of them stand where."""
+        """Return the minibatch of some sentences, given by number, according to `packed`."""
         layout, pieces = packed
         frames = np.zeros((layout.num_steps, layout.num_sequences), np.int64)
         for sequence, first, count, slot, step in pieces:
@@ -249,13 +264,13 @@ class SentenceReader(Reader):
 
 
 def input_names(block: str, features: str, output: str) -> tuple[str, ...]:
-    """What the input is called: as its block, and as the block of features, which network builders call so."""
+    """Return the names of the input: those of its block and of the block of features, which network builders use."""
     return tuple(dict.fromkeys(name for name in (block, features) if name.lower() != output.lower()))
 
 
 def first_of_features(blocks: Sequence[Config]) -> list[Config]:
-    """Of the blocks with nothing but dim the first by name, if there is any, as in the tool.
+    """Return the first by name, if any, of the blocks with nothing but dim, as CNTK does.
 
-    Its examples have one beside it, `sequence`, for a cache that it wrote.
+    CNTK's examples also have a block `sequence`, for a cache.
     """
     return sorted(blocks, key=lambda block: block.name.lower())[:1]

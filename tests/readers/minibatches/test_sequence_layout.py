@@ -55,10 +55,10 @@ def test_lengths_that_are_none(lengths):
     ("starts", "ends", "gaps", "message"),
     [
         (["x"], ["x"], ["x"], "step 0, slot 0: a gap that starts or ends a sequence"),
-        (["x", "."], [".", "."], [".", "x"], "step 0, slot 0: a sequence that stops without its end"),
-        (["x", "x"], [".", "x"], [".", "."], "step 0, slot 0: a sequence that stops without its end"),
-        (["xx", ".."], ["xx", ".."], ["..", "x."], "step 0, slot 1: frames that no sequence holds"),
-        ([".", "."], [".", "x"], ["x", "."], "step 0, slot 0: frames that no sequence holds"),
+        (["x", "."], [".", "."], [".", "x"], "step 0, slot 0: a sequence that stops without an end mark"),
+        (["x", "x"], [".", "x"], [".", "."], "step 0, slot 0: a sequence that stops without an end mark"),
+        (["xx", ".."], ["xx", ".."], ["..", "x."], "step 0, slot 1: frames outside of any sequence"),
+        ([".", "."], [".", "x"], ["x", "."], "step 0, slot 0: frames outside of any sequence"),
         (["x"], ["x", "."], [".", "."], r"starts of sequences: bool \(1, 1\); expected bool \(2, 1\)"),
     ],
 )

@@ -86,7 +86,7 @@ def test_abandoned_text_goes_away(tmp_path):
     ("text", "message"),
     [
         ("type=int", r"f.cntk:2: format.type is 'int'; expected real or category or sparse"),
-        ("precisionFormat=%n", r"f.cntk:2: format.precisionFormat is '%n'; expected what stands between % and f"),
+        ("precisionFormat=%n", r"f.cntk:2: format.precisionFormat is '%n'; expected the part between % and f"),
         ("precisionFormat=99999", r"precisionFormat is '99999'; expected"),
         ("seperator=x", r"f.cntk:2: format.seperator is not known here"),
         ("labelMappingFile=x", r"labelMappingFile goes with type=category; expected that type, not real"),

@@ -168,7 +168,7 @@ def test_ctrl_c_ends_the_audio(user, monkeypatch):
 def test_rates_that_differ_name_configuration_and_audio(user):
     user.write("slow.config", (user.root / "hcopy.config").read_text() + "SOURCERATE = 1250\n")
     config = [("slow.config" if word == "hcopy.config" else word) for word in STREAM]
-    message = f"slow.config and {FILES[0]}: sample rate 16000 Hz; expected 8000 Hz, as SOURCERATE = 1250 says"
+    message = f"slow.config and {FILES[0]}: sample rate 16000 Hz; expected 8000 Hz, from SOURCERATE = 1250"
     assert user.run("argon", *config, "--stream", FILES[0]).fault == message
 
 
@@ -181,7 +181,7 @@ def test_rates_that_differ_name_configuration_and_audio(user):
         (("--pause", "0"), "end of utterances: a pause of 0 s"),
         (("--block", "0"), "blocks of 0 frames; expected at least 1"),
         (("--running-mean", "x"), "--running-mean x; expected START:MEMORY in frames, such as 100:600, or whole"),
-        (("--running-mean", "60:20"), "running mean: 60 frames at the start, 20 later"),
+        (("--running-mean", "60:20"), "running mean: start 60, memory 20"),
         (("--words", "words.doc"), "words.doc: unknown format of words"),
         (("--rate", "8000"), "16000 samples per second; expected 8000"),
         (("--stream", "absent.wav"), "absent.wav: No such file"),

@@ -95,7 +95,7 @@ def test_a_file_unlike_the_others_of_its_list_stops_training(user):
     put_frames("feat/utt03.fb", lambda frames: frames[:8])
     assert user.train().fault == (
         "feat/utt03.fb: kind FBANK, 8 values, period 100000; expected kind FBANK, 10 values, period 100000 as in "
-        "feat/utt00.fb, since both stand in train.scp"
+        "feat/utt00.fb, because both are listed in train.scp"
     )
 
 
@@ -162,8 +162,8 @@ def test_a_label_file_without_an_utterance_costs_it(user):
 def test_a_label_file_without_any_of_the_utterances(user):
     user.replace("train.mlf", "*/utt", "*/elsewhere")
     assert user.train().fault == (
-        f"train.mlf: no labels for any of {NUM_TRAIN} utterances; expected names as in the SCP, like 'feat/utt00', "
-        "found names like 'elsewhere00'"
+        f"train.mlf: no labels for any of {NUM_TRAIN} utterances; expected the names of the SCP, such as 'feat/utt00', "
+        "found names such as 'elsewhere00'"
     )
 
 
@@ -189,7 +189,7 @@ def test_labels_longer_than_the_features_cost_their_utterance(user):
     user.write("train.mlf", f"{head}utt03.lab{labels}\n{end} {end + 300000} sil_s3\n.\n{rest}")
     outcome = user.train()
     assert loss(user, outcome, "new/net.Train.report") == (
-        f"train.scp:4: {num_frames + 3} frames of labels in labels; expected {num_frames}, as the features have"
+        f"train.scp:4: {num_frames + 3} frames of labels in labels; expected {num_frames}, as in the features"
     )
     assert outcome.changed == TRAINED
 
@@ -279,7 +279,7 @@ EMPTY = [
     ("model/net", "write", "model/net: Error while deserializing header"),
     ("test.scp", "decode", "test.scp: no files; expected at least one"),
     ("test.scp", "write", "test.scp: no entries; expected a feature file on each line"),
-    ("out.scp", "write", "out.scp: 0 paths for 6 utterances; expected a path for every line of the reader's SCP"),
+    ("out.scp", "write", "out.scp: 0 paths for 6 utterances; expected one path for each line of the reader's SCP"),
     ("hcopy.config", "hcopy", "hcopy.config: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"),
     ("hcopy.config", "decode audio", "hcopy.config: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"),
     ("hcopy.list", "hcopy", "hcopy.list: no files; expected `source target`, or -S LIST"),

@@ -312,7 +312,7 @@ def test_log_file_takes_the_lines_and_the_fault(corpus, capsys):
         (["Train=[SimpleNetworkBuilder=[rnnType=NPLM]]"], r"rnnType NPLM: not built \(neural .*; expected one of"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=13:16:3]]"], "reader: features has dimension 12; expected 13"),
         (["Train=[SimpleNetworkBuilder=[layerSizes=12:16:4]]"], "reader: labels has dimension 3; expected 4"),
-        (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not built yet; expec"),
+        (["Train=[reader=[readerType=SequenceReader]]"], r"readerType SequenceReader is not supported; expec"),
         (["Train=[SGD=[truncated=true]]"], r"SGD\.truncated is true, Train\.reader\.truncated is not; expected"),
         (["Train=[reader=[readerType=Foo]]"], r"readerType Foo is unknown; expected HTKMLFReader"),
         (["type=double"], r"`type` is the old name of a setting; expected precision=float or double"),

@@ -63,7 +63,7 @@ def test_create_label_map(tmp_path, capsys):
         (["mnistTrain=[reader=[file=$Exp$/nix]]"], "nix: no such file"),
         (
             ["mnistTrain=[reader=[labels=[labelMappingFile=default]]]"],
-            "names no labelMappingFile; expected one to make",
+            "names no labelMappingFile; expected one to create",
         ),
     ],
 )

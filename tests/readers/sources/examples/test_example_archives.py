@@ -263,7 +263,7 @@ def test_a_class_out_of_range_is_named(tmp_path):
 
 def test_another_file_is_no_archive(tmp_path):
     (tmp_path / "e.1").write_bytes(b"#!MLF!#\n" * 10)
-    with pytest.raises(FormatError, match=r"e\.1: is no archive of examples"):
+    with pytest.raises(FormatError, match=r"e\.1: is not an archive of examples"):
         reader(tmp_path / "e")
 
 
@@ -273,7 +273,9 @@ def test_blocks_choose_streams_and_are_checked(tmp_path):
         assert opened.dims() == {"labels": CLASSES}
         assert [warning.split(";")[0] for warning in opened.warnings] == ["e.cntk:5: reader.foo is not known here"]
         assert opened.places() == {"labels": "e.cntk:4"}
-    with pytest.raises(ConfigError, match=r"e\.cntk:4: reader\.label is no stream of e; expected features or labels;"):
+    with pytest.raises(
+        ConfigError, match=r"e\.cntk:4: reader\.label is not a stream of e; expected features or labels;"
+    ):
         reader(tmp_path / "e", "label=[]")
     with pytest.raises(ConfigError, match=r"e\.cntk:4: reader\.features\.dim is 6; expected 5, as in e"):
         reader(tmp_path / "e", "features=[dim=6]")
@@ -308,7 +310,7 @@ def _broken(features=None, layout=None, **more):
     ("minibatches", "message"),
     [
         (_broken(np.full((DIM, 3), np.nan, np.float32)), r"features: value nan in dimension 1; expected finite"),
-        (_broken(layout=LAYOUT), "the reader gives sequences; expected frames on their own"),
+        (_broken(layout=LAYOUT), "the reader delivers sequences; expected independent frames"),
         (_broken() + _broken(np.ones((DIM + 1, 3), np.float32)), "features: 6 rows, 3 columns; expected 5 rows, 3 col"),
         (_broken(x=np.ones((1, 3), np.float32)) + _broken(), "x: nothing; expected 1 rows, 3 columns"),
         ([], "no examples to write; expected at least one"),

@@ -111,7 +111,7 @@ def test_labels_of_another_length_name_both_files(tiny):
     corpus = tiny((5, 4))
     corpus.edit("features.scp", "u0.htk[0,4]", "u0.htk[0,3]")
     faults, _ = check(corpus)
-    assert faults == ["labels.mlf:2: 5 frames of labels in labels; expected 4, as the features have (features.scp:1)"]
+    assert faults == ["labels.mlf:2: 5 frames of labels in labels; expected 4, as in the features (features.scp:1)"]
 
 
 def test_an_unknown_state_is_told_once_however_often_it_stands_there(tiny):
@@ -121,7 +121,7 @@ def test_an_unknown_state_is_told_once_however_often_it_stands_there(tiny):
     corpus.write("labels.mlf", text.replace("labels_1", "odd"))
     faults, _ = check(corpus)
     assert len(faults) == 1
-    assert f"state 'odd', here and in {count - 1} more utterances, is not in the labelMappingFile" in faults[0]
+    assert f"state 'odd', here and in {count - 1} more utterances, is missing in the labelMappingFile" in faults[0]
 
 
 def test_state_lists_are_checked_for_repetitions_blank_lines_and_number(tiny):

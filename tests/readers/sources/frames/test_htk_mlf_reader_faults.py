@@ -58,7 +58,7 @@ def shorten_features(corpus):
         (make_one_frame, r"features.scp:2: 1 frame; expected at least 2"),
         (remove_labels, r"features.scp:2: no labels in .*labels.mlf; expected an entry 'set/u1'"),
         (empty_labels, r"features.scp:2: no labels in .*labels.mlf; expected an entry 'set/u1'"),
-        (shorten_features, r"features.scp:2: 4 frames of labels in labels; expected 3, as the features have"),
+        (shorten_features, r"features.scp:2: 4 frames of labels in labels; expected 3, as in the features"),
     ],
 )
 def test_bad_utterance_is_skipped_with_its_reason(tiny, method, damage, reason):
@@ -143,7 +143,7 @@ def test_too_many_bad_utterances_end_the_run(tiny):
     (corpus.directory / "features" / "u1.htk").unlink()
     with pytest.raises(FormatError, match="4 of 4 utterances"):
         HTKMLFReader(corpus.config("maxSkippedFraction=1"))
-    with pytest.raises(FormatError, match=r"features.scp: none of 4 files can be read; the first: .*u0.htk"):
+    with pytest.raises(FormatError, match=r"features.scp: none of 4 files can be read; first error: .*u0.htk"):
         HTKMLFReader(corpus.config(), write=True)
 
 
@@ -243,13 +243,17 @@ def missing_list(corpus):
         (gap_in_labels, FormatError, r"labels.mlf:2: label 'labels_1' begins at frame 2; expected frame 1"),
         (class_beyond_dim, FormatError, "labels.mlf:2: class 2; expected less than the 2 of labelDim in labels"),
         (twice_in_mlf, FormatError, r"labels.mlf:\d+: entry 'set/u1' is already at .*labels.mlf:\d+"),
-        (other_names, FormatError, "labels.mlf: no labels for any of 3 .* like 'set/u0', found names like 'An4/u0'$"),
-        (empty_mlf, FormatError, "labels.mlf: no labels for any of 3 utterances; .* like 'set/u0'$"),
+        (
+            other_names,
+            FormatError,
+            "labels.mlf: no labels for any of 3 .* such as 'set/u0', found names such as 'An4/u0'$",
+        ),
+        (empty_mlf, FormatError, "labels.mlf: no labels for any of 3 utterances; .* such as 'set/u0'$"),
         (no_mlf_header, FormatError, "labels.mlf:1: first line .*; expected #!MLF!#"),
         (unequal_scps, FormatError, "plp.scp: 2 entries; expected 3, as many as in .*features.scp"),
         (even_context, ShapeError, r"r.cntk:5: dim of features is 12, .* 3; expected 3 times an odd number"),
         (no_multiple, ShapeError, r"r.cntk:5: dim of features is 16, .* 3; expected 3 times an odd number"),
-        (dim_with_window, ShapeError, "dim of features is 15, .* 3; expected the same, since contextWindow"),
+        (dim_with_window, ShapeError, "dim of features is 15, .* 3; expected the same, because contextWindow"),
         (malformed_range, FormatError, r"features.scp:2: frames \[3,0\]; expected first <= last"),
         (empty_scp, FormatError, "features.scp: no entries"),
         (missing_scp, ConfigError, r"^r.cntk:4: reader.features.scpFile: .*features.scp: No such file"),
@@ -278,7 +282,7 @@ def test_packed_files_may_stand_beside_plain_ones(tiny):
         ("truncated=true", "reader.truncated is true; expected false in frameMode"),
         ("frameMode=false;nbruttsineachrecurrentiter=4:0", "nbruttsineachrecurrentiter is 4:0; expected at least 1"),
         ("nbruttsineachrecurrentiter=1:4", "nbruttsineachrecurrentiter is 1:4; expected 1"),
-        ("frameMode=false;lookAheadFrames=3", "lookAheadFrames is 3; expected truncated=true with it, for whole"),
+        ("frameMode=false;lookAheadFrames=3", "lookAheadFrames is 3; expected truncated=true with it: whole"),
         ("frameMode=false;truncated=true;lookAheadFrames=-1", "lookAheadFrames is -1; expected 0 or more"),
         ("randomize=some", "randomize is 'some'; expected auto, none or a number of frames"),
         ("randomize=0", "randomize is '0'; expected auto"),

@@ -128,7 +128,7 @@ def test_missing_and_odd_utterances_are_skipped_by_name(corpus):
     assert reader.num_utterances == 2
     reasons = dict(reader.skipped)
     assert list(reasons) == ["set/u1", "set/u3", "set/u4"]
-    assert "plp.ark: no features of set/u1; expected an entry of that key" in reasons["set/u1"]
+    assert "plp.ark: no features of set/u1; expected an entry with that key" in reasons["set/u1"]
     assert "frames 4 in features, 2 in plp; expected the same" in reasons["set/u3"]
     assert "no labels in" in reasons["set/u4"]
 
@@ -201,7 +201,7 @@ def test_faults_of_the_writer(tmp_path):
         with pytest.raises(ConfigError, match=r"node out is not among the outputs; expected one of h"):
             writer.check({"h": 3}, 1)
         writer.write(Utterance("u", {}, 0), {"out": np.zeros((2, 3))})
-        with pytest.raises(FormatError, match="key 'u' comes twice"):
+        with pytest.raises(FormatError, match="key 'u' is repeated"):
             writer.write(Utterance("u", {}, 1), {"out": np.zeros((2, 3))})
         with pytest.raises(FormatError, match="key 'a b'; expected a key without blanks"):
             writer.write(Utterance("a b", {}, 1), {"out": np.zeros((2, 3))})
@@ -209,7 +209,7 @@ def test_faults_of_the_writer(tmp_path):
     for text, message in (
         ("dim=2", "writer has no outputs"),
         ("out=[dim=2]", "writer.out.arkFile is not set"),
-        ("a=[arkFile=DIR/x]\nb=[arkFile=DIR/y;scpFile=DIR/x]", "x is written to twice"),
+        ("a=[arkFile=DIR/x]\nb=[arkFile=DIR/y;scpFile=DIR/x]", "x is used twice"),
         ("a=[arkFile=DIR/x;format=csv]", "format is 'csv'; expected binary or text"),
     ):
         with pytest.raises(ConfigError, match=message):

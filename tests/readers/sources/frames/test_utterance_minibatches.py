@@ -192,7 +192,7 @@ def test_the_last_minibatch_is_never_left_out(tiny):
 
 
 def test_frames_cannot_be_assembled_anywhere(tiny):
-    with pytest.raises(RuntimeError, match="cannot be cut anywhere"):
+    with pytest.raises(RuntimeError, match="cannot begin at any position"):
         HTKMLFReader(tiny().config(WHOLE)).assemble(0, 3)
 
 

@@ -77,10 +77,10 @@ def test_text_is_not_read_again(data):
         (lambda d: (d / "data.txt").open("a").write("7 8 a 0\n"), BLOCKS, "", "data.txt has changed since"),
         (lambda d: os.utime(d / "data.txt", ns=(1, 1)), BLOCKS, "", "data.txt has changed since"),
         (lambda d: (d / "map.txt").write_text("b\na\n"), BLOCKS, "", "the labels of labels have changed since"),
-        (lambda d: None, BLOCKS.replace("dim=2", "dim=1"), "", "features is not what it was made for"),
+        (lambda d: None, BLOCKS.replace("dim=2", "dim=1"), "", "features differs from the cached stream"),
         (lambda d: None, BLOCKS.replace("labelDim=5", "labelDim=4"), "", "the labels of class have changed since"),
         (lambda d: None, BLOCKS, "customDelimiter=|", "customDelimiter or customDecimalPoint has changed"),
-        (lambda d: None, BLOCKS + "\nmore=[dim=1]", "", "more is not what it was made for"),
+        (lambda d: None, BLOCKS + "\nmore=[dim=1]", "", "more differs from the cached stream"),
         (lambda d: _cut(d / "cache.bin"), BLOCKS, "", "remove the cache"),
     ],
 )
@@ -113,10 +113,10 @@ def test_streams_may_be_chosen_from_a_cache(data):
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ("feature=[dim=2]", r"u.cntk:5: reader.feature is no stream of .*did you mean features"),
-        ("features=[dim=3]", r"u.cntk:5: reader.features.dim is 3; expected 2, as .*cache.bin holds"),
+        ("feature=[dim=2]", r"u.cntk:5: reader.feature is not a stream of .*did you mean features"),
+        ("features=[dim=3]", r"u.cntk:5: reader.features.dim is 3; expected 2, as in .*cache.bin"),
         ("class=[labelDim=3]", r"u.cntk:5: reader.class.labelDim is 3; expected 5"),
-        ("labels=[labelMappingFile=DIR/other]", r"u.cntk:5: .*other: other labels than .*cache.bin was made with"),
+        ("labels=[labelMappingFile=DIR/other]", r"u.cntk:5: .*other: not the labels of .*cache.bin; expected the same"),
     ],
 )
 def test_faults_of_binary_reader(data, blocks, message):
@@ -135,9 +135,9 @@ def _binary(directory, blocks: str) -> Config:
 
 def test_file_that_is_no_cache_is_left_alone(data):
     (data / "cache.bin").write_text("my thesis")
-    with pytest.raises(ConfigError, match=r"cache.bin: is no record cache; expected one, or no such file"):
+    with pytest.raises(ConfigError, match=r"cache.bin: is not a record cache; expected one, or no file at wfile"):
         UCIFastReader(cached(data))
-    with pytest.raises(FormatError, match=r"cache.bin: is no record cache"):
+    with pytest.raises(FormatError, match=r"cache.bin: is not a record cache"):
         BinaryReader(_binary(data, ""))
     assert (data / "cache.bin").read_text() == "my thesis"
     (data / "cache.bin").unlink()

@@ -180,7 +180,7 @@ def test_short_lines_are_named(make):
         ("file=nowhere", LABELS, TEXT, "lm.cntk:4: reader.file: nowhere: No such file"),
         ("", LABELS, [], "text: no sentence; expected at least one"),
         ("", LABELS, ["a"], "no sentence"),
-        ("unk=UNK", LABELS, TEXT, r"text:5: word 'unicorn' is not in the vocabulary; expected one that is, or 'UNK'"),
+        ("unk=UNK", LABELS, TEXT, r"text:5: word 'unicorn' is not in the vocabulary; expected a known word, or 'UNK'"),
     ],
 )
 def test_faults(make, options, labels, text, message):
@@ -201,7 +201,7 @@ def test_words_behind_the_first_labeldim_are_unknown(make):
     assert minibatch.classes["features"].tolist() == [0, 1, 4, 2]
     assert minibatch.matrices["labels"].T.tolist() == [[1, 0, 0, 3], [4, 1, 3, 5], [2, 0, 0, 3], [0, 0, 0, 3]]
     (warning,) = [line for line in reader.warnings if "labelDim" in line]
-    assert "labelDim is 6; the vocabulary has 7 words, those from number 6 on are unknown" in warning
+    assert "labelDim is 6; the vocabulary has 7 words; words from number 6 on count as unknown" in warning
     assert not any("labelDim" in line for line in make().warnings)
     with pytest.raises(ArgonautError, match="labelDim is 7; expected 6"):
         make("", labels.replace("labels=[labelDim=6", "labels=[labelDim=7"))
@@ -226,7 +226,7 @@ def test_warnings(make):
 
 
 def test_frames_cannot_be_assembled_anywhere(make):
-    with pytest.raises(RuntimeError, match="cannot be cut anywhere"):
+    with pytest.raises(RuntimeError, match="cannot begin at any position"):
         make().assemble(0, 3)
 
 

@@ -166,7 +166,7 @@ def test_lines_without_a_label_are_named(make):
             "",
             "lu.cntk:3: reader.ioNodeNames is for several inputs and outputs",
         ),
-        ("dataMultiPass=true", BLOCKS, "", "dataMultiPass is true; expected false; it is not built"),
+        ("dataMultiPass=true", BLOCKS, "", "dataMultiPass is true; expected false; it is not supported"),
         ("", BLOCKS, "", "text: no sentence; expected at least one"),
         ("", BLOCKS, "flight O\nfrom B-date\n", r"text:2: label 'B-date'; expected one of the tokens of labels"),
         ("unk=UNK", BLOCKS, "flight O\ntulsa O\n", r"text:2: word 'tulsa'; expected one of the tokens of labelIn"),
@@ -175,7 +175,7 @@ def test_lines_without_a_label_are_named(make):
         ("", BLOCKS.replace("labels=[", "labels=[labelDim=3;"), "", "labelDim is 3; expected at least 4, the tokens"),
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "a\nb\na\n", r"text:3: 'a'; expected one token, each once"),
         ("", BLOCKS.replace("{0}/out", "{0}/text"), "a b\n", r"text:1: 'a b'; expected one token"),
-        ("", BLOCKS.replace("{0}/out", "{0}/text"), "\n", "text: no tokens; expected one a line"),
+        ("", BLOCKS.replace("{0}/out", "{0}/text"), "\n", "text: no tokens; expected one per line"),
         (
             "wordmap={0}/text",
             BLOCKS.replace("labelIn=[", "labelIn=[usewordmap=true;"),
@@ -233,7 +233,7 @@ def test_nothing_is_left_of_a_run_that_fails(tmp_path):
         ("o=[file={0}/o;token={0}/nowhere]", "w.cntk:2: writer.o.token: .*nowhere: No such file"),
         (
             "o=[file={0}/o;token={0}/tokens]\np=[file={0}/o;token={0}/tokens]",
-            "o is also that of o; expected a file for",
+            "o is also that of o; expected one file for",
         ),
         ("p=[file={0}/o;token={0}/tokens]", "node p is not among the outputs; expected one of o"),
         ("o=[file={0}/o;token={0}/tokens]", "node o has 2 rows; expected 1, one for each token"),

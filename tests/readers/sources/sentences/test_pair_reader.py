@@ -80,7 +80,7 @@ def test_the_order_follows_from_seed_and_epoch():
 
 
 def test_what_cannot_be_paired_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="no pair of sentences; expected at least one; the first fault is s:1: has"):
+    with pytest.raises(FormatError, match="no pair of sentences; expected at least one; first error: s:1: no target"):
         pairs(["a", ""], ["", "b"])
     (tmp_path / "points").write_text("1 0\n")
     points = UCIFastReader(
