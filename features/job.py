@@ -11,8 +11,9 @@ from pathlib import Path
 from features.config import FeatureConfig
 from features.extraction import check_source_rate, extract, frame_period, make_plan
 from readers.audio.audio_file import read_audio
-from readers.common.processes import as_they_end, end_with_parent, interrupts_held_back
+from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import RunReport
+from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 from readers.htk.parameter_file import parse_kind, write_htk
 from readers.htk.units import TICKS_PER_SECOND
@@ -118,7 +119,8 @@ def run_tasks(
         yield from finished_tasks(executor, tasks, config)
     else:
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
+        with interrupts_held_back():  # the pool starts a process that tracks its semaphores
+            pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=end_with_parent)
         try:
             yield from finished_tasks(pool, tasks, config)
         finally:

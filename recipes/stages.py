@@ -16,7 +16,7 @@ from typing import Protocol
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
 from readers.errors import ConfigError
-from recipes.cli.console import INTERRUPTED
+from recipes.cli.console import is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
 
 
@@ -138,7 +138,7 @@ def command(name: str, *arguments: object) -> int:
     program = name if name in RAW_COMMANDS else f"argonaut {name}"
     print(f"$ {program} {shlex.join(words)}", flush=True)
     status = main([name, *words])
-    if status == INTERRUPTED:
+    if is_interrupted(status):
         raise KeyboardInterrupt
     if status > 1:
         raise ConfigError(f"{program}: exit status {status}; expected 0 or 1, see the message above")

@@ -9,7 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from decoder.search.decoder import Decoder, Result
-from readers.common.processes import as_they_end, interrupts_held_back
+from readers.common.processes import as_they_end
+from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
 
 Item = TypeVar("Item")

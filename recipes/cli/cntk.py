@@ -24,7 +24,8 @@ worked example: train the network that the block TIMIT_Train describes, then tes
 
 A training with modelPath=MODEL writes one model per epoch and, beside them, a checkpoint, MODEL.history.jsonl,
 MODEL.png (criterion and error of each epoch), MODEL.config (the configuration it used) and MODEL.COMMAND.report (the
-utterances that were left out).  Exit status: 0 success, 1 some utterances were left out, 2 nothing could be done.
+utterances that were left out).  Exit status: 0 success, 1 some utterances were left out, 2 nothing could be done,
+130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are kept.
 """
 
 import contextlib

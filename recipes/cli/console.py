@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -12,11 +13,12 @@ from pathlib import Path
 
 from readers.common.files import require_writable
 from readers.common.report import RunReport
+from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
 from readers.errors import ArgonautError
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
-INTERRUPTED = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells report it
+INTERRUPTED = 128  # exit status after Ctrl-C, SIGTERM and SIGHUP: this and the signal's number, as shells report it
 
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
@@ -24,6 +26,11 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
     ensure_kernel_cache()
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
+    with stopped_by_signals():
+        return _guarded(function, *arguments)
+
+
+def _guarded(function: Callable[..., int], *arguments) -> int:
     try:
         status = function(*arguments)
         sys.stdout.flush()
@@ -38,8 +45,18 @@ def run_guarded(function: Callable[..., int], *arguments) -> int:
         print(f"error: out of memory: {one_line(fault) or 'no details'}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print("interrupted" + (f": {stop}" if stop.args else ""), file=sys.stderr)
-        return INTERRUPTED
+        number = stopping_signal()
+        what = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+        try:
+            print(what + (f": {stop}" if stop.args else ""), file=sys.stderr)
+        except OSError:  # the terminal is gone
+            sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 (also what is flushed at exit)
+        return INTERRUPTED + number
+
+
+def is_interrupted(status: int) -> bool:
+    """Return whether the exit status of a command says that a signal has stopped it."""
+    return status - INTERRUPTED in STOPPING
 
 
 def ensure_kernel_cache() -> None:

@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from readers.common.files import atomic_write
-from readers.common.processes import as_they_end, interrupts_held_back
+from readers.common.processes import as_they_end
 from readers.common.report import RunReport
+from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ConfigError
 from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import load_wheel

@@ -142,11 +142,15 @@ def test_commands_run_from_another_directory(user, monkeypatch, tmp_path):
     assert user.run("score", root / "words.mlf", "new/hyp.mlf").out[-1].startswith("WER 0.0%")
 
 
-# --- Ctrl-C, which a terminal sends to all processes of a command at once
+# --- Ctrl-C, which a terminal sends to all processes of a command at once; SIGTERM and SIGHUP end it likewise
 
 
-def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.CompletedProcess:
-    """Run a command of its own process group and interrupt it when ready() is true."""
+def message_of(number: signal.Signals) -> str:
+    return "interrupted" if number == signal.SIGINT else f"stopped by {number.name}"
+
+
+def interrupted(user: User, number: int, module: str, *arguments: str, ready) -> subprocess.CompletedProcess:
+    """Run a command of its own process group and send it a signal when ready() is true."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
     running = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
@@ -156,6 +160,7 @@ def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.C
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may have been started by nohup
     )
     with running:
         try:
@@ -164,7 +169,7 @@ def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.C
                 assert running.poll() is None, running.stderr.read()
                 assert time.monotonic() < deadline
                 time.sleep(0.005)
-            os.killpg(running.pid, signal.SIGINT)
+            os.killpg(running.pid, number)
             out, err = running.communicate(timeout=300)
         except BaseException:
             os.killpg(running.pid, signal.SIGKILL)
@@ -173,15 +178,17 @@ def interrupted(user: User, module: str, *arguments: str, ready) -> subprocess.C
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
-def test_an_interrupted_training_leaves_whole_models(user):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_leaves_whole_models(user, number):
     done = interrupted(
         user,
+        number,
         "recipes.cli.cntk",
         *("configFile=net.cntk", "modelPath=new/net", "Train=[SGD=[maxEpochs=10000]]"),
         ready=(user.root / "new" / "net.3").exists,
     )
-    assert done.returncode == 130
-    said = "interrupted: Train: finished epochs are kept; the same command continues after them"
+    assert done.returncode == 128 + number
+    said = f"{message_of(number)}: Train: finished epochs are kept; the same command continues after them"
     assert done.stderr.splitlines()[-1] == said
     assert "Traceback" not in done.stderr
     models = sorted((user.root / "new").glob("net.[0-9]*"))
@@ -194,16 +201,18 @@ def test_an_interrupted_training_leaves_whole_models(user):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal to a process group")
-def test_interrupted_feature_extraction_in_several_processes_leaves_whole_files_and_one_line(user):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_feature_extraction_in_several_processes_leaves_whole_files_and_one_line(user, number):
     source = (user.root / "audio" / "utt00.wav").read_bytes()
     user.write("audio/a.wav", source)
     user.write("list", "".join(f"audio/a.wav new/{number}.fb\n" for number in range(20000)))
     done = interrupted(
         user,
+        number,
         "recipes.cli.main",
         *("hcopy", "-C", "hcopy.config", "-S", "list", "-j", "2"),
         ready=(user.root / "new").exists,
     )
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert (done.returncode, done.stderr) == (128 + number, f"{message_of(number)}\n")
     expected = {(user.root / "feat" / "utt00.fb").read_bytes()}
     assert {path.read_bytes() for path in (user.root / "new").iterdir()} == expected

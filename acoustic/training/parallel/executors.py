@@ -15,8 +15,9 @@ from typing import Any
 from acoustic.runtime.thread_team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
-from readers.common.processes import as_they_end, end_with_parent, interrupts_held_back
+from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import Log
+from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError, ConfigError, ModelError
 
 CONNECTION_SECONDS = 30
@@ -64,11 +65,12 @@ class Jobs:
         raise AssertionError  # the last attempt has returned or raised
 
     def _submit(self, jobs: Sequence[Job], lost: dict[int, BaseException]) -> dict[Future, Job]:
-        if self._place is None:
-            cluster = self.options.scheduler
-            self._place = DaskCluster(cluster, self.log) if cluster else LocalProcesses(self.options)
         waiting: dict[Future, Job] = {}
+        if self._place is None and self.options.scheduler:
+            self._place = DaskCluster(self.options.scheduler, self.log)
         with interrupts_held_back():  # an interrupt would kill a process that has just started, with a traceback
+            if self._place is None:
+                self._place = LocalProcesses(self.options)
             for job in jobs:
                 try:
                     waiting[self._place.executor.submit(attempt, job)] = job
@@ -124,7 +126,7 @@ class LocalProcesses:
             working = list((getattr(self.executor, "_processes", None) or {}).values())
             self.executor.shutdown(wait=False, cancel_futures=True)
             for process in working:
-                process.terminate()
+                process.kill()
             for process in working:
                 process.join()
 

@@ -84,7 +84,7 @@ def timed(labels: list) -> list:
 def process_files(arguments: argparse.Namespace, make_pipeline: Callable) -> int:
     """Decode or align all utterances; return the exit status."""
     from readers.common.files import require_writable
-    from readers.common.processes import interrupts_noted
+    from readers.common.stop_signals import interrupts_noted
     from readers.htk.mlf import write_mlf
     from readers.results.timed_words import check_form, check_names
 

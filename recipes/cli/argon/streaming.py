@@ -9,17 +9,19 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from readers.common.report import RunReport
+from readers.common.stop_signals import stopping_signal
 from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
-from recipes.cli.console import one_line, show_losses
+from recipes.cli.console import INTERRUPTED, one_line, show_losses
 
 SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
@@ -101,7 +103,8 @@ class Streaming:
         frames = self.recognition.num_frames
         show_losses(self.report, None, self.arguments.verbose, self.arguments.stream)
         self.show.close(self.report, frames, (time.monotonic() - started) * TICKS_PER_SECOND / (frames * self.period))
-        return self.report.exit_status
+        stopped = stopping_signal()
+        return self.report.exit_status if stopped == signal.SIGINT else INTERRUPTED + stopped
 
     def events(self) -> Iterator:
         try:

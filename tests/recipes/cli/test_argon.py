@@ -124,17 +124,17 @@ def test_a_stream_s_option_for_files_is_refused_by_name(made, tmp_path, capsys):
 
 
 class InterruptedScores:
-    """Ctrl-C comes while one of the utterances is worked on; those after it do not end before it is noticed."""
+    """A signal comes while one of the utterances is worked on; those after it do not end before it is noticed."""
 
-    def __init__(self, source, name):
-        self.source, self.name = source, name
+    def __init__(self, source, name, number):
+        self.source, self.name, self.number = source, name, number
 
     def __getattr__(self, name):
         return getattr(self.source, name)
 
     def scores(self, entry):
         if entry.key == self.name:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), self.number)
         while entry.key >= self.name and signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             time.sleep(0.001)
         return self.source.scores(entry)
@@ -142,29 +142,36 @@ class InterruptedScores:
 
 @pytest.fixture
 def interrupted_at(monkeypatch):
-    """A function: the utterance at which Ctrl-C comes."""
+    """A function: the utterance at which a signal comes."""
 
-    def interrupt(name):
-        monkeypatch.setattr(decoding, "open_source", lambda arguments: InterruptedScores(open_source(arguments), name))
+    def interrupt(name, number=signal.SIGINT):
+        def open_interrupted(arguments):
+            return InterruptedScores(open_source(arguments), name, number)
+
+        monkeypatch.setattr(decoding, "open_source", open_interrupted)
 
     return interrupt
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_done_when_ctrl_c_comes_is_kept(made, tmp_path, capsys, interrupted_at, threads):
+@pytest.mark.parametrize(
+    ("threads", "number", "said"),
+    [(1, signal.SIGINT, "interrupted"), (2, signal.SIGINT, "interrupted"), (2, signal.SIGTERM, "stopped by SIGTERM")],
+)
+def test_what_is_done_when_a_signal_comes_is_kept(made, tmp_path, capsys, interrupted_at, threads, number, said):
     assert decode(made, tmp_path / "whole") == 0
     whole, names = read_mlf(tmp_path / "whole/out.mlf"), list(SENTENCES)
     capsys.readouterr()
-    interrupted_at(names[1])
+    interrupted_at(names[1], number)
     prefix, words = tmp_path / "lat/t", tmp_path / "w.ctm"
-    assert decode(made, tmp_path, "-lattice-prefix", str(prefix), "--words", str(words), threads=threads) == 130
+    more = ["-lattice-prefix", str(prefix), "--words", str(words)]
+    assert decode(made, tmp_path, *more, threads=threads) == 128 + number
     mlf = tmp_path / "out.mlf"
     found, printed = read_mlf(mlf), capsys.readouterr()
     done = len(found)
     assert 2 <= done <= threads + 1  # the other thread may be at work on one
     files = f"{mlf}, {words}, {prefix}.index"
     text = f"{done} of {len(names)} utterances done, written to {files}; the others are listed in {mlf}.report"
-    assert (printed.out, printed.err) == ("", f"interrupted: {text}\n")
+    assert (printed.out, printed.err) == ("", f"{said}: {text}\n")
     assert dict(found) == {name: whole[name] for name in names[:done]}
     index = (tmp_path / "lat/t.index").read_text()
     assert index == "".join(f"{number}\t{name}\n" for number, name in enumerate(names[:done], 1))

@@ -1,6 +1,7 @@
 """`argon --stream` on the small system: audio through a pipe, files of many utterances, what is shown and written."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -145,7 +146,8 @@ def test_an_onnx_model_scores_streams_too(user):
     assert words_of(told(outcome)[-2]) == offline(user)["utt24"]
 
 
-def test_ctrl_c_ends_the_audio(user, monkeypatch):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_the_audio(user, monkeypatch, number, status):
     from readers.audio import audio_stream
 
     real = audio_stream.open_audio
@@ -155,13 +157,18 @@ def test_ctrl_c_ends_the_audio(user, monkeypatch):
 
         def blocks():
             yield from audio.blocks
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
         return audio._replace(blocks=blocks())
 
     monkeypatch.setattr(audio_stream, "open_audio", interrupted)
-    outcome = user.run("argon", *STREAM, "--stream", FILES[0], "--whole", "--json")
-    assert outcome.status == 0
+    before = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may have been started by nohup
+    try:
+        outcome = user.run("argon", *STREAM, "--stream", FILES[0], "--whole", "--json")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert outcome.status == status
     assert words_of(told(outcome)[-2]) == offline(user)["utt24"]
 
 

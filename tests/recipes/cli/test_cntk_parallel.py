@@ -125,7 +125,8 @@ def test_a_killed_run_goes_on_where_it_was(ring):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt_ends_the_jobs_without_a_traceback(ring):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_jobs_without_a_traceback(ring, number):
     assert run(ring, "command=Make") == 0
     arguments = [f"configFile={ring / 'ring.cntk'}", f"Exp={ring}", "command=Train", "Train=[SGD=[maxEpochs=10000]]"]
     training = subprocess.Popen(
@@ -138,11 +139,12 @@ def test_an_interrupt_ends_the_jobs_without_a_traceback(ring):
     while not (ring / "model" / "net.parallel" / "model.4").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
-    os.killpg(training.pid, signal.SIGINT)
+    os.killpg(training.pid, number)
     _, shown = training.communicate(timeout=300)  # the jobs hold the pipe too: it closes when all have ended
     assert "Traceback" not in shown
-    assert training.returncode == 130
-    assert shown.splitlines()[-1].startswith("interrupted: Train: finished epochs are kept; the same command")
+    assert training.returncode == 128 + number
+    said = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
+    assert shown.splitlines()[-1].startswith(f"{said}: Train: finished epochs are kept; the same command")
 
 
 @pytest.mark.parametrize(
