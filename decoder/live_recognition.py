@@ -58,8 +58,8 @@ class Endpoint:
     def __post_init__(self):
         if not 0 < self.pause <= self.no_speech or not self.pause <= self.longest:
             raise ConfigError(
-                f"end of utterances: a pause of {self.pause:g} s, at the latest after {self.longest:g} s, without "
-                f"words after {self.no_speech:g} s; expected a pause above 0 and the others at least as long"
+                f"endpoint: pause {self.pause:g} s, longest {self.longest:g} s, no_speech {self.no_speech:g} s; "
+                "expected a pause above 0 and the others at least as long"
             )
 
     def needed(self, seconds: float) -> float:
@@ -129,7 +129,7 @@ class Recognition:
         block: int = 10,
     ):
         if block < 1:
-            raise ConfigError(f"blocks of {block} frames; expected at least 1")
+            raise ConfigError(f"blocks of {block} frames; expected at least 1 frame")
         self.decoder = decoder if decoder.options.partial else decoder.with_options(partial=True)
         self.stages, self.endpoint, self.block = stages, endpoint, block
         self._period = period

@@ -68,7 +68,8 @@ class MappedFormat:
             raise FormatError(f"{path}: begins with {header[:8]!r}; expected a {self.what}; {self.remedy}")
         if len(header) < _HEADER.size:
             raise FormatError(
-                f"{path}: {len(header)} bytes; expected a {self.what} of more; the file is damaged, {self.again}"
+                f"{path}: {len(header)} bytes; expected a {self.what} of at least {_HEADER.size}; "
+                f"the file is damaged, {self.again}"
             )
         _, version, num_sections, size, number = _HEADER.unpack(header)
         if version != self.version:
@@ -114,7 +115,7 @@ def pack_names(names: list[str], path: str | Path) -> np.ndarray:
     """The names as UTF-8 text, one per line, (bytes,) u1.  Raises FormatError for a name with a line break."""
     for name in names:
         if "\n" in name:
-            raise FormatError(f"{path}: name {name!r} holds a line break; expected none")
+            raise FormatError(f"{path}: name {name!r} contains a line break; expected none")
     return np.frombuffer("".join(f"{name}\n" for name in names).encode(), dtype=np.uint8)
 
 

@@ -221,7 +221,7 @@ def check_graph(graph: DecodingGraph) -> None:
     for name in ("self_cost", "forward_cost", "emitting_cost", "word_cost", "final_cost"):
         costs = getattr(arrays, name)
         if costs.size and not np.all(costs > -np.inf):  # NaN fails too
-            raise GraphError(f"{where}: {name} holds NaN or -inf; expected costs")
+            raise GraphError(f"{where}: {name} contains NaN or -inf; expected costs")
     if not np.all(np.isfinite(graph.lookahead)):
         raise GraphError(f"{where}: a look-ahead cost is not finite; expected -ln of a probability above 0")
     _check_range(graph.state_model, len(graph.models), "state_model", where)
@@ -334,8 +334,7 @@ def _word_levels(first_word: np.ndarray, word_target: np.ndarray, where: str) ->
     if np.any(waiting > 0):
         state = _on_cycle(first_word, word_target, waiting)
         raise GraphError(
-            f"{where}: word arcs go round in a circle through state {state}; expected an HMM state between any word "
-            "and its next occurrence"
+            f"{where}: a cycle of word arcs goes through state {state}; expected an HMM state on every cycle"
         )
     return level
 

@@ -79,8 +79,8 @@ class TriphoneTable:
         shown = ", ".join(itertools.islice(self.missing, 10))
         more = f" and {len(self.missing) - 10} more" if len(self.missing) > 10 else ""
         raise GraphError(
-            f"HMM set: no model for {len(self.missing)} triphones: {shown}{more}; expected every triphone that the "
-            "dictionary's words make, within and across words; decision trees give those never seen"
+            f"HMM set: no model for {len(self.missing)} triphones: {shown}{more}; expected one for every triphone "
+            "within and across words; decision trees supply those that were never seen"
         )
 
     @property

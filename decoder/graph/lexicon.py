@@ -116,7 +116,7 @@ def lexicon_from_dictionary(dictionary: Sequence[Pronunciation], options: GraphO
         pronunciations or pronunciations.append(((silence,), 0.0))
     optional = options.optional_silence is not False
     if optional and silence is None:
-        raise GraphError("graph: which model is silence between words is unknown; expected its name, or no silence")
+        raise GraphError("graph: no silence model for optional silence; expected its name, or no optional silence")
     outputs = {word: output for word, output in outputs.items() if output != word}
     return Lexicon(words, marks[SENTENCE_START], marks[SENTENCE_END], silence, optional, outputs)
 
@@ -146,7 +146,7 @@ def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
         if other != state:
             raise GraphError(
                 f"state list: '{other}' and '{state}' are both state {place} of '{model}'; expected one; "
-                "a model state map says which states a model has"
+                "give a model state map instead"
             )
     return {model: [names[place] for place in sorted(names)] for model, names in places.items()}
 

@@ -131,7 +131,7 @@ def lookahead_costs(
     for word in words:
         if word in RESERVED_WORDS or (word.startswith("[") and word.endswith("]")):
             raise GraphError(
-                f"dictionary word '{word}': means no label or an HMM state in graph files; expected another name"
+                f"dictionary word '{word}': reserved for epsilon or a state in graph files; expected another name"
             )
     unknown = [word for word in words if model.word_id(word) < 0]
     if unknown and not drop_missing:

@@ -56,7 +56,7 @@ class PhoneModels:
                 raise GraphError(f"topology: model '{model}' has no states; expected models of the state map")
             exit_place = len(self.states[model]) + 1
             if any(end > exit_place or start >= exit_place for start, end, _ in ways):
-                raise GraphError(f"topology: a place of '{model}' above its exit; expected 0 to {exit_place}")
+                raise GraphError(f"topology: a state of '{model}' above its exit; expected 0 to {exit_place}")
         if self.transitions is not None:
             lacking = [
                 f"{state} of {model}"
@@ -253,7 +253,7 @@ class _Distiller:
         for state in states:
             if state not in self.donor.macros["s"]:
                 raise GraphError(
-                    f"decision trees: leaf '{state}' is no tied state of the donor; expected its ~s macros"
+                    f"decision trees: leaf '{state}' is not a tied state of the donor; expected one of its ~s macros"
                 )
         self.states[logical] = states
 
@@ -265,8 +265,7 @@ class _Distiller:
             if hmm.name not in self.counted:
                 if not _is_left_to_right(hmm):
                     raise GraphError(
-                        f"{hmm.where}: model '{hmm.name}' can be walked otherwise than left to right; expected that of "
-                        "silence models only"
+                        f"{hmm.where}: model '{hmm.name}' is not left-to-right; expected that of silence models only"
                     )
                 self.counted.add(hmm.name)
                 for state, stay in zip(states, _stays(hmm)):
@@ -301,7 +300,7 @@ class _Distiller:
         if differing and log:
             log(
                 f"transitions of {len(differing)} tied states differ between models, the first {differing[0]}: "
-                "their mean stands"
+                "using their mean"
             )
         transitions = {}
         for state in dict.fromkeys(state for states in self.states.values() for state in states):
@@ -336,7 +335,9 @@ def _stays(hmm: Hmm) -> list[float]:
         row = hmm.transitions.matrix[place]
         stay = float(row[place] / row.sum())
         if stay > 1 - POSSIBLE:
-            raise GraphError(f"{hmm.where}: state {place + 1} of '{hmm.name}' is never left; expected a way out")
+            raise GraphError(
+                f"{hmm.where}: state {place + 1} of '{hmm.name}' is never left; expected a transition to another state"
+            )
         stays.append(stay)
     return stays
 

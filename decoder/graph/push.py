@@ -43,7 +43,7 @@ def push_to_start(arrays: ArcArrays) -> ArcArrays:
     if not np.all(np.isfinite(value)):
         raise GraphError(f"acceptor: {np.sum(~np.isfinite(value))} states reach no end; expected a trimmed acceptor")
     if np.any(arrays.target == arrays.start):
-        raise GraphError("acceptor: an arc returns to the start; expected a start that is left for good")
+        raise GraphError("acceptor: an arc returns to the start; expected none into the start")
     # The start's value is not subtracted, which puts it on the arcs that leave the start.
     kept = value.copy()
     kept[arrays.start] = 0.0

@@ -112,7 +112,9 @@ class TranscriptGraphs:
         wanted = self.options.optional_silence
         self.insert_silence = dictionary is not None if wanted is None else wanted
         if wanted and self.silence is None:
-            raise GraphError("alignment: which model is silence is unknown; expected its name, or no optional silence")
+            raise GraphError(
+                "alignment: no silence model for optional silence; expected its name, or no optional silence"
+            )
         self.insert_silence = self.insert_silence and self.silence is not None
         self._phones = {split_triphone(name)[1] for name in models.states}
 

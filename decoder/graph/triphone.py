@@ -182,8 +182,7 @@ def _compile(
 
     for phone in {phone for _, of_word, _ in words for phone in of_word} & set(models.topology):
         raise GraphError(
-            f"dictionary: model '{phone}' in a word can be walked otherwise than left to right; expected that of "
-            "silence between words only"
+            f"dictionary: model '{phone}' in a word is not left-to-right; expected that of silence between words only"
         )
     marks = {
         SENTENCE_START: (number[SENTENCE_START], min(cost for _, cost in lexicon.starts)),

@@ -80,12 +80,10 @@ def weigh(lattice: Lattice) -> Links:
     first = np.flatnonzero(entered == 0)
     last = [node for node, links in enumerate(leaving) if not links]
     if len(first) != 1 or len(last) != 1:
-        raise GraphError(
-            f"{lattice.where}: {len(first)} nodes to start in and {len(last)} to end in; expected one of each"
-        )
+        raise GraphError(f"{lattice.where}: {len(first)} start nodes and {len(last)} end nodes; expected one of each")
     total = acoustic + lattice.scale("lmscale", 1.0) * lattice.lm
     odd = np.flatnonzero(~(total < np.inf))  # NaN too
     if odd.size:
         found = f"link {odd[0]} scores {total[odd[0]]}"
-        raise GraphError(f"{lattice.where}: {found}; expected a finite log")
+        raise GraphError(f"{lattice.where}: {found}; expected a log-likelihood")
     return Links(acoustic, total, leaving, int(first[0]), last[0], lattice)

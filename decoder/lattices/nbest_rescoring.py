@@ -60,7 +60,7 @@ def sentence_logs(model: LanguageModel, sentences: Sequence[Sequence[str]]) -> l
     for sentence, values in zip(sentences, costs):
         if np.isnan(values).any():
             odd = [*sentence, "</s>"][int(np.flatnonzero(np.isnan(values))[0])]
-            raise GraphError(f"language model: {odd!r} is not in it; expected every word of the lists, or <unk>, in it")
+            raise GraphError(f"language model: no word {odd!r}; expected every word of the lists, or <unk>")
     return [-values for values in costs]
 
 

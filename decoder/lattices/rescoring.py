@@ -134,7 +134,7 @@ def _expanded(
                 rows.append(_Row((node, history), (end, following), link, lm))
         if count > max_nodes:
             raise GraphError(
-                f"{lattice.where}: more than {max_nodes} nodes with the histories of the language model; "
+                f"{lattice.where}: more than {max_nodes} nodes after rescoring; "
                 "expected a pruned lattice: a smaller --lattice-beam"
             )
     return rows, [(node, history) for node in links.nodes for history in histories[node]]

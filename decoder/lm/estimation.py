@@ -112,7 +112,7 @@ def _as_ids(sentences: list[list[str]], vocabulary: list[str], unknown: str | No
             )
     for number, sentence in enumerate(sentences, start=1):
         if SENTENCE_START in sentence or SENTENCE_END in sentence:
-            raise GraphError(f"language model: sentence {number} holds <s> or </s>; expected the words alone")
+            raise GraphError(f"language model: sentence {number} contains <s> or </s>; expected words only")
     replace = ids.get(unknown, -1)
     return [[START_ID, *(ids.get(word, replace) for word in sentence), END_ID] for sentence in sentences]
 

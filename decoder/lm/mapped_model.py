@@ -58,7 +58,7 @@ def open_language_model(
                 return _with_start(model, path)
         except (ArgonautError, OSError) as fault:
             if log:
-                log(f"{fault}; making it again")
+                log(f"{fault}; writing it again")
     model = _with_start(LanguageModel.from_arpa(read_arpa(path)), path)
     if source[0] >= least_size:
         try:
@@ -72,8 +72,8 @@ def open_language_model(
 def _with_start(model: LanguageModel, path: str | Path) -> LanguageModel:
     if SENTENCE_START not in model.vocabulary:
         raise FormatError(
-            f"{path}: no unigram {SENTENCE_START}; expected it, the start of sentences; "
-            f"a line `-99 {SENTENCE_START}` among the 1-grams makes sentences begin without history"
+            f"{path}: no unigram {SENTENCE_START}; expected one; with a line "
+            f"`-99 {SENTENCE_START}` among the 1-grams, sentences begin without history"
         )
     return model
 

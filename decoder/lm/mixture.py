@@ -91,7 +91,7 @@ def mix(models: Sequence[LanguageModel], weights: Sequence[float], skeleton: Arp
     """
     if len(models) != len(weights) or min(weights) < 0 or abs(sum(weights) - 1) > 1e-6:
         raise GraphError(
-            f"mixture: weights {list(weights)} for {len(models)} models; expected one each, adding up to 1"
+            f"mixture: weights {list(weights)} for {len(models)} models; expected one per model, with sum 1"
         )
     if any(model.vocabulary != skeleton.vocabulary for model in models):
         raise GraphError("mixture: models of different vocabularies; expected the same words in the same order")

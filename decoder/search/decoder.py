@@ -138,7 +138,7 @@ class Decoder:
         """
         known = {option.name for option in fields(SearchOptions)}
         for name in changes.keys() - known:
-            raise ConfigError(f"search option {name}: not known; expected one of {', '.join(sorted(known))}")
+            raise ConfigError(f"search option {name}: unknown; expected one of {', '.join(sorted(known))}")
         other = object.__new__(Decoder)
         other.__dict__.update(self.__dict__)
         other._set_options(replace(self.options, **changes))

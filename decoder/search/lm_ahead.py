@@ -48,7 +48,7 @@ def look_ahead(graph: DecodingGraph, lm: LanguageModel, word_lm: np.ndarray) -> 
     low, high, place_word, order = next_words(arrays, num_first, 2 * num_first)
     graph_cost = least_graph_costs(arrays, graph.lookahead, order, min(len(order) + 1, MAX_ROUNDS))
     if not graph_cost.shape[0]:
-        raise GraphError(f"{graph.where}: arcs in a circle have a negative cost; expected -ln of probabilities")
+        raise GraphError(f"{graph.where}: a cycle of arcs has a negative cost; expected -ln of probabilities")
     ends = np.array([word == SENTENCE_END for word in graph.words], dtype=bool)
     word = np.append(np.where(ends, lm.end_id, word_lm), lm.end_id)[place_word]  # place_word is -1 in final states
     outside = np.concatenate([[0], np.cumsum(word < 0)])

@@ -66,7 +66,7 @@ class SearchStream:
 
     def __init__(self, decoder: Decoder):
         if decoder.options.lattice_beam is not None:
-            raise ConfigError("search option lattice_beam: a stream keeps no lattice; expected None")
+            raise ConfigError("search option lattice_beam: a stream keeps no lattices; expected None")
         self.decoder = decoder
         self._graph, self._settings, self._num_rows = decoder._arrays, decoder._settings, decoder.num_rows
         self._lm = NO_LM if decoder.lm is None else decoder.lm.arrays
@@ -106,7 +106,7 @@ class SearchStream:
             frames = score_frames(np.array(scores, np.float32, order="F"), self._num_rows)
         except ShapeError as fault:
             raise ShapeError(
-                f"{fault} (after {self._num_frames} others)" if self._num_frames else f"{fault}"
+                f"{fault} (after {self._num_frames} frames)" if self._num_frames else f"{fault}"
             ) from fault
         self._num_frames += len(frames)
         if not self.alive:

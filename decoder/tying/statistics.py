@@ -67,7 +67,7 @@ class Statistics:
         values = np.ascontiguousarray(frames.T[which], dtype=np.float64)
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if wrong.size:
-            raise FormatError(f"{where}: frame {which[wrong[0]]} holds infinity or no number; expected finite values")
+            raise FormatError(f"{where}: frame {which[wrong[0]]} contains infinity or NaN; expected finite values")
         rows = np.array([self.rows.setdefault((run.model, run.state), len(self.rows)) for run in runs])
         self._grow()
         lengths = np.array([run.end - run.start for run in runs])

@@ -140,7 +140,7 @@ def tie_states(
         raise GraphError(f"tying: no frames of silence '{silence}'; expected it in the alignments")
     unseen = [phone for phone in state_map if phone not in builder.seen and phone != pause]
     if unseen and log:
-        log(f"no frames of {', '.join(unseen)}: no models of them")
+        log(f"no frames of {', '.join(unseen)}: no models made")
     for phone in state_map:
         if phone in builder.seen and phone in builder.context_free and phone != pause:
             builder.add_context_free(phone)

@@ -113,9 +113,12 @@ def test_word_levels_count_word_arcs_in_a_row():
     [
         ([*ARCS, (3, 0, "<eps>", 0)], r"epsilon arc from state 3 to 0; expected HMM states and words only"),
         ([*ARCS, (3, 0, "0", 0)], r"epsilon arc from state 3 to 0"),
-        ([(0, 1, "[x]", 0), (1, 2, "a", 0), (2, 3, "b", 0), (3, 1, "c", 0)], r"round in a circle through state [123]"),
+        (
+            [(0, 1, "[x]", 0), (1, 2, "a", 0), (2, 3, "b", 0), (3, 1, "c", 0)],
+            r"cycle of word arcs goes through state [123]",
+        ),
         ([(0, 1, "w", 0)], r"no arc with an HMM state"),
-        ([(0, 1, "[a_s2]", float("nan"))], r"emitting_cost holds NaN or -inf"),
+        ([(0, 1, "[a_s2]", float("nan"))], r"emitting_cost contains NaN or -inf"),
     ],
 )
 def test_unusable_acceptors_are_refused(arcs, message):
@@ -237,7 +240,7 @@ def test_numbers_out_of_range_are_refused(path, name, value, message):
 
 def test_costs_that_are_no_numbers_are_refused(path):
     change(path, section(path, "forward_cost")[1], struct.pack("<f", math.nan))
-    with pytest.raises(GraphError, match="forward_cost holds NaN or -inf"):
+    with pytest.raises(GraphError, match="forward_cost contains NaN or -inf"):
         load_graph(path)
 
 
@@ -251,7 +254,7 @@ def test_a_failed_write_leaves_the_old_graph(path):
     before = path.read_bytes()
     graph = compile_example()
     graph.words[0] = "two\nlines"
-    with pytest.raises(FormatError, match="holds a line break"):
+    with pytest.raises(FormatError, match="contains a line break"):
         save_graph(graph, path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["g.dg"]

@@ -297,8 +297,8 @@ def test_state_without_transitions_is_named():
     ("entry", "message"),
     [
         (Pronunciation("X", None, None, ()), "word 'X': no phones"),
-        (Pronunciation("[X]", None, None, ("a",)), r"word '\[X\]': means no label or an HMM state"),
-        (Pronunciation("<eps>", None, None, ("a",)), "word '<eps>': means no label"),
+        (Pronunciation("[X]", None, None, ("a",)), r"word '\[X\]': reserved for epsilon or a state"),
+        (Pronunciation("<eps>", None, None, ("a",)), "word '<eps>': reserved for epsilon"),
         (Pronunciation("X", "other", None, ("b",)), "word 'X': output symbols 'X' and 'other'"),
     ],
 )

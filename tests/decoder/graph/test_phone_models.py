@@ -97,7 +97,7 @@ def test_physical_model_that_is_nowhere_is_named():
 def test_leaf_that_the_donor_lacks_is_named():
     donor = make_donor()[0]
     del donor.macros["s"]["aa_s2_2"]
-    with pytest.raises(GraphError, match="leaf 'aa_s2_2' is no tied state of the donor"):
+    with pytest.raises(GraphError, match="leaf 'aa_s2_2' is not a tied state of the donor"):
         distil(donor, NAMES, TREES, ["aa"])
 
 
@@ -106,7 +106,7 @@ def test_triphone_with_a_skip_is_named_with_its_line():
     matrix = left_to_right([0.5, 0.5, 0.5]).matrix.copy()
     matrix[1, 2:4] = 0.25
     hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), Transitions(matrix))
-    with pytest.raises(GraphError, match="donor:3: model 'aa-aa\\+aa' can be walked otherwise than left to right"):
+    with pytest.raises(GraphError, match="donor:3: model 'aa-aa\\+aa' is not left-to-right"):
         distil(donor)
 
 
@@ -123,7 +123,7 @@ def test_transitions_that_differ_between_models_are_averaged_and_told():
     lines = []
     models = distil(donor, log=lines.append)
     assert math.exp(models.transitions["aa_s2_1"][0]) == pytest.approx(0.6)
-    assert lines == ["transitions of 1 tied states differ between models, the first aa_s2_1: their mean stands"]
+    assert lines == ["transitions of 1 tied states differ between models, the first aa_s2_1: using their mean"]
 
 
 def test_tables_read_back(tmp_path):
@@ -150,7 +150,7 @@ def test_tables_of_an_earlier_run_do_not_stay(tmp_path):
         ("topology", "sp 0 1 0\nsp 0 1 0\n", "topology:2: 'sp' from 0 to 1; expected each transition once"),
         ("topology", "sp 1 1 0\n", "from 1 to 1; expected each transition once, none to the same state"),
         ("topology", "sp 0 1 -1\n", "transitions of 'sp' from 0 sum to 0.3679; expected 1"),
-        ("topology", "sp 0 3 0\n", "topology: a place of 'sp' above its exit; expected 0 to 2"),
+        ("topology", "sp 0 3 0\n", "topology: a state of 'sp' above its exit; expected 0 to 2"),
         ("topology", "zz 0 1 0\n", "topology: model 'zz' has no states"),
         ("tied", "[a] b\n", r"tied:1: '\[a\] b'; expected \[state\] \[senone\]"),
         ("tied", "[a] [b]\n[a] [c]\n", "tied:2: 'a' is repeated"),

@@ -306,7 +306,7 @@ def test_phone_without_context_is_the_same_everywhere():
         ({"entries": [("X", "a sp b")]}, "word 'X': short pause 'sp' as phone 2; expected it after the last phone"),
         (
             {"entries": [("X", "a n")], "states": {"n": ("n_s2",)}},
-            "no model for 2 triphones: .*-a[+]n.*; expected every triphone",
+            "no model for 2 triphones: .*-a[+]n.*; expected one for every triphone",
         ),
         ({"entries": [("X", "a")], "silence": "pau"}, "dictionary entry '<s>': sil; expected silence 'pau'"),
         ({"entries": [("X", "a")], "short_pause": "tick"}, "short pause: no model 'tick' in the HMM set"),
@@ -316,7 +316,7 @@ def test_phone_without_context_is_the_same_everywhere():
         ),
         (
             {"entries": [("X", "a"), ("Q", "sil")], "topology": {"sil": ((0, 1, 0.0), (1, 4, 0.0))}},
-            "model 'sil' in a word can be walked otherwise than left to right",
+            "model 'sil' in a word is not left-to-right",
         ),
         ({"entries": [("X", "a"), ("Z", "b")], "probabilities": {"X": -1.0}}, "not in the language model: Z"),
     ],

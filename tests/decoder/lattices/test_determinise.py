@@ -97,7 +97,7 @@ def test_once_is_enough():
 
 
 def test_more_nodes_than_wanted():
-    with pytest.raises(GraphError, match="more than 2 nodes when made deterministic; expected a pruned lattice"):
+    with pytest.raises(GraphError, match="more than 2 nodes after determinisation; expected a pruned lattice"):
         determinise(random_lattice(5), max_nodes=2)
 
 

@@ -70,8 +70,8 @@ def test_the_header_may_lack_scales():
 @pytest.mark.parametrize(
     ("start", "end", "num_nodes", "message"),
     [
-        ([0, 1], [2, 2], 3, "2 nodes to start in and 1 to end in; expected one of each"),
-        ([0, 0], [1, 2], 3, "1 nodes to start in and 2 to end in"),
+        ([0, 1], [2, 2], 3, "2 start nodes and 1 end nodes; expected one of each"),
+        ([0, 0], [1, 2], 3, "1 start nodes and 2 end nodes"),
         ([0, 1, 2, 2], [1, 2, 1, 3], 4, "has a loop; expected none"),
     ],
 )

@@ -79,7 +79,7 @@ def test_links_of_probability_zero_are_left_out():
     ("links", "fault"),
     [
         ([(0, 1, "a", 0, 0), (1, 2, "b", 0, 0), (2, 1, "c", 0, 0), (2, 3, "d", 0, 0)], "lattice: has a loop"),
-        ([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)], "2 nodes to start in"),
+        ([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)], "2 start nodes"),
         ([(0, 1, NULL_WORD, np.nan, 0)], "link 0 scores nan"),
     ],
 )
@@ -91,10 +91,10 @@ def test_lattices_without_an_acceptor(links, fault):
 def test_messages_name_the_file_else_the_utterance():
     lattice = lattice_of([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)])
     lattice.utterance = "u7"
-    with pytest.raises(GraphError, match=r"^lattice u7: 2 nodes"):
+    with pytest.raises(GraphError, match=r"^lattice u7: 2 start nodes"):
         weigh(lattice)
     lattice.path = "x/test7.lat"
-    with pytest.raises(GraphError, match=r"^x/test7\.lat: 2 nodes"):
+    with pytest.raises(GraphError, match=r"^x/test7\.lat: 2 start nodes"):
         weigh(lattice)
 
 

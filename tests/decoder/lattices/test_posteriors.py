@@ -85,7 +85,7 @@ LOOP = [(0, 1, "a", 0, 0), (1, 2, "b", 0, 0), (2, 1, "c", 0, 0), (2, 3, "d", 0, 
 @pytest.mark.parametrize("measure", [posteriors, confident_words, lambda lattice: oracle(lattice, ["a"])])
 @pytest.mark.parametrize(
     ("links", "fault"),
-    [(LOOP, "has a loop; expected none"), ([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)], "2 nodes to start in")],
+    [(LOOP, "has a loop; expected none"), ([(0, 2, "a", 0, 0), (1, 2, "b", 0, 0)], "2 start nodes")],
 )
 def test_faults_are_told(measure, links, fault):
     with pytest.raises(GraphError, match=fault):
@@ -101,5 +101,5 @@ def test_a_lattice_without_a_possible_path(measure):
 @pytest.mark.parametrize("score", [np.nan, np.inf])
 @pytest.mark.parametrize("measure", [posteriors, confident_words, lambda lattice: oracle(lattice, ["a"])])
 def test_a_score_that_is_none(measure, score):
-    with pytest.raises(GraphError, match=f"link 1 scores {score}; expected a finite log"):
+    with pytest.raises(GraphError, match=f"link 1 scores {score}; expected a log-likelihood"):
         measure(lattice_of([(0, 1, "a", -1, 0), (0, 1, "b", score, 0)], header={}))

@@ -212,8 +212,8 @@ def test_a_word_that_is_silence_on_some_links_only_is_a_word():
         ([(0, 1, "a", -math.inf, 0)], "no path from start to end; expected one"),
         ([(0, 1, "</s>", 0, 0), (1, 2, "a", 0, 0)], "'a' comes after the end of the sentence; expected no word there"),
         ([(0, 1, "a", 0, 0), (1, 2, "a", 0, 0), (2, 1, "a", 0, 0), (2, 3, "a", 0, 0)], "has a loop; expected none"),
-        ([(0, 2, "a", 0, 0), (1, 2, "a", 0, 0)], "2 nodes to start in and 1 to end in; expected one of each"),
-        ([(0, 1, "a", math.nan, 0)], "link 0 scores nan; expected a finite log"),
+        ([(0, 2, "a", 0, 0), (1, 2, "a", 0, 0)], "2 start nodes and 1 end nodes; expected one of each"),
+        ([(0, 1, "a", math.nan, 0)], "link 0 scores nan; expected a log-likelihood"),
     ],
 )
 def test_faults(links, message):
@@ -224,5 +224,5 @@ def test_faults(links, message):
 
 
 def test_more_nodes_than_wanted():
-    with pytest.raises(GraphError, match="more than 7 nodes with the histories of the language model; expected a prun"):
+    with pytest.raises(GraphError, match="more than 7 nodes after rescoring; expected a prun"):
         rescore_lattice(random_lattice(5), _model(*random_orders(5, 3)), max_nodes=7)

@@ -143,7 +143,7 @@ def test_unknown_words_become_unk_or_are_refused_by_name():
         (([], 2), "no sentences"),
         (([["a"]], 0), "order 0; expected at least 1"),
         (([["a"]], 2, "good-turing"), "method 'good-turing'; expected kn or wb"),
-        (([["a"], ["<s>", "a"]], 2), "sentence 2 holds <s> or </s>"),
+        (([["a"], ["<s>", "a"]], 2), "sentence 2 contains <s> or </s>"),
     ],
 )
 def test_arguments_that_no_model_follows_from_are_refused(arguments, message):

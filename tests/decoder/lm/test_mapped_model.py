@@ -66,7 +66,7 @@ def test_a_model_without_a_start_is_refused_with_and_without_mapped_file(tmp_pat
     write_arpa(tmp_path / "lm", arpa)
     save_language_model(LanguageModel.from_arpa(arpa), tmp_path / "lm.mapped", _source_of(tmp_path / "lm"))
     for least_size in (0, 1 << 20):
-        with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected it, the start of sentences"):
+        with pytest.raises(FormatError, match=r"lm: no unigram <s>; expected one; with a line"):
             open_language_model(tmp_path / "lm", least_size=least_size)
 
 
@@ -83,7 +83,7 @@ def test_damaged_mapped_file_is_made_again_with_a_line(arpa):
         assert facts(open_language_model(arpa, lines.append, least_size=0)) == facts(model)
         assert mapped_path(arpa).read_bytes()[:8] == whole[:8]
     assert len(lines) == 4
-    assert all(line.startswith(str(mapped_path(arpa))) and line.endswith("; making it again") for line in lines)
+    assert all(line.startswith(str(mapped_path(arpa))) and line.endswith("; writing it again") for line in lines)
 
 
 def test_place_that_cannot_be_written_is_told(arpa):

@@ -252,7 +252,7 @@ def test_circle_of_negative_cost_is_refused():
         graphs.make_arpa(["<s>", "</s>", "x"], [{("<s>",): (-99, 0), ("</s>",): (-1, 0), ("x",): (-1, 0)}])
     )
     graph = precompile(graphs.make_acceptor(arcs, {3: 0.0}))
-    with pytest.raises(GraphError, match="graph: arcs in a circle have a negative cost"):
+    with pytest.raises(GraphError, match="graph: a cycle of arcs has a negative cost"):
         Decoder(graph, lm)
     Decoder(graph, lm, SearchOptions(lm_lookahead=False))
     look_ahead(

@@ -93,7 +93,7 @@ def test_options_out_of_range_are_refused(options, message):
 
 
 def test_unknown_option_lists_the_known_ones():
-    with pytest.raises(ConfigError, match="search option beem: not known; expected one of acweight, beam"):
+    with pytest.raises(ConfigError, match="search option beem: unknown; expected one of acweight, beam"):
         two_words().with_options(beem=1.0)
 
 

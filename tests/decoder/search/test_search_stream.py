@@ -128,11 +128,11 @@ def test_a_search_without_frames_or_that_died_tells_so():
 
 
 def test_faults_are_named():
-    with pytest.raises(ConfigError, match="lattice_beam: a stream keeps no lattice; expected None"):
+    with pytest.raises(ConfigError, match="lattice_beam: a stream keeps no lattices; expected None"):
         SearchStream(three_words(lattice_beam=3.0))
     stream = SearchStream(three_words())
     stream.push(np.zeros((4, 6), np.float32))
-    with pytest.raises(ShapeError, match=r"NaN or .inf in frame 2; .* \(after 6 others\)"):
+    with pytest.raises(ShapeError, match=r"NaN or .inf in frame 2; .* \(after 6 frames\)"):
         stream.push(np.array([[0, 0, np.nan]] * 4, np.float32))
     with pytest.raises(ShapeError, match=r"shape \(3, 2\); expected \(4 or more"):
         stream.push(np.zeros((3, 2), np.float32))

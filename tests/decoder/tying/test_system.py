@@ -138,7 +138,7 @@ def test_short_pause_is_the_middle_of_silence_and_can_be_passed():
 def test_a_phone_without_frames_is_left_out_and_told():
     told = []
     system, _, _ = tied(["ab", "ba"], log=told.append)
-    assert told == ["no frames of c: no models of them"]
+    assert told == ["no frames of c: no models made"]
     assert {phone for phone, _ in system.trees.trees} == {"a", "b"}
 
 

@@ -180,7 +180,7 @@ def test_features_that_do_not_fit_are_refused_and_not_counted():
         statistics.add([run("a", 2, 0, 5)], np.zeros((3, 5), order="F"))
     frames = np.zeros((2, 5), order="F")
     frames[1, 3] = np.nan
-    with pytest.raises(FormatError, match=r"u\.mfc: frame 3 holds infinity or no number; expected finite values"):
+    with pytest.raises(FormatError, match=r"u\.mfc: frame 3 contains infinity or NaN; expected finite values"):
         statistics.add([run("a", 2, 1, 5)], frames, "u.mfc")
     assert not statistics.rows
     assert statistics.count.sum() == 0

@@ -185,7 +185,7 @@ def test_rates_that_differ_name_configuration_and_audio(user):
         (("-infiles", "test.scp"), "command line: -infiles with --stream; expected it only without --stream"),
         (("-lattice-prefix", "x"), "command line: -lattice-prefix with --stream; expected it only without --stream"),
         (("--features", ""), "command line: --features is missing; expected it with --stream"),
-        (("--pause", "0"), "end of utterances: a pause of 0 s"),
+        (("--pause", "0"), "endpoint: pause 0 s"),
         (("--block", "0"), "blocks of 0 frames; expected at least 1"),
         (("--running-mean", "x"), "--running-mean x; expected START:MEMORY in frames, such as 100:600, or whole"),
         (("--running-mean", "60:20"), "running mean: start 60, memory 20"),

@@ -126,8 +126,8 @@ def without_start(text: str) -> str:
 def test_a_language_model_without_a_start(user):
     user.write("lm.arpa", without_start((user.root / "lm.arpa").read_text()))
     message = (
-        "lm.arpa: no unigram <s>; expected it, the start of sentences; a line `-99 <s>` among the 1-grams makes "
-        "sentences begin without history"
+        "lm.arpa: no unigram <s>; expected one; with a line `-99 <s>` among the 1-grams, sentences begin without "
+        "history"
     )
     assert user.decode().fault == message
     assert user.run("graph", *GRAPH, "--out", "new").fault == message
