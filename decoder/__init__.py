@@ -1,7 +1,10 @@
-"""Language models, decoding graphs, search, alignment, lattices and scoring.
+"""Decoding: language models, decoding graphs, search, forced alignment, lattices and scoring.
 
-The acoustic model is seen as a matrix of scaled log-likelihoods (states, frames) only.  From the ground up: lm, graph,
-tying, search, alignment, lattices; scoring by itself.  Open search/decoder.py first.
+The acoustic model is only a matrix of scaled log-likelihoods (HMM states, frames).  The subpackages, from the bottom
+up: lm (n-gram models), graph and tying (decoding graphs, tied states), search (token passing), alignment, lattices;
+scoring counts errors.  live_recognition.py recognises audio as it arrives; outputs.py writes labels and lattices.
+
+Open search/decoder.py first.
 """
 
 from readers.common.lazy import face
