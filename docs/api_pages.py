@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
+from acoustic.nodes.option import REQUIRED
+from acoustic.nodes.registry import registered_nodes
+
 PACKAGES = ("readers", "features", "acoustic", "decoder")
 
 
@@ -60,6 +63,9 @@ def _page(package: str, homes: dict[tuple[str, str], str], types: list[type]) ->
     for name, value in faces()[package].items():
         if name not in elsewhere:
             yield _directive(f"{package}.{name}", value)
+    if package == "acoustic.nodes":
+        yield ".. rubric:: Node types, as functions of the network description language\n"
+        yield from map(_node_type, registered_nodes())
     if types:
         yield ".. rubric:: Types of arguments, attributes and results\n"
         yield from (f".. autoclass:: {one.__module__}.{one.__qualname__}\n" for one in types)
@@ -74,6 +80,15 @@ def _directive(name: str, value: object) -> str:
     if inspect.isroutine(value):
         return f".. autofunction:: {name}\n"
     return f".. autodata:: {name}\n   :no-value:\n"
+
+
+def _node_type(node: type) -> str:
+    """Describe a node type under its call in the network description language instead of its constructor's."""
+    optional = {option.name: option.default for option in node.options if option.default is not REQUIRED}
+    names = [f"{name}={optional[name]!r}" if name in optional else name for name in node.positional_arguments()]
+    others = [f"{name}={value!r}" for name, value in optional.items() if name not in node.positional_arguments()]
+    call = ", ".join([*names, *(["..."] if node.variadic else []), *others])
+    return f".. autoclass:: {node.__module__}.{node.__qualname__}({call})\n   :no-members:\n"
 
 
 def _homes() -> dict[tuple[str, str], str]:
