@@ -137,7 +137,7 @@ class Recognition:
         self._recent = np.zeros((0, 0), np.float32)  # scores of the last frames, which may begin the next utterance
         self._lead = 0 if endpoint is None else round(endpoint.pause / 2 / self._seconds(1))
         self._first = 0  # first frame of the utterance
-        self._told: tuple[list[str], int] = ([], 0)
+        self._reported: tuple[list[str], int] = ([], 0)
         self._search = SearchStream(self.decoder)
 
     def push(self, data: np.ndarray) -> list[Event]:
@@ -203,10 +203,10 @@ class Recognition:
             last = self._end()
             self._begin(partial.silence if alive else 0)
             return [last] if last.words or partial.heard or not alive else []
-        told = [word.word for word in partial.words], partial.num_stable
-        if told == self._told or not partial.words:
+        found = [word.word for word in partial.words], partial.num_stable
+        if found == self._reported or not partial.words:
             return []
-        self._told = told
+        self._reported = found
         return [self._event(partial.words, partial.num_stable)]
 
     def _is_over(self, partial: Partial) -> bool:
@@ -233,7 +233,7 @@ class Recognition:
         """Start the next utterance; it includes the second half of the silence, given in frames."""
         lead = min(silence // 2, self._recent.shape[1])
         self._first = self.num_frames - lead
-        self._told = ([], 0)
+        self._reported = ([], 0)
         self._search = SearchStream(self.decoder)
         if lead:
             self._search.push(self._recent[:, -lead:])

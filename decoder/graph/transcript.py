@@ -84,13 +84,25 @@ class _Slot:
 
 
 class TranscriptGraphs:
-    """Builds the graphs of transcripts.
+    """Builds the alignment graphs of transcripts.
 
-    dictionary None: transcripts consist of phones (model names, or the centre phones of triphones).
-    rows: state -> row of the scores, tied states by their senone; None: in the order of models.senones.
-    options: silence None takes that of the dictionary's <s>, or `sil` if there is such a model; optional_silence None
-    means yes with a dictionary, no for phones; silence_cost: charged once for each inserted silence.
-    Raises GraphError for a state without a row, phones without a model, and options that do not fit.
+    Parameters
+    ----------
+    models : PhoneModels
+    dictionary : sequence of Pronunciation, optional
+        Without it transcripts consist of phones: model names, or the centre phones of triphones.
+    rows : mapping of str to int, optional
+        State -> row of the scores, tied states by their senone.  By default in the order of models.senones.
+    options : GraphOptions, optional
+        silence None takes that of the dictionary's <s>, or `sil` if there is such a model; optional_silence None means
+        yes with a dictionary, no for phones.
+    silence_cost : float
+        Cost (-ln) of each inserted silence.
+
+    Raises
+    ------
+    GraphError
+        For a state without a row, phones without a model, and options that do not fit.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ def estimate_with_classes(
     Returns
     -------
     Arpa
-        The mixture, on the n-grams of the word model; bigrams are complete if memory allows.
+        The n-grams of the word model; histories of up to two words list every word, up to a million n-grams per order.
 
     Raises
     ------

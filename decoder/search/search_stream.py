@@ -146,20 +146,20 @@ class SearchStream:
         state = self._state
         if state.count:
             state = advance(self._graph, self._lm, self._settings, state, frames, True)
-        outcome, cost, end, trace, eaten, advanced = end_search(self._graph, self._lm, self._settings, state)
+        outcome, cost, end, trace, num_frames, advanced = end_search(self._graph, self._lm, self._settings, state)
         reason = ""
         if outcome == ALL_TOKENS_DIED:
-            reason = f"every token died in frame {eaten}: all their scores are -inf"
+            reason = f"every token died in frame {num_frames}: all their scores are -inf"
         elif outcome == NO_FINAL_TOKEN:
             reason = "no token reached a final state"
             if not self.decoder.options.partial:
                 end = -1
-        tokens = advanced / eaten if eaten else 0.0
+        tokens = advanced / num_frames if num_frames else 0.0
         self._state = state._replace(count=0)
         if end < 0:
             return Result(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
-        steps = steps_back(trace, end, eaten)
-        columns, _ = self._costs(steps, eaten, False)
+        steps = steps_back(trace, end, num_frames)
+        columns, _ = self._costs(steps, num_frames, False)
         self._stable.add(steps, columns)
         return Result(reason, self._num_frames, float(cost), self._stable.path(), None, tokens, self.decoder)
 

@@ -117,7 +117,7 @@ def tie_states(
     power : float
         Exponent of the transition probabilities, which are scaled to sum to 1 again.
     log : callable, optional
-        log(line) is told of phones that are left out.
+        log(line) is told about phones that are left out.
 
     Returns
     -------

@@ -112,7 +112,7 @@ def process_emitting(graph, lm, settings, frame, scores, old, new, beam, trace, 
             arc = graph.arcs[a]
             go = cost + arc["cost"] - settings.acweight * scores[arc["row"]]
             new_set = arc["word_set"] >= 0
-            # With a new word set, ahead + arc cost here is at most the look-ahead after the arc: a cheap first test.
+            # The look-ahead before an arc is at most the arc's cost plus the look-ahead after it: a cheap first test.
             if (go - arc["cost"] if new_set else go) + ahead - slack > bound:
                 continue
             new_ahead = ahead
@@ -153,7 +153,7 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
     cutoffs: Cutoffs; tokens: TokenTable, to which the new ones are added.  Levels are advanced in rising order, so that
     a token's cost is final before it goes on.  Stops before a token whose successors may not fit.
     One long loop on purpose: a call that passes arrays costs more than its work (reference counting).
-    Returns (first token not advanced, number of tokens, number of steps to make room for).
+    Returns (first token not advanced, number of tokens, number of tokens, steps and arrivals to make room for).
     """
     level, begin, end = span
     tokens, count, table, stamp = tokens
@@ -195,7 +195,7 @@ def process_word_arcs(graph, lm, settings, frame, cutoffs, span, tokens, trace, 
                     continue
             else:
                 word = graph.words[w]
-                # A bound that holds whatever the LM cost is saves the look-up.
+                # The bound holds for every LM cost, so it saves the look-up.
                 if cost - slack + (max(word["bound"], ahead) if settings.looks_ahead else word["bound"]) > cutoffs.word:
                     continue
                 target, label, lm_word = np.int64(word["target"]), -2 - w, np.int64(word["lm"])

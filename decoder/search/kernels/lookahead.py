@@ -119,7 +119,7 @@ def next_words(arrays, num_first, num_second):
 
 @njit(cache=True)
 def _merge_ranges(arrays, members, low, high, fresh, place_word, count, num_second):
-    """(low, high, number of places) of states whose own words, and those first met below them, have places >= fresh.
+    """(low, high, number of places) of states whose own words, and those first met below them, are at places >= fresh.
 
     Words that were met before are added: by extending the range if they are near, by second places if they are few.
     """
@@ -174,7 +174,7 @@ def least_graph_costs(arrays, lookahead, order, most_rounds):
 
 @njit(cache=True)
 def sort_by_place(first_arc, word, cost, root, end, asked, num_words, counts):
-    """(place, cost): the n-grams of LM states root+1 .. end-1, those of each state sorted by the places of their words.
+    """(place, cost): the n-grams of LM states root+1 .. end-1, each state's sorted by the places of their words.
 
     asked (places,) i4: LM word of each place, below num_words, -1 for none; an n-gram occurs once for each place of its
     word.  counts (S,) i8 is filled with the number of entries of each state.
