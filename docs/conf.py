@@ -63,6 +63,8 @@ numpydoc_show_class_members = False
 html_theme = "furo"
 html_title = f"Argonaut {release}"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 
 
 class ConfigurationLexer(RegexLexer):
