@@ -1,6 +1,7 @@
 """No two files import each other, directly or in a circle, imports inside functions included."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ def test_no_files_import_each_other_in_a_circle():
     graph = import_graph(ROOT, ROOMS)
     assert len(graph) > 300
     assert circles(graph) == []
+
+
+def test_every_imported_name_exists():
+    """Imports inside functions included, which fail only when the function is called."""
+    modules, missing = modules_of(ROOT, ROOMS), []
+    for name, path in modules.items():
+        importlib.import_module(name)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in modules:
+                source = importlib.import_module(node.module)
+                names = [alias.name for alias in node.names if f"{node.module}.{alias.name}" not in modules]
+                missing += [f"{path}:{node.lineno}: {one}" for one in names if not hasattr(source, one)]
+    assert missing == []
 
 
 FILES = {

@@ -112,7 +112,7 @@ def model_bytes(network: Network) -> bytes:
                 raise ModelError(f"node {node['name']!r}: {name} is {value}; expected a finite number")
     metadata = {"format": FORMAT, "version": VERSION, "precision": network.backend.precision, "nodes": nodes}
     metadata.update(network.special())
-    tensors = {node.name: network.backend.to_host(node.value) for node in network.stored() if node.value is not None}
+    tensors = {name: network.backend.to_host(value) for name, value in network.stored_values().items()}
     return tensor_bytes(tensors, metadata)
 
 

@@ -220,6 +220,10 @@ class Network:
             raise ShapeError(f"{node.where}: value is {'x'.join(map(str, value.shape))}; expected {expected}")
         node.value = self.backend.asarray(value)
 
+    def stored_values(self) -> dict[str, Any]:
+        """Return the values (rows, cols) of parameters, constants and statistics by node name, if they have one."""
+        return {node.name: node.value for node in self.stored() if node.value is not None}
+
     def parameters(self) -> list[Node]:
         """Return the learnable parameters, frozen ones included, in order of creation."""
         return [node for node in self.nodes.values() if node.is_stored and "needGradient" in node.settings]

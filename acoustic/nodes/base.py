@@ -2,8 +2,7 @@
 
 A node type is one class. It declares its names in the network description language, its operands and options, how its
 shape follows from theirs, `forward`, which fills a buffer with the value, and `backward`, which adds to the gradients
-of the operands. It also declares what `backward` reads, so that the engine may reuse all other memory. Nothing else in
-the system lists node types.
+of the operands. It also declares what `backward` reads, so that the engine may reuse all other memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -206,6 +205,11 @@ class Node:
     def touch(self) -> None:
         """Mark the value as changed, after a change in place; engines and compiled loops compare `version` only."""
         self.version += 1
+
+    def assign(self, value: Any) -> None:
+        """Copy a value into the memory of the stored one, and mark it as changed."""
+        self.value[...] = value
+        self.touch()
 
     def shape_error(self, shapes: Sequence[Shape], expected: str) -> ShapeError:
         """Return the error for operands that do not fit.

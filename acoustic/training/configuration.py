@@ -4,41 +4,10 @@ from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
-from readers.config.option_check import OptionFault, check_keys, located_faults, read_fields
+from readers.config.option_check import OptionFault, check_keys, located_faults
 from readers.errors import ConfigError
 
-# Field of TrainingOptions: (name in the configuration, how Config reads it).
-READ = {
-    "max_epochs": ("maxEpochs", "int"),
-    "learning_rates_per_minibatch": ("learningRatesPerMB", "floats"),
-    "learning_rates_per_sample": ("learningRatesPerSample", "floats"),
-    "final_learning_rate": ("finalLearningRate", "float"),
-    "minibatch_size": ("minibatchSize", "ints"),
-    "momentum_per_minibatch": ("momentumPerMB", "floats"),
-    "momentum_per_sample": ("momentumPerSample", "floats"),
-    "momentum_time_constant": ("momentumAsTimeConstant", "floats"),
-    "dropout_rate": ("dropoutRate", "floats"),
-    "epoch_size": ("epochSize", "int"),
-    "clipping_threshold": ("clippingThresholdPerSample", "float"),
-    "clip_by_truncation": ("gradientClippingWithTruncation", "bool"),
-    "l2_weight": ("L2RegWeight", "float"),
-    "l1_weight": ("L1RegWeight", "float"),
-    "noise_deviation": ("gaussianNoiseInjectStd", "float"),
-    "min_learning_rate": ("minLearningRatePerSample", "float"),
-    "keep_checkpoints": ("keepCheckPointFiles", "bool"),
-    "train_criterion": ("trainCriterionNodeName", "text"),
-    "eval_criterion": ("evalCriterionNodeName", "text"),
-    "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
-    "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
-    "execution_engine": ("executionEngine", "text"),
-    "truncated": ("truncated", "bool"),
-    "check_gradients": ("gradientcheck", "bool"),
-    "gradient_digits": ("sigFigs", "int"),
-    "trace_level": ("traceLevel", "int"),
-    "show_every": ("numMBsToShowResult", "int"),
-    "show_first": ("firstMBsToShowResult", "int"),
-}
-# Read here beside READ, or accepted because they steer machinery that a single process on one device has not got.
+# Names that are read below, or that belong to other readers of the block.
 OTHER = (
     "modelPath",
     "makeMode",
@@ -87,15 +56,14 @@ def training_options(sgd: Config) -> TrainingOptions:
         With file and line, for an unknown name (suggesting the nearest), an option that is not built, and a value
         out of range.
     """
-    check_keys(
-        sgd, [*(key for key, _ in READ.values()), *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT
-    )
+    own = [key for key, _ in TrainingOptions.keys.values()]
+    check_keys(sgd, [*own, *OTHER, *WITHOUT_EFFECT, *rule_keys(), *CONTROL_KEYS], NOT_BUILT)
     if sgd.has("hogwildThreads") and sgd.int("hogwildThreads") != 1:
         raise ConfigError(
             f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
             "every minibatch instead, which is as fast (numCPUThreads says how many)"
         )
-    values = read_fields(sgd, READ)
+    values = TrainingOptions.values_in(sgd)
     values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
     if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):
         values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")

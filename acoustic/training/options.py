@@ -5,17 +5,21 @@ the 2016 tool.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config.option_check import OptionFault
+from readers.config.option_check import KeyedOptions, OptionFault
 from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
 DECAY_STEPS = 16  # of the learning rate, in an epoch
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"  # orders of the forward pass
+# Fields of TrainingOptions that give the learning rate or the momentum in different units.
+RATES = ("learning_rates_per_minibatch", "learning_rates_per_sample")
+MOMENTA = ("momentum_per_minibatch", "momentum_per_sample", "momentum_time_constant")
 
 
 @dataclass(frozen=True)
@@ -60,19 +64,49 @@ class EpochOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingOptions(KeyedOptions):
     """Options of stochastic gradient descent.
 
     A schedule has one value per epoch, and its last value repeats; a single number is a schedule of one value.
     Exactly one kind of learning rate must be given (none if the rate is searched for), and at most one kind of
-    momentum. The default momentum is 0.9 per minibatch. configuration.py maps the names of a configuration to these
-    fields; the comment beside each field gives its unit.
+    momentum. The default momentum is 0.9 per minibatch. The comment beside a field gives its unit.
 
     Raises
     ------
     OptionFault
         If a value is out of range or two options contradict each other.
     """
+
+    keys: ClassVar = {
+        "max_epochs": ("maxEpochs", "int"),
+        "learning_rates_per_minibatch": ("learningRatesPerMB", "floats"),
+        "learning_rates_per_sample": ("learningRatesPerSample", "floats"),
+        "final_learning_rate": ("finalLearningRate", "float"),
+        "minibatch_size": ("minibatchSize", "ints"),
+        "momentum_per_minibatch": ("momentumPerMB", "floats"),
+        "momentum_per_sample": ("momentumPerSample", "floats"),
+        "momentum_time_constant": ("momentumAsTimeConstant", "floats"),
+        "dropout_rate": ("dropoutRate", "floats"),
+        "epoch_size": ("epochSize", "int"),
+        "clipping_threshold": ("clippingThresholdPerSample", "float"),
+        "clip_by_truncation": ("gradientClippingWithTruncation", "bool"),
+        "l2_weight": ("L2RegWeight", "float"),
+        "l1_weight": ("L1RegWeight", "float"),
+        "noise_deviation": ("gaussianNoiseInjectStd", "float"),
+        "min_learning_rate": ("minLearningRatePerSample", "float"),
+        "keep_checkpoints": ("keepCheckPointFiles", "bool"),
+        "train_criterion": ("trainCriterionNodeName", "text"),
+        "eval_criterion": ("evalCriterionNodeName", "text"),
+        "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
+        "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
+        "execution_engine": ("executionEngine", "text"),
+        "truncated": ("truncated", "bool"),
+        "check_gradients": ("gradientcheck", "bool"),
+        "gradient_digits": ("sigFigs", "int"),
+        "trace_level": ("traceLevel", "int"),
+        "show_every": ("numMBsToShowResult", "int"),
+        "show_first": ("firstMBsToShowResult", "int"),
+    }
 
     max_epochs: int
     learning_rates_per_minibatch: Sequence[float] = ()
@@ -115,87 +149,74 @@ class TrainingOptions:
             if isinstance(field.default, tuple):
                 value = value if isinstance(value, Sequence) else (value,)
                 object.__setattr__(self, field.name, Schedule(value))
-        _require("maxEpochs", self.max_epochs > 0, self.max_epochs, "a number of epochs > 0")
-        _require("epochSize", self.epoch_size >= 0, self.epoch_size, "a number of frames, or 0 for all the data")
-        _require("numMBsToShowResult", self.show_every > 0, self.show_every, "a number of minibatches > 0")
-        _require("maxTempMemSizeInSamplesForCNN", self.packed_samples >= 0, self.packed_samples, "a number >= 0")
-        engine = self.execution_engine.lower()
-        expected = f"{SYNCHRONOUS} or {ASYNCHRONOUS}"
-        _require("executionEngine", engine in (SYNCHRONOUS, ASYNCHRONOUS), self.execution_engine, expected)
+        self.require("max_epochs", self.max_epochs > 0, "a number of epochs > 0")
+        self.require("epoch_size", self.epoch_size >= 0, "a number of frames, or 0 for all the data")
+        self.require("show_every", self.show_every > 0, "a number of minibatches > 0")
+        self.require("packed_samples", self.packed_samples >= 0, "a number >= 0")
+        engine, engines = self.execution_engine.lower(), (SYNCHRONOUS, ASYNCHRONOUS)
+        self.require("execution_engine", engine in engines, " or ".join(engines))
         object.__setattr__(self, "execution_engine", engine)
         self._check_schedules()
         self._check_rates()
-        threshold = self.clipping_threshold
-        _require("clippingThresholdPerSample", threshold > 0, threshold, "a threshold > 0")
-        _require("L2RegWeight", 0 <= self.l2_weight < math.inf, self.l2_weight, "a weight >= 0")
-        _require("L1RegWeight", 0 <= self.l1_weight < math.inf, self.l1_weight, "a weight >= 0")
-        deviation = self.noise_deviation
-        _require("gaussianNoiseInjectStd", 0 <= deviation < math.inf, deviation, "a deviation >= 0")
-        for key, given in (
-            ("clippingThresholdPerSample", threshold < math.inf),
-            ("L1RegWeight", self.l1_weight > 0),
-            ("gaussianNoiseInjectStd", deviation > 0),
-        ):
-            fine = key not in self.rule.refuses or not given
-            _require(key, fine, "given", f"none beside gradUpdateType={self.rule.names[0]}")
-        weight, digits = self.adaptation_weight, self.gradient_digits
-        _require("adaptationRegWeight", 0 <= weight <= 1, weight, "0 <= weight <= 1")
-        _require("sigFigs", 0 < digits <= 15, digits, "1 to 15 digits")
+        self.require("clipping_threshold", self.clipping_threshold > 0, "a threshold > 0")
+        self.require("l2_weight", 0 <= self.l2_weight < math.inf, "a weight >= 0")
+        self.require("l1_weight", 0 <= self.l1_weight < math.inf, "a weight >= 0")
+        self.require("noise_deviation", 0 <= self.noise_deviation < math.inf, "a deviation >= 0")
+        for field, neutral in (("clipping_threshold", math.inf), ("l1_weight", 0.0), ("noise_deviation", 0.0)):
+            if self.keys[field][0] in self.rule.refuses and getattr(self, field) != neutral:
+                self._refuse(field, f"given; expected none beside gradUpdateType={self.rule.names[0]}")
+        if not 0 <= self.adaptation_weight <= 1:
+            raise OptionFault("adaptationRegWeight", f"{self.adaptation_weight}; expected 0 <= weight <= 1")
+        self.require("gradient_digits", 0 < self.gradient_digits <= 15, "1 to 15 digits")
         if 0 < self.epoch_size < max(self.minibatch_size):
-            raise OptionFault(
-                "epochSize", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}"
-            )
+            self._refuse("epoch_size", f"{self.epoch_size}; expected at least minibatchSize {max(self.minibatch_size)}")
+
+    def _refuse(self, field: str, text: str) -> None:
+        raise OptionFault(self.keys[field][0], text)
 
     def _check_schedules(self) -> None:
-        _require_all("minibatchSize", self.minibatch_size or (0,), lambda v: v > 0, "a number of frames > 0")
-        _require_all("dropoutRate", self.dropout_rate or (1,), lambda v: 0 <= v < 1, "0 <= rate < 1")
-        for key, values in self._momenta()[:2]:
-            _require_all(key, values, lambda v: 0 <= v < 1, "0 <= momentum < 1")
-        key, values = self._momenta()[2]
-        _require_all(key, values, lambda v: 0 <= v < math.inf, "a number of frames >= 0")
-        for key, values in self._rates():
-            _require_all(key, values, lambda v: 0 <= v < math.inf, "a rate >= 0")
+        """Check each value of the schedules."""
+        self._check_each("minibatch_size", lambda v: v > 0, "a number of frames > 0")
+        self._check_each("dropout_rate", lambda v: 0 <= v < 1, "0 <= rate < 1")
+        for field in MOMENTA[:2]:
+            self._check_each(field, lambda v: 0 <= v < 1, "0 <= momentum < 1")
+        self._check_each(MOMENTA[2], lambda v: 0 <= v < math.inf, "a number of frames >= 0")
+        for field in RATES:
+            self._check_each(field, lambda v: 0 <= v < math.inf, "a rate >= 0")
+
+    def _check_each(self, field: str, test: Callable[[float], bool], expected: str) -> None:
+        values = getattr(self, field)
+        if not values and field in ("minibatch_size", "dropout_rate"):
+            self._refuse(field, f"no value; expected {expected}")
+        for value in values:
+            if not test(value):
+                self._refuse(field, f"{value}; expected {expected}")
 
     def _check_rates(self) -> None:
-        rates = [key for key, values in self._rates() if values]
-        if not rates and self.auto_adjust.mode == BEFORE:
-            pass
-        elif len(rates) != 1:
-            found = f"given beside {rates[0]}" if rates else "missing"
-            key = rates[-1] if rates else "learningRatesPerMB"
-            raise OptionFault(key, f"{found}; expected either learningRatesPerMB or learningRatesPerSample")
+        """Check that one kind of learning rate and at most one of momentum are given."""
+        rates = [field for field in RATES if getattr(self, field)]
+        if len(rates) != 1 and (rates or self.auto_adjust.mode != BEFORE):
+            found = f"given beside {self.keys[rates[0]][0]}" if rates else "missing"
+            expected = " or ".join(self.keys[field][0] for field in RATES)
+            self._refuse((rates or RATES[:1])[-1], f"{found}; expected either {expected}")
         self._check_final_rate()
-        momenta = [key for key, values in self._momenta() if values]
+        momenta = [field for field in MOMENTA if getattr(self, field)]
         if len(momenta) > 1:
-            raise OptionFault(momenta[1], f"given beside {momenta[0]}; expected one kind of momentum")
+            self._refuse(momenta[1], f"given beside {self.keys[momenta[0]][0]}; expected one kind of momentum")
 
     def _check_final_rate(self) -> None:
-        final = self.final_learning_rate
-        _require("finalLearningRate", 0 <= final < math.inf, final, "a rate > 0, or 0 for none")
+        final, field = self.final_learning_rate, "final_learning_rate"
+        self.require(field, 0 <= final < math.inf, "a rate > 0, or 0 for none")
         if final:
-            given = [rate for _, values in self._rates() for rate in values]
-            fine = len(given) == 1 and given[0] > 0
-            _require("finalLearningRate", fine, final, "one learning rate > 0 beside it, that of the start")
+            given = [rate for rates in RATES for rate in getattr(self, rates)]
+            self.require(field, len(given) == 1 and given[0] > 0, "one learning rate > 0 beside it, that of the start")
             mode = self.auto_adjust.mode
-            _require("finalLearningRate", mode == NONE, final, f"none beside autoAdjustLR={mode}")
-
-    def _rates(self) -> tuple[tuple[str, Sequence[float]], ...]:
-        return (
-            ("learningRatesPerMB", self.learning_rates_per_minibatch),
-            ("learningRatesPerSample", self.learning_rates_per_sample),
-        )
-
-    def _momenta(self) -> tuple[tuple[str, Sequence[float]], ...]:
-        return (
-            ("momentumPerMB", self.momentum_per_minibatch),
-            ("momentumPerSample", self.momentum_per_sample),
-            ("momentumAsTimeConstant", self.momentum_time_constant),
-        )
+            self.require(field, mode == NONE, f"none beside autoAdjustLR={mode}")
 
     @property
     def names_momentum(self) -> bool:
         """Whether any momentum but none at all was asked for."""
-        return any(any(values) for _, values in self._momenta())
+        return any(any(getattr(self, field)) for field in MOMENTA)
 
     def full_minibatch(self, index: int, size: int) -> int:
         """The frames of a full minibatch where minibatchSize is `size`, in epoch `index`.
@@ -225,13 +246,3 @@ class TrainingOptions:
         else:
             momentum = (self.momentum_per_minibatch or Schedule([DEFAULT_MOMENTUM]))[index] ** (1 / full)
         return EpochOptions(size, rate * decay**index, momentum, self.dropout_rate[index], decay)
-
-
-def _require(key: str, fine: bool, value: object, expected: str) -> None:
-    if not fine:
-        raise OptionFault(key, f"{value}; expected {expected}")
-
-
-def _require_all(key: str, values: Sequence, fine, expected: str) -> None:
-    for value in values:
-        _require(key, fine(value), value, expected)

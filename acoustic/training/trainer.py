@@ -183,20 +183,18 @@ class Trainer:
     def run(self, start: int) -> None:
         """Train from epoch `start` (counted from 0) to the last epoch, or until the control ends the training."""
         epoch = start
-        while epoch < self.options.max_epochs:
-            if self.control.finished:
-                self._finish()
-                return
+        while epoch < self.options.max_epochs and not self.control.finished:
             values = self._plan(epoch)
             if self.control.stops(values.learning_rate):
                 self.log(
                     f"Learn Rate Per Sample for Epoch[{epoch + 1}] = {values.learning_rate:.8g} is less than "
                     f"minLearnRate {self.options.min_learning_rate:.8g}. Training stops."
                 )
-                self._finish()
-                return
+                break
             decision = self.run_epoch(epoch, values)
             epoch = self._best.epoch if decision.roll_back else epoch + 1
+        if epoch < self.options.max_epochs:
+            self._finish()
 
     def _plan(self, epoch: int) -> EpochOptions:
         """Return the values of an epoch, after any search for the learning rate or the minibatch size."""

@@ -78,7 +78,7 @@ def _sgd() -> Place:
     from acoustic.training.options import TrainingOptions
     from acoustic.training.rules import RULES
 
-    rows = _from_fields(TrainingOptions, configuration.READ)
+    rows = _from_fields(TrainingOptions, TrainingOptions.keys)
     read = names_read(configuration)
     rows += [Parameter(name, read.get(name) or "") for name in configuration.OTHER]
     for rule in dict.fromkeys(RULES.values()):

@@ -64,10 +64,12 @@ class NaturalGradientUpdater(Updater):
     def __call__(self, node: Node, gradient: Any) -> None:
         step = self._step_of(node)
         if step.rate:
-            rate = step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
-            gradient *= rate
+            gradient *= self._scaled_rate(step, gradient)
             node.value *= step.keep
             node.value -= gradient
+
+    def _scaled_rate(self, step: Step, gradient: Any) -> float:
+        return step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
 
     takes_parts = False
 
@@ -79,7 +81,7 @@ class NaturalGradientUpdater(Updater):
         step = self._step_of(node)
         if step.rate and len(columns):
             gradient = fill(slice(0, len(columns)))
-            gradient *= step.scaled_rate(float(self.xp.sqrt(self.xp.vdot(gradient, gradient))))
+            gradient *= self._scaled_rate(step, gradient)
             node.value[:, columns] -= gradient
 
     @property

@@ -133,7 +133,7 @@ def run_job(job: Job) -> JobResult:
 def _tensors(network: Network, learner: Learner, job: Job) -> dict[str, Any]:
     """Return the matrices to average: stored values, and the state of the update rule if jobs continue it."""
     to_host = network.backend.to_host
-    tensors = {f"value:{node.name}": to_host(node.value) for node in network.stored() if node.value is not None}
+    tensors = {f"value:{name}": to_host(value) for name, value in network.stored_values().items()}
     if keeps_state(job.options):
         tensors |= {f"state:{name}": to_host(matrix) for name, matrix in learner.updater.tensors().items()}
     return tensors

@@ -232,11 +232,8 @@ class ParallelLearner(Learner):
             matrix[...] = self.network.backend.asarray(sums[f"state:{name}"])
 
     def _set_values(self, tensors: dict[str, np.ndarray]) -> None:
-        backend = self.network.backend
-        for node in self.network.stored():
-            if node.value is not None:
-                node.value[...] = backend.asarray(tensors[node.name])
-                node.touch()
+        for name in self.network.stored_values():
+            self.network[name].assign(self.network.backend.asarray(tensors[name]))
 
     def _row(self, result: JobResult) -> dict[str, Any]:
         return {

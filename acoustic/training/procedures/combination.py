@@ -18,6 +18,7 @@ from acoustic.training.evaluation import scalar
 from acoustic.training.procedures.lbfgs import minimise
 from readers.common.report import Log
 from readers.errors import ModelError
+from readers.minibatches.base import Minibatch
 
 REGULARISATION = 1e-10  # of the squared weights, because p-norm networks are invariant to their scale
 SMOOTHING = 0.01  # of the preconditioner, relative to the mean of its diagonal
@@ -164,8 +165,7 @@ def _average_into(network: Network, models: Sequence[Network], but: Collection[s
     """Set the learnable parameters of a network, except some, to the mean over the models."""
     for node in network.parameters():
         if node.needs_gradient and node.name not in but:
-            node.value[...] = sum(model[node.name].value.astype("float64") for model in models) / len(models)
-            node.touch()
+            node.assign(sum(model[node.name].value.astype("float64") for model in models) / len(models))
 
 
 def criterion_of(network: Network, name: str = "") -> str:
@@ -178,9 +178,7 @@ def criterion_of(network: Network, name: str = "") -> str:
 
 
 def _check_alike(models: Sequence[Network]) -> None:
-    shapes = [
-        {node.name: tuple(node.value.shape) for node in model.stored() if node.value is not None} for model in models
-    ]
+    shapes = [{name: tuple(value.shape) for name, value in model.stored_values().items()} for model in models]
     for number, (model, found) in enumerate(zip(models, shapes), 1):
         odd = sorted(name for name in found | shapes[0] if found.get(name) != shapes[0].get(name))
         if odd:
@@ -226,8 +224,7 @@ class _WeightSpace:
             for name in layer:
                 node = self.network[name]
                 flat = self.values[name] @ backend.xp.asarray(column, dtype=backend.dtype)
-                node.value[...] = flat.reshape(node.value.shape, order="F")
-                node.touch()
+                node.assign(flat.reshape(node.value.shape, order="F"))
 
     def objective(self, weights: np.ndarray) -> float:
         """Return the criterion per frame of the network with these weights and its running statistics."""
@@ -243,15 +240,13 @@ class _WeightSpace:
         sums = dict.fromkeys(self.running, 0.0)
         for minibatch in self.minibatches:
             for name in self.running:
-                self.network[name].value[...] = 0  # the result is then that of the minibatch alone
-                self.network[name].touch()
+                self.network[name].assign(0)  # the result is then that of the minibatch alone
             self._forward(minibatch, training=True)
             self.engine.backward(self.criterion, on_gradient=lambda node, gradient: None)
             for name in sums:
                 sums[name] = sums[name] + minibatch.num_frames * self.network[name].value.astype("float64")
         for name, total in sums.items():
-            self.network[name].value[...] = total / self.num_frames
-            self.network[name].touch()
+            self.network[name].assign(total / self.num_frames)
 
     def objective_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the criterion per frame with statistics of the minibatches, and its gradient."""
@@ -312,16 +307,10 @@ class _WeightSpace:
                 for start in range(0, minibatch.num_frames, FISHER_MINIBATCH):
                     part = slice(start, min(start + FISHER_MINIBATCH, minibatch.num_frames))
                     matrices = {name: minibatch.matrices[name][:, part] for name in self.engine.inputs}
-                    yield _Part(matrices, part.stop - part.start)
+                    yield Minibatch(matrices, {}, part.stop - part.start)
             frames += minibatch.num_frames
             if frames >= FISHER_FRAMES:
                 return
-
-
-@dataclass
-class _Part:
-    matrices: dict[str, Any]
-    num_frames: int
 
 
 def _own_copy(models: Sequence[Network]) -> Network:

@@ -23,7 +23,7 @@ class Snapshot:
     @classmethod
     def take(cls, network: Network, updater: Updater, epoch: int = 0, total_samples: int = 0) -> "Snapshot":
         """Copy the current state."""
-        values = {node.name: node.value.copy(order="F") for node in network.stored() if node.value is not None}
+        values = {name: value.copy(order="F") for name, value in network.stored_values().items()}
         tensors = {name: matrix.copy(order="F") for name, matrix in updater.tensors().items()}
         return cls(epoch, total_samples, values, tensors, dict(updater.scalars))
 
@@ -40,7 +40,7 @@ class Snapshot:
         if checkpoint is None and epoch:
             raise ModelError(f"{files.checkpoint(epoch)}: missing; expected the checkpoint of a model to return to")
         now = cls.take(network, updater)
-        values = {node.name: node.value for node in model.stored() if node.value is not None}
+        values = model.stored_values()
         if {name: value.shape for name, value in values.items()} != {n: v.shape for n, v in now.values.items()}:
             raise ModelError(
                 f"{files.model(epoch)}: another network than that of the models after it; expected the same"
@@ -54,9 +54,7 @@ class Snapshot:
     def restore(self, network: Network, updater: Updater) -> None:
         """Write the copies back into the matrices of network and updater."""
         for name, value in self.values.items():
-            node = network[name]
-            node.value[...] = network.backend.asarray(value)
-            node.touch()
+            network[name].assign(network.backend.asarray(value))
         mine = updater.tensors()
         for name, matrix in self.tensors.items():
             mine[name][...] = matrix
