@@ -176,7 +176,7 @@ def test_sentences_without_a_partner_are_left_out(here):
     report = here.run("trainEncoderDecoder", here.training(cv=False, sgd="maxEpochs=1"))
     assert report.num_done == 27
     assert [name for name, _, _ in report.lost] == ["train.source:4", "train.source:29", "train.source:30"]
-    assert report.lost[0][2] == "train.source:4: has no target sentence"
+    assert report.lost[0][2] == "train.source:4: no target sentence"
 
 
 LU = """[ readerType=LUSequenceReader; file=%s; nbruttsineachrecurrentiter=4
@@ -259,7 +259,7 @@ def test_faults_of_decoding(here):
         (here.decoding(model="gone"), r"gone"),
         (here.decoding().replace("out/said", "dev.source"), r"dev.source: is an input and would be overwritten"),
         (here.decoding().replace("out/said", "m/pair"), r"m/pair: is an input and would be overwritten"),
-        (here.decoding().replace("out/said", "words"), r"words is its token file, too, and would be written over"),
+        (here.decoding().replace("out/said", "words"), r"words is its token file and would be overwritten"),
     ]
     for settings, message in cases:
         with pytest.raises((ArgonautError, OSError), match=message):
