@@ -1,6 +1,6 @@
 """Executes a network: values of its roots, and gradients of a criterion.
 
-Open engine.py first; planning/ decides what runs in which memory, execution/ makes one pass.
+Open engine.py first. planning/ decides which steps run, in which order and in which memory; execution/ runs one pass.
 """
 
 from readers.common.lazy import face

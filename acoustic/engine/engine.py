@@ -1,41 +1,40 @@
-"""Executes a network: evaluates roots from inputs, and differentiates a criterion (book 2.2, 2.3).
+"""Executes a network: evaluates roots from inputs, and differentiates a criterion (CNTK book 2.2, 2.3).
 
-The engine owns order, time and memory.  Nodes are pure functions between buffers; the engine decides which run, in
-which order, in which thread, and where their values lie.
+Nodes are pure functions between buffers. The engine decides which nodes run, in which order, in which thread, and where
+their values are stored.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acoustic.engine.execution.bound_pass import Program, Worker
+from acoustic.engine.execution.bound_pass import Program
 from acoustic.engine.execution.branch_scheduler import Schedule
 from acoustic.engine.execution.gradient_sink import GradientRoutes, GradientSink, sink_of
 from acoustic.engine.execution.inputs import Feed
 from acoustic.engine.execution.memory import EngineMemory
+from acoustic.engine.execution.worker_passes import WorkerPasses
 from acoustic.engine.planning.execution_graph import build_graph
 from acoustic.engine.planning.pass_plan import Key, lay_out
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.base import Node, Shape
 from acoustic.runtime.blas import one_thread
 from acoustic.runtime.engine_options import EngineOptions
 from acoustic.runtime.products import products_by
-from acoustic.runtime.replay import joined_by_meeting
 from readers.errors import ModelError
 from readers.minibatches.indicators import Indicators
 
 if TYPE_CHECKING:
     from readers.minibatches.sequence_layout import SequenceLayout
 
-LAYOUTS_KEPT = 32  # numbers of columns whose programs are remembered; the memory behind them is one
-MIN_COLUMNS = 32  # a worker with fewer columns costs more than it gives
+LAYOUTS_KEPT = 32  # numbers of columns whose programs are kept; all programs share the same memory
+MIN_COLUMNS = 32  # of a worker: with fewer, starting it costs more than it saves
 
 
 class Engine:
@@ -45,12 +44,12 @@ class Engine:
     ----------
     network : Network
     roots : sequence of str
-        Names of the nodes whose values are wanted.
+        Names of the nodes to evaluate.
     options : EngineOptions, optional
-        Which optimisations to use (default: those of the environment variable ARGONAUT_ENGINE, else all).
+        The optimisations to use; by default those of the environment variable ARGONAUT_ENGINE, else all.
     threads : int, optional
-        How many threads share a minibatch (default: as the network's backend says).  The number changes the rounding
-        of sums over frames.
+        Number of threads that share a minibatch; by default that of the network's backend. It affects the rounding of
+        sums over frames.
 
     Attributes
     ----------
@@ -59,11 +58,15 @@ class Engine:
 
     Raises
     ------
-    ModelError, ShapeError
+    ModelError
+        If a root does not exist, or a recurrent loop cannot be computed.
+    ShapeError
+        If the shapes of operands do not fit.
 
     Notes
     -----
-    An engine is for one caller at a time; any number of engines may use a network whose values do not change.
+    An engine serves one caller at a time. Any number of engines may use the same network while its values do not
+    change.
     """
 
     def __init__(
@@ -78,33 +81,34 @@ class Engine:
         branches = self.options.branches
         self.network, self.backend = network, network.backend
         self.roots = list(dict.fromkeys(roots))
-        self.sharing = self.options.buffer_sharing and not branches  # what is alive together depends on the order
+        self.sharing = self.options.buffer_sharing and not branches  # lifetimes follow from a fixed order
         self.graph = build_graph(network, self.roots, self.options)
         self._feed = Feed(network, self.graph, self.roots)
         self.inputs = self._feed.names
         self._criterion = self.default_criterion()
         num_threads = min(self.backend.team.size, threads or self.backend.team.size)
         self.max_workers = 1 if branches or not self.graph.splits_frames() else num_threads
-        # Where the frames cannot be shared out among the threads, at least products are.
+        # If the frames cannot be divided among the threads, large products are.
         alone = branches or num_threads == 1 or self.max_workers > 1
         self._products = nullcontext if alone else partial(products_by, self.backend.team)
         self._executor = ThreadPoolExecutor(num_threads, "argonaut-branch") if branches else None
+        self._workers = WorkerPasses(self.backend.team, self._feed)
         self._programs: OrderedDict[tuple[int | None, str | None], Program] = OrderedDict()
         self._memory = EngineMemory(self.backend, self.graph, self.options)
-        self._owner: dict[int, Key] = {}  # what lies in each slab now
+        self._owner: dict[int, Key] = {}  # the matrix that each slab holds now
         self._program: Program | None = None
         self._differentiable: str | None = None  # the criterion whose backward may follow
 
     # ---- construction
 
     def default_criterion(self) -> str | None:
-        """The criterion that a training pass differentiates unless told: the first root that can be one."""
+        """Return the criterion that a training pass differentiates by default: the first root that can be one."""
         needed = [name for name in self.roots if name in self.graph.needed and self.network[name].backward_reads]
         scalars = [name for name in needed if self.network.shapes[name] == Shape(1, 1)]
         return next((name for name in scalars if name in self.network.criteria), next(iter(scalars), None))
 
     def learnable(self, criterion: str | None = None) -> list[Node]:
-        """The parameters below the roots, or below one of them, that training changes."""
+        """Return the parameters below the roots, or below one criterion, that training changes."""
         found = [node for node in self.graph.order if node.is_stored and node.needs_gradient]
         if criterion is None:
             return found
@@ -123,15 +127,32 @@ class Engine:
         seed: int | Sequence[int] = 0,
         layout: "SequenceLayout | None" = None,
     ) -> None:
-        """Bring the roots up to date.
+        """Evaluate the roots. Values that depend on nothing new are not computed again.
 
-        matrices: input name -> (rows, T) or Indicators, all with one T; an input that is left out keeps its last value,
-        and whatever depends on nothing new is not computed again.  Matrices of the network's type and Fortran order are
-        used where they lie: leave them alone until `backward` is done.  training: dropout acts, and `backward` of
-        `criterion` (default: the first root that is one) may follow.  seed: whole numbers that the dropout masks are
-        drawn from, for instance (seed, epoch, minibatch).  layout: how the columns hold sequences, which recurrent
-        networks must be told; a slot that goes on with a sequence sees its last steps in the pass before, and sums over
-        frames leave columns without a frame out.  Raises ShapeError and ModelError.
+        Parameters
+        ----------
+        matrices : mapping of str to array (rows, T) or Indicators
+            Values of the inputs, all with the same number of columns T. An input that is left out keeps its last
+            value. A matrix of the network's type in Fortran order is not copied: do not change it before `backward`
+            has returned.
+        training : bool
+            Apply dropout, and allow `backward` of `criterion`.
+        criterion : str, optional
+            The criterion to differentiate; by default the first root that can be one.
+        dropout_rate : float
+            Probability with which dropout sets an element to zero.
+        seed : int or sequence of int
+            Seed of the dropout masks, for instance (seed, epoch, minibatch).
+        layout : SequenceLayout, optional
+            Which columns hold which steps of which sequences; required by recurrent networks. A slot that continues a
+            sequence sees its last steps in the previous pass. Sums over frames ignore gaps.
+
+        Raises
+        ------
+        ShapeError
+            If a matrix does not fit its input, or the numbers of columns differ.
+        ModelError
+            If an input has no value, no root is a criterion, or a node cannot handle the gaps of the layout.
         """
         criterion = (criterion or self._criterion) if training else None
         if training and criterion is None:
@@ -142,15 +163,15 @@ class Engine:
         try:
             self._evaluate(program)
         except BaseException:
-            self._owner.clear()  # nobody knows what lies where
+            self._owner.clear()  # the contents of the slabs are unknown
             self._feed.sequences.forget()
             raise
         self._differentiable = criterion
 
     def _evaluate(self, program: Program) -> None:
-        """Compute what is due."""
+        """Compute the values that are out of date."""
         if not program.alone and self._feed.all_new:
-            together = program.together  # everything is new, which is how training goes
+            together = program.together  # every input is new, as in training
             self._owner.update(program.owners_after_forward)
         else:
             together = self._forward_alone(program)
@@ -159,8 +180,7 @@ class Engine:
             shared = program.shared if whole else [name for name in together if name not in program.after]
             if self._executor is None:
                 with self._products():
-                    if not (whole and self._repeat_forward(program)):
-                        self._each_worker(program, partial(self._forward_part, program, shared))
+                    self._workers.forward(program, shared)
             else:
                 self._forward_branches(program, shared, self._executor)
             program.add_parts(shared)
@@ -169,7 +189,7 @@ class Engine:
             self._feed.computed(together)
 
     def _forward_alone(self, program: Program) -> list[str]:
-        """Compute what is due of the nodes that depend on no input; returns the names of the others that are due."""
+        """Compute the nodes due that depend on no input; return the names of the other nodes that are due."""
         due = program.due(self._feed.time, self._owner)
         for name in due:
             if name in program.alone:
@@ -178,62 +198,34 @@ class Engine:
             self._owner.update(program.writes(name))
         return [name for name in due if name not in program.alone]
 
-    def _repeat_forward(self, program: Program) -> bool:
-        """Make the forward pass of all workers without Python, if it has been recorded; False if not."""
-        if self._feed.run.sequences is not None or not program.split:
-            return False
-        tables = []
-        for worker in program.workers:
-            table = worker.forward_pass.table(worker.inputs)
-            if table is None:
-                return False
-            tables.append(table)
-        with one_thread:
-            self.backend.team.play(tables)
-        return True
-
-    def _forward_part(self, program: Program, names: list[str], index: int) -> None:
-        worker = program.workers[index]
-        run = self._run_of(worker)
-        if names is program.shared and run.sequences is None:
-            worker.forward_pass.run(run, worker.inputs)
-        else:
-            for name in names:
-                worker.forward[name].run(run, worker.inputs)
-
     def _forward_branches(self, program: Program, names: list[str], executor: Executor) -> None:
-        """Algorithm 2.3."""
+        """Compute independent branches at the same time (Algorithm 2.3)."""
         operands = {name: [operand.name for operand in self.graph.operands[name]] for name in names}
         steps = program.workers[0].forward
         with one_thread:
             Schedule(names, operands, lambda name: steps[name].run(self._feed.run, self._feed.inputs), executor).run()
-
-    def _run_of(self, worker: Worker) -> Run:
-        if not worker.columns.start:
-            return self._feed.run
-        if worker.told is None or worker.told[0] is not self._feed.run:
-            worker.told = self._feed.run, replace(self._feed.run, first_column=worker.columns.start)
-        worker.told[1].sequences = self._feed.run.sequences
-        return worker.told[1]
-
-    def _each_worker(self, program: Program, work: Callable[[int], None]) -> None:
-        if program.split:
-            self.backend.team.run(work, len(program.workers))
-        else:
-            work(0)
 
     # ---- backward
 
     def backward(
         self, criterion: str | None = None, on_gradient: GradientSink | Callable[[Node, Any], None] | None = None
     ) -> None:
-        """Compute the gradient of a criterion with respect to every parameter below it that learns.
+        """Compute the gradient of a criterion with respect to every learnable parameter below it.
 
-        Follows a forward pass with training=True for the same criterion.  on_gradient(node, gradient) is called as soon
-        as a parameter's gradient is complete and its value no longer needed in this pass: an update may happen there,
-        while both are in the cache, and may use the gradient's memory.  A GradientSink can also take gradients in other
-        forms than matrices.  With on_gradient, nodes that keep running statistics take up those of this minibatch;
-        without it, nothing changes.  Raises ModelError.
+        Parameters
+        ----------
+        criterion : str, optional
+            The criterion of the preceding forward pass, which must have had training=True.
+        on_gradient : GradientSink or callable, optional
+            A function is called as on_gradient(node, gradient) as soon as a parameter's gradient is complete and this
+            pass needs the parameter's value no longer: it may update the parameter, and use the gradient as scratch
+            memory. A GradientSink can also take gradients in parts. If given, nodes that keep running statistics
+            update them with those of this minibatch.
+
+        Raises
+        ------
+        ModelError
+            If the preceding pass was not a training pass of this criterion.
         """
         criterion = criterion or self._differentiable
         program = self._program
@@ -242,7 +234,7 @@ class Engine:
                 f"backward of {criterion!r}: the last pass was laid out for {self._differentiable!r};"
                 " expected forward(..., training=True) for it just before"
             )
-        self._differentiable = None  # gradients overwrite values
+        self._differentiable = None  # gradients overwrite values, so that backward cannot run twice
         self._owner.update(program.owners_after_backward)
         program.one.fill(1)
         words = {name for name, matrix in self._feed.inputs.items() if isinstance(matrix, Indicators)}
@@ -257,7 +249,7 @@ class Engine:
                 routes.of(node).finish()
 
         if program.split:
-            self._backward_split(program, finish, routes)
+            self._workers.backward(program, finish, routes)
         else:
             with self._products():
                 for bound, step in zip(program.workers[0].backward, program.steps):
@@ -277,67 +269,28 @@ class Engine:
                 operands[k].value[...] = value
                 operands[k].touch()
 
-    def _backward_split(
-        self, program: Program, finish: Callable[[Iterable[str]], None], routes: GradientRoutes
-    ) -> None:
-        """Backward of what depends on the inputs, shared out: every worker its frames, then its columns of products."""
-        for bound in program.first:
-            bound.run(self._feed.run, self._feed.inputs)
-        if not self._repeat_backward(program, routes):
-            phases = [partial(self._backward_part, program, routes), partial(self._late_part, program, routes)]
-            if not program.partials_wait:
-                phases.insert(1, lambda index: program.add_partial_gradients() if index == 0 else None)
-            self.backend.team.run_phases(phases, len(program.workers))
-        late = {name for name, node in program.taken_late.items() if routes.of(node).takes_parts}
-        if program.partials_wait:
-            program.add_partial_gradients(but=late)
-        for step in program.steps[: program.num_together]:
-            for name in step.finished:
-                if name in late:
-                    program.taken_late[name].touch()
-                else:
-                    finish([name])
-
-    def _repeat_backward(self, program: Program, routes: GradientRoutes) -> bool:
-        """Make both parts of all workers without Python, if they have been recorded; False if not."""
-        if self._feed.run.sequences is not None or not program.partials_wait:
-            return False
-        key, layers_key, team, tables = routes.key, tuple(routes.layers), self.backend.team, []
-        with team.hold() as count:
-            if count < len(program.workers):
-                return False
-            for worker in program.workers:
-                before = worker.backward_pass.table(worker.inputs, layers_key)
-                after = None if before is None else worker.late_pass.table(self._feed.inputs, key)
-                if after is None:
-                    return False
-                tables.append(joined_by_meeting(team, worker.index, len(program.workers), before, after))
-            with one_thread:
-                team.play(tables)
-        return True
-
-    def _late_part(self, program: Program, routes: GradientRoutes, index: int) -> None:
-        program.workers[index].late_pass.run((self._feed.run, routes), self._feed.inputs, routes.key)
-
-    def _backward_part(self, program: Program, routes: GradientRoutes, index: int) -> None:
-        worker = program.workers[index]
-        run = self._run_of(worker)
-        if run.sequences is None:
-            worker.backward_pass.run(run, worker.inputs, tuple(routes.layers))
-        else:
-            for step in worker.backward_and_looks:
-                step.run(run, worker.inputs)
-
     # ---- results
 
     def gradient(self, name: str) -> Any:
-        """The gradient of the last backward pass with respect to a parameter, (rows, cols).  Raises ModelError."""
+        """Return the gradient (rows, cols) of the last backward pass with respect to a parameter.
+
+        Raises
+        ------
+        ModelError
+            If the parameter has no gradient in this engine.
+        """
         if name in self._memory.gradients:
             return self._memory.gradients[name]
         raise ModelError(f"node {name!r}: has no gradient here; expected a parameter that needs one")
 
     def value(self, name: str) -> Any:
-        """The value of a root, or of any node that still has one; overwritten by the next pass.  Raises ModelError."""
+        """Return the value of a root, or of another node whose value is still stored; the next pass overwrites it.
+
+        Raises
+        ------
+        ModelError
+            If the value has been overwritten.
+        """
         node = self.network[name]
         if name in self._feed.inputs:
             return self.backend.asarray(self._feed.inputs[name])
@@ -349,17 +302,17 @@ class Engine:
         raise ModelError(f"{node.where}: its value is not kept; expected one of the roots {', '.join(self.roots)}")
 
     def reorder(self, slots: Sequence[int]) -> None:
-        """Let slot s of the next minibatch's layout go on with the sequence that slot slots[s] held in the last."""
+        """Let slot s of the next minibatch continue the sequence that slot slots[s] held in the last one."""
         self._feed.sequences.reorder(np.asarray(slots))
 
     def allocated(self) -> int:
-        """Bytes of the buffers whose size depends on the number of columns."""
+        """Return the bytes of the buffers whose size depends on the number of columns."""
         return self._memory.allocated()
 
     # ---- memory
 
     def _program_for(self, criterion: str | None) -> Program:
-        """The program for the inputs' number of columns, with the gradients of `criterion` or without any."""
+        """Return the program for the inputs' number of columns, with the gradients of `criterion` if there is one."""
         columns = next((matrix.shape[1] for matrix in self._feed.inputs.values()), None)
         key = (columns, criterion)
         program = self._programs.get(key)
@@ -369,7 +322,7 @@ class Engine:
                 raise ModelError(f"criterion {criterion!r}: is not below the roots {', '.join(self.roots)}")
             num_workers = max(1, min(self.max_workers, (columns or 0) // MIN_COLUMNS))
             layout = lay_out(self.graph, self.roots, columns, node, self.sharing, num_workers > 1)
-            if self._memory.grow(layout.plan.sizes):  # the programs made before no longer hold
+            if self._memory.grow(layout.plan.sizes):  # views of the old memory are invalid
                 self._programs.clear()
                 self._program = None
             program = self._programs[key] = Program(self._memory, layout, columns, criterion, num_workers)
@@ -377,7 +330,7 @@ class Engine:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
         if program is not self._program:
-            self._owner.clear()  # another layout: nothing lies where it says
+            self._owner.clear()  # the slabs hold matrices of another program
             self._program = program
         for worker in program.workers:
             worker.inputs = (

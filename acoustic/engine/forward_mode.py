@@ -1,11 +1,9 @@
 """Forward-mode differentiation: how the values of a network change along one direction of its leaves.
 
-Every value has a tangent beside it, its derivative along the direction; a node's follows from those of its operands, in
-the order of the forward pass.  One pass gives the product of the Jacobian and the direction, J t, where reverse mode
-gives J' u; so <u, J t> = <J' u, t> checks the one against the other without finite differences.  Recurrent loops go
-step by step, one node of a step after the other.
-
-Source: automatic_differentiation.txt, section 2.1 ("forward mode").
+Every value has a tangent, its derivative along the direction. The tangent of a node follows from those of its
+operands, in the order of the forward pass. One pass computes the product J t of the Jacobian and the direction, while
+reverse mode computes J' u: <u, J t> = <J' u, t> checks one against the other without finite differences. Recurrent
+loops are computed step by step, node by node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,12 +40,32 @@ def jacobian_vector_product(
     seed: int | Sequence[int] = 0,
     layout: "SequenceLayout | None" = None,
 ) -> dict[str, Dual]:
-    """Values of the roots, and their derivatives along a direction of some leaves.
+    """Compute the values of the roots and their derivatives along a direction of some leaves.
 
-    matrices: input name -> (rows, T); directions: leaf name (parameter, constant or input) -> matrix of its shape, zero
-    for the leaves left out; the rest as in Engine.forward, but that sequences cannot go on from a minibatch before.
-    Every value is kept until the end: this is for checks.  Raises ModelError for a node on the way that cannot be
-    differentiated, and ShapeError.
+    All values are kept until the end: this function is meant for checks.
+
+    Parameters
+    ----------
+    network : Network
+    roots : sequence of str
+    matrices : mapping of str to array (rows, T)
+        Values of the inputs.
+    directions : mapping of str to array
+        For parameters, constants or inputs, matrices of their shapes; zero for leaves that are left out.
+    training, dropout_rate, seed, layout
+        See Engine.forward. Sequences cannot continue from an earlier minibatch.
+
+    Returns
+    -------
+    dict of str to Dual
+        Value and tangent of each root.
+
+    Raises
+    ------
+    ModelError
+        If a node between a leaf and a root has no derivative, or a leaf has no value.
+    ShapeError
+        If a direction does not have the shape of its leaf.
     """
     run = Run(network.backend, training, dropout_rate, (seed,) if isinstance(seed, int) else tuple(seed))
     if layout is not None:
@@ -68,7 +86,7 @@ def jacobian_vector_product(
 
 
 class _Duals:
-    """Values and derivatives of the nodes so far; moving: names of those that depend on a direction."""
+    """Values and tangents of the nodes computed so far; moving: names of those that depend on a direction."""
 
     def __init__(self, network: Network, run: Run, matrices: Mapping[str, Any], directions: Mapping[str, Any]) -> None:
         self.network, self.run, self.matrices, self.directions = network, run, matrices, directions
@@ -95,7 +113,7 @@ class _Duals:
             self.moving.add(node.name)
 
     def _moves(self, node: Node) -> bool:
-        """Whether an operand moves.  Raises ModelError when the way from it has no derivative."""
+        """Whether an operand moves. Raises ModelError if the node has no derivative with respect to it."""
         operands = computed_operands(node)
         for k, operand in enumerate(operands):
             if operand.name in self.moving and not node.has_gradient(k):
@@ -103,7 +121,7 @@ class _Duals:
         return any(operand.name in self.moving for operand in operands)
 
     def add_loop(self, order: Sequence[Node]) -> None:
-        """Step by step; what a delay gives before the beginning of a sequence does not move."""
+        """Compute a loop step by step; the value of a delay before the start of a sequence does not move."""
         delays = [node for node in order if node.delay]
         sequences = delays[0].sequences(self.run)
         backend, slots, xp = self.run.backend, sequences.num_slots, self.run.xp

@@ -1,11 +1,11 @@
-"""Comparison of computed gradients with numeric ones (book eq. 2.5).
+"""Comparison of computed gradients with numeric ones (CNTK book, eq. 2.5).
 
 With J the criterion, w a parameter and d a random direction of its shape, the slope along d,
 
     (J(w + e d) - J(w - e d)) / 2 e,
 
-is compared with the inner product of d and the computed gradient.  One random direction meets every element, so an
-error anywhere shows; `numeric_gradient` does it element by element.
+is compared with the inner product of d and the computed gradient. A random direction involves every element, so that it
+reveals an error in any of them; `numeric_gradient` goes element by element.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ EPSILON = 1e-4
 
 @dataclass(frozen=True)
 class Comparison:
-    """Slope of the criterion along one direction of one parameter: computed by reverse mode, and otherwise."""
+    """Slope of the criterion along a direction of a parameter: `computed` by reverse mode, `numeric` in another way."""
 
     parameter: str
     computed: float
@@ -33,15 +33,15 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """Their difference relative to the larger of them, or to 1 if both are smaller."""
+        """The difference relative to the larger slope, or to 1 if both are smaller."""
         return abs(self.computed - self.numeric) / max(1.0, abs(self.computed), abs(self.numeric))
 
 
 class GradientChecker:
-    """Evaluates a criterion of a double-precision network around its parameters' values, which it restores.
+    """Evaluates a criterion of a double-precision network at changed parameters, whose values it restores.
 
-    settings: what goes to Engine.forward beside the matrices (dropout_rate, seed).  Raises ModelError for a network in
-    single precision, whose rounding is as large as the differences.
+    settings: further arguments of Engine.forward (dropout_rate, seed). Raises ModelError for a network in single
+    precision, whose rounding errors are as large as the differences.
     """
 
     def __init__(self, engine: Engine, criterion: str, matrices: Mapping[str, Any], **settings: Any) -> None:
@@ -54,7 +54,7 @@ class GradientChecker:
         return float(self.engine.value(self.criterion)[0, 0])
 
     def gradients(self) -> dict[str, np.ndarray]:
-        """The computed gradients of all parameters, as copies on the host."""
+        """The computed gradients of all parameters, copied to the host."""
         self.criterion_value()
         self.engine.backward(self.criterion)
         to_host = self.engine.backend.to_host
@@ -96,10 +96,37 @@ def check_gradients(
     engine: Engine | None = None,
     **settings: Any,
 ) -> Sequence[Comparison]:
-    """Compare computed and numeric slope of every parameter below a criterion, along one random direction each.
+    """Compare computed and numeric slopes of a criterion along a random direction of every parameter below it.
 
-    network: in double precision; matrices: input name -> (rows, T); rng: draws the directions; engine: another than the
-    usual one; settings: see GradientChecker.
+    Parameters
+    ----------
+    network : Network
+        In double precision.
+    criterion : str
+    matrices : mapping of str to array (rows, T)
+        Values of the inputs.
+    rng : numpy.random.Generator, optional
+        Draws the directions.
+    epsilon : float
+        Step size of the differences.
+    engine : Engine, optional
+        The engine to check; by default a new one.
+    **settings
+        Further arguments of Engine.forward.
+
+    Returns
+    -------
+    sequence of Comparison
+        One for each parameter.
+
+    Raises
+    ------
+    ModelError
+        For a network in single precision.
+
+    References
+    ----------
+    CNTK book, eq. 2.5.
     """
     checker = GradientChecker(engine or Engine(network, [criterion]), criterion, matrices, **settings)
     rng = rng or np.random.default_rng(0)
@@ -120,9 +147,24 @@ def compare_with_forward_mode(
     rng: np.random.Generator | None = None,
     **settings: Any,
 ) -> Sequence[Comparison]:
-    """The same comparison without finite differences: `numeric` is the slope by forward mode, exact but for rounding.
+    """Compare slopes by reverse mode with those by forward mode, which are exact but for rounding.
 
     In double precision the two agree to ten digits or more.
+
+    Parameters
+    ----------
+    network, criterion, matrices, rng, **settings
+        See check_gradients.
+
+    Returns
+    -------
+    sequence of Comparison
+        One for each parameter; `numeric` is the slope by forward mode.
+
+    Raises
+    ------
+    ModelError
+        If a node below the criterion has no derivative.
     """
     rng = rng or np.random.default_rng(0)
     engine = Engine(network, [criterion])

@@ -1,8 +1,8 @@
-"""Two networks as one: an encoder, and a decoder that takes the encoder's values by PairNetwork nodes (book 2.7).
+"""A pair of networks: an encoder, and a decoder that reads the encoder's values by PairNetwork nodes (CNTK book 2.7).
 
-Both are parts of one Network, so that they are trained, saved and edited together; what PairNetwork nodes lead to is
-the encoder.  Each part has an engine and columns of its own: the encoder runs forward on the source sequences, the
-decoder on the target sequences, the decoder backward, and then the encoder, from the gradients that came to the
+Both are parts of one Network, so that they are trained, saved and edited together; the encoder is the part below the
+PairNetwork nodes. Each part has its own engine and its own columns. The encoder runs forward on the source sequences,
+then the decoder on the target sequences; the decoder runs backward first, then the encoder, from the gradients of the
 PairNetwork nodes.
 """
 
@@ -22,16 +22,35 @@ RETURN = "gradients from the decoder"
 
 
 def make_engine(network: Network, roots: Sequence[str], **settings: Any) -> "Engine | PairEngine":
-    """The engine for what is below the roots: a PairEngine where PairNetwork nodes are."""
+    """Make the engine for the nodes below some roots.
+
+    Parameters
+    ----------
+    network : Network
+    roots : sequence of str
+        Names of the nodes to evaluate.
+    **settings
+        Further arguments of Engine.
+
+    Returns
+    -------
+    Engine or PairEngine
+        A PairEngine if there are PairNetwork nodes below the roots.
+
+    Raises
+    ------
+    ModelError, ShapeError
+        See Engine and PairEngine.
+    """
     order = forward_order([network[name] for name in roots])
     kind = PairEngine if any(node.is_socket for node in order) else Engine
     return kind(network, roots, **settings)
 
 
 def encoder_of(network: Network, sources: Sequence[Node], learns: bool) -> tuple[Network, GradientReturn | None]:
-    """The part of a network below some nodes, the very same nodes; with learns also what gives gradients back to them.
+    """The part of a network below some nodes and, if it learns, the criterion that returns gradients to them.
 
-    Raises ModelError for a PairNetwork in it.
+    Raises ModelError for a PairNetwork in that part.
     """
     order = forward_order(sources)
     socket = next((node for node in order if node.is_socket), None)
@@ -51,10 +70,25 @@ def encoder_of(network: Network, sources: Sequence[Node], learns: bool) -> tuple
 
 
 class PairEngine:
-    """Forward and backward passes as those of an Engine, over a network with PairNetwork nodes below the roots.
+    """The passes of an Engine over a network with PairNetwork nodes below the roots.
 
-    The roots are nodes of the decoder; `inputs` are those of both.  Minibatches have a PairLayout.
-    Raises ModelError for a chain of more than two networks, and for a parameter that both have.
+    Parameters
+    ----------
+    network : Network
+    roots : sequence of str
+        Names of nodes of the decoder.
+    **settings
+        Further arguments of Engine.
+
+    Attributes
+    ----------
+    inputs : list of str
+        Names of the inputs of both networks.
+
+    Raises
+    ------
+    ModelError
+        For a chain of more than two networks, and for a parameter or an input that both networks have.
     """
 
     def __init__(self, network: Network, roots: Sequence[str], **settings: Any) -> None:
@@ -72,7 +106,7 @@ class PairEngine:
         self.inputs = [*self.encoder.inputs, *self.decoder.inputs]
 
     def _check_apart(self) -> None:
-        """A parameter of both would be updated twice, each time from half of its gradient."""
+        """Raise ModelError for an input of both, or a parameter of both: each half of its gradient would update it."""
         mine = {node.name for node in self.decoder.learnable()}
         shared = next((node for node in self.encoder.learnable() if node.name in mine), None)
         if shared is not None:
@@ -85,11 +119,11 @@ class PairEngine:
             )
 
     def default_criterion(self) -> str | None:
-        """See Engine."""
+        """Return the decoder's default criterion; see Engine."""
         return self.decoder.default_criterion()
 
     def learnable(self, criterion: str | None = None) -> list[Node]:
-        """The parameters that learn, of both networks; see Engine.learnable."""
+        """Return the learnable parameters of both networks; see Engine.learnable."""
         return [*self.encoder.learnable(), *self.decoder.learnable(criterion)]
 
     def forward(
@@ -102,7 +136,7 @@ class PairEngine:
         seed: int | Sequence[int] = 0,
         layout: PairLayout | None = None,
     ) -> None:
-        """See Engine.forward; the matrices of the encoder's inputs have its columns.  Raises ShapeError, ModelError."""
+        """Evaluate the roots on pairs of sequences; see Engine.forward. Each network's inputs have its own columns."""
         if not isinstance(layout, PairLayout):
             raise ModelError(
                 f"{self.sockets[0].where}: no pairs of sequences; expected those of an encoderReader and a "
@@ -125,7 +159,7 @@ class PairEngine:
         self.decoder.forward(given, training, criterion=criterion, layout=layout.target, **settings)
 
     def backward(self, criterion: str | None = None, on_gradient: Callable[[Node, Any], None] | None = None) -> None:
-        """See Engine.backward; the decoder's parameters come first."""
+        """Differentiate a criterion; see Engine.backward. The decoder's parameters come first."""
         self.decoder.backward(criterion, on_gradient)
         if self._back is None:
             return
@@ -140,19 +174,19 @@ class PairEngine:
         self.encoder.backward(RETURN, on_gradient)
 
     def _columns(self, socket: Socket) -> Any:
-        """(K,) the columns of the encoder that a PairNetwork takes."""
+        """The columns (K,) of the encoder that a PairNetwork reads."""
         assert self._layout is not None
         columns = self._layout.source_starts if socket.from_first else self._layout.source_ends
         return self.backend.xp.asarray(columns)
 
     def gradient(self, name: str) -> Any:
-        """See Engine.gradient."""
+        """Return the gradient of a parameter; see Engine.gradient."""
         return (self.encoder if name in self.encoder.network.nodes else self.decoder).gradient(name)
 
     def value(self, name: str) -> Any:
-        """See Engine.value; of a node of the encoder in the encoder's columns."""
+        """Return the value of a node; see Engine.value."""
         return (self.encoder if name in self.encoder.network.nodes else self.decoder).value(name)
 
     def allocated(self) -> int:
-        """See Engine."""
+        """Return the bytes of the buffers of both networks; see Engine.allocated."""
         return self.encoder.allocated() + self.decoder.allocated()

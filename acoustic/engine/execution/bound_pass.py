@@ -1,9 +1,9 @@
-"""A layout bound to memory: for every worker, the steps with the very arrays that they read and write.
+"""A layout bound to memory: for every worker, the steps with the arrays that they read and write.
 
-With several workers each has a run of the minibatch's columns and computes everything of them, forward and backward,
-without a word to the others: values and gradients are column slices of shared matrices, sums over frames have a part
-per worker.  Only the gradients of parameters need all frames: when everybody is done, other contributions are added up,
-and of the products each worker makes some columns.
+Each of several workers has a contiguous share of the minibatch's columns, and computes all their values and gradients
+independently of the others: these are column slices of shared matrices, and every sum over frames has a part per
+worker. Only the gradients of parameters need all frames: when all workers are done, each computes some columns of the
+products over frames, and the parts of other gradients are added up.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,18 +32,18 @@ from acoustic.runtime.thread_team import share_of
 
 @dataclass
 class Worker:
-    """One worker's share: its columns and its steps; inputs: its columns of what is fed, set for each pass."""
+    """The columns and steps of one worker; inputs: its columns of the inputs, set for each pass."""
 
     index: int
     columns: slice
     forward: dict[str, ForwardStep] = field(default_factory=dict)
     backward: list[BoundBackward] = field(default_factory=list)
-    looks: dict[str, LayerLook] = field(default_factory=dict)  # by the nodes whose backward they follow
+    looks: dict[str, LayerLook] = field(default_factory=dict)  # by the node whose backward each follows
     late: list[LateProducts | LateSum] = field(default_factory=list)
     forward_pass: ReplayedSteps | None = None
     backward_pass: ReplayedSteps | None = None
     late_pass: ReplayedSteps | None = None
-    told: tuple[Run, Run] | None = None  # what the engine last told all, and what of it concerns this one
+    told: tuple[Run, Run] | None = None  # the Run of the last pass, and this worker's copy of it
     inputs: Mapping[str, Any] = field(default_factory=dict)
     partial_gradients: dict[str, Any] = field(default_factory=dict)
     scratch: Any = None
@@ -57,12 +57,13 @@ class Worker:
 class Program(Placement):
     """A layout bound to an engine's memory for a number of workers.
 
-    values: full matrices by node name; columns: how many frames; criterion: what backward differentiates, or None.
-    split: whether several workers share the frames out.  Forward: `alone` are nodes that depend on no input, then come
-    those of every worker's columns, then those computed once from sums over the frames.  Backward: `steps`, of which
-    the first `num_together` depend on inputs; `first` and `last` are bound before and after what the workers do;
-    partials_wait: the workers' parts of gradients may be added up after the deferred products; taken_late: parameters
-    that workers bring up to date themselves.
+    values: whole matrices by node name; columns: the number of frames; criterion: the criterion to differentiate, or
+    None; split: whether several workers divide the frames.
+    Forward, in this order: `alone`, the nodes that depend on no input; `shared`, those that each worker computes on its
+    columns; `after`, those computed once from sums over frames.
+    Backward: `steps`, of which the first `num_together` depend on inputs; `first` and `last` are computed once, before
+    and after the workers' steps; partials_wait: whether the workers' parts of gradients may be added up after the
+    deferred products; taken_late: the parameters that workers can update themselves.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Program(Placement):
         return node.name not in self.graph.from_input
 
     def _is_after(self, node: Node) -> bool:
-        """Whether a node is computed once, when all workers have done their frames: it follows from sums over them."""
+        """Whether a node is computed once, when all workers are done: it depends on sums over frames."""
         return self.split and node.name in self.graph.after_sums
 
     def _shape(self, key: Key) -> Shape:
@@ -106,7 +107,7 @@ class Program(Placement):
         return self.layout.shapes[node.name]
 
     def _view(self, key: Key, shape: Shape) -> Any:
-        """The matrix of a key in its slab: one object per slab and shape, so that `is` tells shared memory."""
+        """The matrix of a key: one object for each slab and shape, so that `is` detects shared memory."""
         place = (self.slab_of[key], shape)
         if place not in self._views:
             flat = self.memory.slab(place[0])[: shape.rows * shape.cols]
@@ -120,7 +121,7 @@ class Program(Placement):
         return self.memory.own_gradient(name, shape) if key[0] == "gradient" else self.memory.own_value(key, shape)
 
     def _part(self, key: Key, name: str, worker: Worker | None) -> Any:
-        """A worker's columns of a matrix; the matrix itself when it has no frames or there is one worker."""
+        """A worker's columns of a matrix; the whole matrix if it has no frames or there is one worker."""
         full = self._full(key, name)
         if worker is None or not self.split or not self.graph.has_frames(name):
             return full
@@ -130,7 +131,7 @@ class Program(Placement):
         return self._views[place]
 
     def _parts_of_sums(self) -> dict[str, list[Any]]:
-        """Per sum over frames a matrix for each worker's part."""
+        """For each sum over frames, a matrix for every worker's part."""
         return {
             node.name: [self.backend.empty(*self.layout.shapes[node.name]) for _ in self.workers]
             for node in self.layout.forward
@@ -150,7 +151,7 @@ class Program(Placement):
         return ForwardStep(node, self._operands(node, worker), buffers)
 
     def _operands(self, node: Node, worker: Worker | None, reads: Collection[int | str] | None = None) -> Operands:
-        """A node's operands, or those of them that `reads` holds the positions of."""
+        """A node's operands; with `reads`, only those at its positions."""
         operands = enumerate(self.graph.operands[node.name])
         wanted = [(k, operand) for k, operand in operands if reads is None or k in reads]
         arrays: list[Any] = [None] * len(self.graph.operands[node.name])
@@ -166,7 +167,7 @@ class Program(Placement):
         return work_of(node.name) in self.slab_of
 
     def _work(self, node: Node, worker: Worker | None) -> Any:
-        """A worker's columns of a workspace, which has one per frame."""
+        """A worker's columns of a workspace, which has a column per frame."""
         shape = self._shape(work_of(node.name))
         if self._is_alone(node):
             return self.memory.own_value(work_of(node.name), shape)
@@ -174,7 +175,7 @@ class Program(Placement):
         return full[:, worker.columns] if worker is not None and self.split else full
 
     def _statistics(self) -> list[tuple[Node, Any]]:
-        """The nodes that keep statistics of the minibatches, each with the workspace that holds this one's."""
+        """The nodes that keep statistics, each with the workspace that holds those of the minibatch."""
         first = self.workers[0].forward
         return [
             (node, first[node.name].buffers["work"])
@@ -192,8 +193,8 @@ class Program(Placement):
                     self.backend.xp.add(total, part, out=total)
 
     def _bind_passes(self) -> None:
-        """All steps of a worker as one, made without Python as far as possible."""
-        # One worker's products are shared out among the threads, and not replayed.
+        """Join the steps of each worker into passes, which are replayed as far as possible."""
+        # A single worker's products are divided among the threads, and not replayed.
         possible = self.memory.options.replay and self.split and replay.is_possible(self.backend)
 
         def repeats(step: ForwardStep | BoundBackward | LayerLook) -> bool:
@@ -215,10 +216,10 @@ class Program(Placement):
     # ---- backward
 
     def _bind_all_backward(self) -> None:
-        """Bind the steps before those of the workers, these, the deferred parts, and the steps that depend on no input.
+        """Bind, in this order, the steps before the workers', theirs, the deferred products, and the steps after them.
 
-        Whether a contribution is the first to its gradient follows from that order.  partials_wait: no deferred part
-        adds to what workers have parts of, so that adding those up can wait until all are done.
+        The order decides which contribution to a gradient is the first. partials_wait: no deferred product adds to a
+        gradient of which workers have parts, so that adding these up can wait.
         """
         before: set[str] = set()
         first = [step for step in self.steps if self._is_after(step.node)]
@@ -226,7 +227,7 @@ class Program(Placement):
         together = [step for step in self.steps[len(first) :] if not self._is_alone(step.node)]
         touched: set[str] = set()
         for worker in self.workers:
-            # What has no frames each worker adds up in memory of its own, but the first one where the whole will be.
+            # Gradients without frames: the first worker adds to the final matrix, the others to their own parts.
             touched = set(before) if worker is self.workers[0] else set()
             worker.backward = [self._bind_backward(step, step.wanted, worker, touched) for step in together]
         after = before | touched
@@ -266,7 +267,7 @@ class Program(Placement):
         return LateProducts(bound, taken)
 
     def _share_late_sums(self, together: Sequence[BackwardStep]) -> None:
-        """Give every worker some of the gradients to add up that are complete then, and that nobody reads any more."""
+        """Divide among the workers the sums that complete gradients of parameters which nothing reads any more."""
         if not self.split or not self.partials_wait:
             return
         read = {k for step in together for k in ((step.node.name, j) for j in step.reads(step.deferred))}
@@ -281,14 +282,14 @@ class Program(Placement):
             self.workers[k % len(self.workers)].late.append(LateSum(self.backend.kernels, whole, gradient, parts))
 
     def _product_steps(self, step: BackwardStep) -> list[BoundBackward]:
-        """The bound steps, one of each worker, that make a step's products."""
+        """The bound steps, one for each worker, that compute a step's products."""
         if step.deferred:
             late = [one for worker in self.workers for one in worker.late if isinstance(one, LateProducts)]
             return [one.bound for one in late if one.bound.node is step.node]
         return [bound for worker in self.workers for bound in worker.backward if bound.node is step.node]
 
     def _looks(self, step: BackwardStep) -> list[LayerLook]:
-        """Let the layers of a step's products look at each worker's frames, where those are shared out."""
+        """The steps that show each worker's frames to the layers of a step's products, if workers divide the frames."""
         if not step.deferred:
             return []
         num_frames = self.columns or 0
@@ -307,10 +308,10 @@ class Program(Placement):
         whole: bool = False,
         looks: bool = False,
     ) -> BoundBackward:
-        """Bind what computes the gradients of the operands `wanted`.
+        """Bind the computation of the gradients of the operands `wanted`.
 
-        worker: who does it, on its columns, or, with whole, its columns of the result from all frames; None: one for
-        all.  looks: nothing is added to a gradient.
+        worker: computes its columns or, with `whole`, its columns of products over all frames; None: computed once.
+        looks: nothing is added to a gradient.
         """
         share = (worker.index, len(self.workers)) if whole else None
         lender, worker = worker, None if whole else worker
@@ -340,7 +341,7 @@ class Program(Placement):
         return self.memory.own_gradient(name, self.layout.shapes[name])
 
     def _target(self, name: str, worker: Worker | None) -> Any:
-        """Where a contribution to a gradient goes: workers after the first have their own of what has no frames."""
+        """The matrix that contributions go to: for gradients without frames, later workers have parts of their own."""
         if worker is None or worker is self.workers[0] or self.graph.has_frames(name):
             return self._gradient(name, worker)
         if name not in worker.partial_gradients:
@@ -348,7 +349,7 @@ class Program(Placement):
         return worker.partial_gradients[name]
 
     def _scratch(self, worker: Worker | None) -> Callable[[int, int], Any]:
-        """Lends memory for a moment; each worker has its own."""
+        """A function that lends temporary memory; each worker has its own."""
         owner = worker or self.workers[0]
 
         def lend(rows: int, cols: int) -> Any:
@@ -359,7 +360,7 @@ class Program(Placement):
         return lend
 
     def add_partial_gradients(self, but: Collection[str] = ()) -> None:
-        """Add the later workers' gradients of what has no frames to the first one's, but for some names."""
+        """Add the other workers' parts of gradients to the first one's, except for the names in `but`."""
         for worker in self.workers[1:]:
             for name, partial in worker.partial_gradients.items():
                 if name not in but:

@@ -1,4 +1,4 @@
-"""Asynchronous order of a computation: every node as soon as its operands are there (book 2.2, Algorithm 2.3)."""
+"""Asynchronous computation: every node runs as soon as its operands are computed (CNTK book 2.2, Algorithm 2.3)."""
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -6,12 +6,12 @@ from concurrent.futures import Executor, Future
 
 
 class Schedule:
-    """One pass over some nodes of a graph without loops, by the threads of an executor.
+    """One pass over some nodes of an acyclic graph, by the threads of an executor.
 
-    nodes: what to compute; operands: of each what it needs, of which only those among `nodes` are waited for;
-    compute(node): called once per node, in some thread.  A node is ready when its operands are done (SIGNALCOMPLETE);
-    the thread that finished the last of them goes on with it, and other threads with whatever else became ready, first
-    come, first served.
+    nodes: the nodes to compute; operands: those of each node, of which only those among `nodes` are waited for;
+    compute(node): called once for each node, in any thread. A node is ready when its operands are done
+    (SIGNALCOMPLETE): the thread that finished the last operand continues with it; other ready nodes go to the
+    executor in the order in which they became ready.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Schedule:
         self._failed = False
 
     def run(self) -> None:
-        """Compute everything; raises the first error, after which nothing new is begun."""
+        """Compute all nodes; raise the first error, after which no other node is started."""
         self._submit([node for node, left in self._left.items() if left == 0])
         error = None
-        while self._futures:  # a thread adds what it submits before it is done itself
+        while self._futures:  # a thread adds its submissions before it ends
             with self._lock:
                 future = self._futures.pop()
             error = error or future.exception()
@@ -50,7 +50,7 @@ class Schedule:
                 self._futures.append(future)
 
     def _work(self, node: Hashable) -> None:
-        """Compute a node, then one that became ready by it, and so on."""
+        """Compute a node, then one that it made ready, and so on."""
         while not self._failed:
             try:
                 self.compute(node)
@@ -64,7 +64,7 @@ class Schedule:
             node = ready[0]
 
     def _signal_complete(self, node: Hashable) -> list[Hashable]:
-        """The nodes that this one was the last operand for."""
+        """The nodes whose last missing operand this node was."""
         ready = []
         with self._lock:
             for user in self._users[node]:

@@ -1,6 +1,6 @@
-"""What a pass is given, and when each of it last changed: inputs, stored values, random numbers, sequences.
+"""What a pass receives, and when each part last changed: inputs, stored values, random numbers, sequences.
 
-Whatever was computed later than all it depends on need not be computed again.
+A value that was computed later than everything it depends on need not be computed again.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """What the part of a network in a graph is given for a pass.
+    """What the nodes of a graph receive for a pass.
 
-    roots: for messages; names: of the inputs; inputs: their matrices (rows, T), or Indicators; run: what nodes are
-    told; sequences: what is kept of those that go on in the next minibatch; clock: the number of the pass; time: in
-    which one a value was last given or, by the engine, computed.
+    roots: for messages; names: of the inputs; inputs: their matrices (rows, T) or Indicators; run: the Run that nodes
+    see; sequences: the state of sequences that continue in the next minibatch; clock: the number of the pass; time: the
+    pass in which each value was last given or computed.
     """
 
     def __init__(self, network: Network, graph: Graph, roots: Sequence[str]) -> None:
@@ -37,9 +37,9 @@ class Feed:
         self.time: dict[Hashable, int] = {}
         self._indicators = indicator_inputs(graph)
         self._stored = [node for node in graph.order if node.is_stored]
-        self._seen: dict[str, int] = {}  # a stored node's version when it was last looked at
+        self._seen: dict[str, int] = {}  # the version of each stored node in the last pass
         self._had_layout = False
-        self._mixers: list[Node] | None = None  # nodes that columns without a frame would spoil; None: not looked yet
+        self._mixers: list[Node] | None = None  # nodes that cannot handle gaps; None: not known yet
 
     def begin(
         self,
@@ -49,7 +49,7 @@ class Feed:
         seed: int | Sequence[int],
         layout: "SequenceLayout | None",
     ) -> None:
-        """Take what Engine.forward is given.  Raises ShapeError and ModelError."""
+        """Take the arguments of Engine.forward. Raises ShapeError and ModelError."""
         self.clock += 1
         self._take_inputs(matrices)
         self._take_run(training, dropout_rate, seed)
@@ -62,7 +62,7 @@ class Feed:
         return all(self.time[name] == self.clock for name in self.names)
 
     def computed(self, names: Sequence[str]) -> None:
-        """Values were computed in this pass."""
+        """Note that values were computed in this pass."""
         self.time.update(dict.fromkeys(names, self.clock))
 
     def _take_inputs(self, matrices: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Feed:
         self.run.sequences = None
 
     def _take_sequences(self, layout: "SequenceLayout | None") -> None:
-        """Take up how the columns hold sequences: with a layout, or after one, nothing computed before holds."""
+        """Take the layout of sequences; with a layout, or after one, earlier values are outdated."""
         if layout is not None:
             if not self.names:
                 raise ModelError(f"sequences for {', '.join(self.roots)}: depends on no input; expected one")
@@ -107,7 +107,7 @@ class Feed:
         self._had_layout = layout is not None
 
     def _check_gaps(self) -> None:
-        """Raise ModelError when the minibatch has columns without a frame and a node would mix them with the others."""
+        """Raise ModelError if the minibatch has gaps and a node would mix them with frames."""
         if self.sequences.gaps is None:
             return
         if self._mixers is None:

@@ -1,4 +1,4 @@
-"""The memory of an engine: what passes of any number of columns share, and what outlives a minibatch."""
+"""The memory of an engine: slabs that programs share, and matrices that outlive a minibatch."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -10,19 +10,19 @@ from acoustic.runtime.engine_options import EngineOptions
 
 
 class EngineMemory:
-    """Matrices of a graph's values and gradients, on a backend.
+    """Memory for the values and gradients of a graph.
 
-    gradients: by the name of a parameter, of what has no frames.
+    gradients: the gradients of nodes without frames, by name.
     """
 
     def __init__(self, backend: Backend, graph: Graph, options: EngineOptions) -> None:
         self.backend, self.graph, self.options = backend, graph, options
         self.gradients: dict[str, Any] = {}
         self._slabs: list[Any] = []
-        self._values: dict[Hashable, Any] = {}  # of what depends on no input
+        self._values: dict[Hashable, Any] = {}  # of nodes that depend on no input
 
     def grow(self, sizes: Sequence[int]) -> bool:
-        """Make the slabs at least this large; whether one had to move, so that no view of it holds any more."""
+        """Make the slabs at least this large; return whether one moved, which makes views of it invalid."""
         moved = False
         for k, size in enumerate(sizes):
             if k == len(self._slabs):
@@ -33,7 +33,7 @@ class EngineMemory:
         return moved
 
     def slab(self, index: int) -> Any:
-        """Flat memory that passes of all numbers of columns share."""
+        """Flat memory that the programs of all numbers of columns share."""
         return self._slabs[index]
 
     def allocated(self) -> int:
@@ -41,13 +41,13 @@ class EngineMemory:
         return sum(slab.nbytes for slab in self._slabs)
 
     def own_value(self, key: Hashable, shape: Shape) -> Any:
-        """Memory for a value or workspace that depends on no input and outlives a minibatch."""
+        """The matrix of a value or workspace that depends on no input; it outlives a minibatch."""
         if key not in self._values:
             self._values[key] = self.backend.empty(*shape)
         return self._values[key]
 
     def own_gradient(self, name: str, shape: Shape) -> Any:
-        """Memory for the gradient of what has no frames."""
+        """The matrix of the gradient of a node without frames."""
         if name not in self.gradients:
             self.gradients[name] = self.backend.empty(*shape)
         return self.gradients[name]

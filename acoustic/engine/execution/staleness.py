@@ -1,18 +1,18 @@
-"""What lies where in a layout's memory at what time, and so which values have to be computed anew."""
+"""Which values of a layout are still in memory and up to date, and which must be computed again."""
 
 from collections.abc import Hashable, Mapping
 
 from acoustic.engine.planning.pass_plan import Graph, Key, Layout, value_of, work_of
 from acoustic.nodes.base import Node
 
-RUN = ("run",)  # among the times of values: when training, dropout rate or seed last changed
+RUN = ("run",)  # key of the time at which training, dropout rate or seed last changed
 
 
 class Placement:
-    """A layout's values, workspaces and gradients in slabs that several of them share, one after the other.
+    """The slabs of a layout's values, workspaces and gradients; several matrices share a slab, one after another.
 
-    slab_of: of everything that has one; owners_after_forward, owners_after_backward: what lies in a slab after a whole
-    pass; destroys: the nodes after each node whose values or workspaces its own overwrites.
+    slab_of: index of the slab of each matrix that has one; owners_after_forward, owners_after_backward: the matrix in
+    each slab after a whole pass; destroys: by node, the later nodes whose values or workspaces it overwrites.
     """
 
     def __init__(self, layout: Layout, graph: Graph):
@@ -25,20 +25,20 @@ class Placement:
         self.destroys = {node.name: self._destroyed_later(node) for node in layout.forward}
 
     def writes(self, name: str) -> list[tuple[int, Key]]:
-        """What lies in which slab once a node is computed."""
+        """The matrices that a node writes, each with its slab."""
         return [(self.slab_of[key], key) for key in (value_of(name), work_of(name)) if key in self.slab_of]
 
     def holds(self, owner: Mapping[int, Key], name: str) -> bool:
-        """Whether a node's value, as far as this layout places it, still lies there."""
+        """Whether a node's value is still in its slab."""
         slab = self.slab_of.get(value_of(name))
         return name in self._order and (slab is None or owner.get(slab) == value_of(name))
 
     def intact(self, owner: Mapping[int, Key], name: str) -> bool:
-        """Whether a computed value and its workspace still lie where this layout puts them."""
+        """Whether a computed value and its workspace are still in their slabs."""
         return all(owner.get(slab) == key for slab, key in self.writes(name))
 
     def due(self, time: Mapping[Hashable, int], owner: Mapping[int, Key]) -> list[str]:
-        """The nodes to compute now: what the kept values need that is older than its operands, or overwritten."""
+        """The nodes to compute now: those that kept values need and that are outdated or overwritten."""
         outdated: set[str] = set()
         for node in self.layout.forward:
             depends: list[Hashable] = [operand.name for operand in self.graph.operands[node.name]]
@@ -60,7 +60,7 @@ class Placement:
             forced |= lost
 
     def _destroyed_later(self, node: Node) -> list[str]:
-        """Nodes computed after this one whose values or workspaces its writing overwrites."""
+        """The nodes computed after this one whose values or workspaces it overwrites."""
         mine = [self.slab_of[key] for key in (value_of(node.name), work_of(node.name)) if key in self.slab_of]
         return [
             key[1]

@@ -1,7 +1,7 @@
 """The steps of a program, each with the matrices that it reads and writes.
 
-The recorder asks every step which stored nodes it reads or changes (`stored`), and tells it to let go of the minibatch
-(`forget`).
+Replay asks every step which stored nodes it reads or changes (`stored`), and tells it to drop the arrays of the
+minibatch (`forget`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from acoustic.nodes.gradient_targets import GradientTargets
 
 @dataclass
 class Operands:
-    """The arrays of a step's operands: computed values lie where they lie, leaves are looked up for each pass.
+    """The arrays of a step's operands: those of computed values are fixed, those of leaves are set for each pass.
 
-    arrays: by position, None for what may not be read; leaves: position and node of the others.
+    arrays: by position, None where the step may not read; leaves: positions and nodes of the leaves.
     """
 
     arrays: list[Any]
@@ -30,11 +30,11 @@ class Operands:
 
     @property
     def stored(self) -> list[Node]:
-        """The leaves that hold a matrix of their own."""
+        """The leaves whose values are stored in the network."""
         return [node for _, node in self.leaves if not node.is_input]
 
     def forget(self) -> None:
-        """Let go of the leaves."""
+        """Drop the arrays of the leaves."""
         for position, _ in self.leaves:
             self.arrays[position] = None
 
@@ -66,7 +66,7 @@ class ForwardStep(_OnOperands):
 
 @dataclass
 class BoundBackward(_OnOperands):
-    """A node's backward: its own gradient, the operands it may read, its value, its workspace, and where it adds."""
+    """A node's backward: its gradient, the operands and value that it may read, its workspace, and its targets."""
 
     node: Node
     gradient: Any

@@ -1,4 +1,4 @@
-"""What runs, in which order and in which memory, decided once for a number of columns.
+"""The plan of a pass: its steps, their order and their memory, made once for each number of columns.
 
 Open execution_graph.py first, then pass_plan.py and buffer_sharing.py.
 """

@@ -1,4 +1,4 @@
-"""Which matrices may lie in the same memory: interval colouring over the steps of one forward and backward pass."""
+"""Which matrices share memory: interval colouring over the steps of one forward and backward pass."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ FOREVER = 1 << 60
 
 @dataclass
 class Lifetime:
-    """A matrix of `size` elements, written first at step `start` and read last at step `end`, both included.
+    """A matrix of `size` elements, first written at step `start` and last read at step `end`.
 
-    in_place: matrices whose last reading, at step `start`, may be overwritten while it happens; group: only matrices of
-    one group share memory.
+    in_place: matrices that step `start` may overwrite while it reads them for the last time; group: only matrices of
+    the same group share memory.
     """
 
     key: Hashable
@@ -24,7 +24,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Plan:
-    """slab[key]: index of the matrix's memory; sizes: elements of each slab."""
+    """slab: index of each matrix's slab; sizes: elements of each slab."""
 
     slab: dict[Hashable, int]
     sizes: tuple[int, ...]
@@ -35,10 +35,10 @@ class Plan:
 
 
 def share(lifetimes: Sequence[Lifetime]) -> Plan:
-    """Place every matrix in a slab so that no two in one slab are alive at once.
+    """Place every matrix in a slab so that no two matrices of a slab are alive at the same time.
 
-    Greedy in order of start: into the dying operand where allowed, else into the smallest free slab that is large
-    enough, else into the largest free one, which grows, else into a new one.
+    Greedy in order of start: over an operand that is read for the last time where allowed, else in the smallest free
+    slab that is large enough, else in the largest free slab, which grows, else in a new one.
     """
     slab: dict[Hashable, int] = {}
     sizes: list[int] = []
@@ -75,5 +75,5 @@ def share(lifetimes: Sequence[Lifetime]) -> Plan:
 
 
 def separate(lifetimes: Sequence[Lifetime]) -> Plan:
-    """Every matrix in memory of its own."""
+    """Place every matrix in a slab of its own."""
     return Plan({lifetime.key: k for k, lifetime in enumerate(lifetimes)}, tuple(l.size for l in lifetimes))

@@ -1,4 +1,4 @@
-"""The graph that an engine executes, from the nodes of a network: chains fused, loops made into single nodes."""
+"""The graph that an engine executes: the nodes of a network with chains fused and loops joined into single nodes."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ from acoustic.nodes.sums import Plus
 from acoustic.recurrence.loop_node import Loop, LoopOutput
 from acoustic.runtime.engine_options import EngineOptions
 
-# Rows: such an input may name words, whose product touches few columns of a parameter and stays by itself.
+# Rows of an input that may hold word indicators: its product touches few columns of a parameter, and stays a node.
 WORDS_FROM = 2048
 
 
 def build_graph(network: Network, names: Sequence[str], options: EngineOptions) -> Graph:
-    """The graph of everything below the roots `names`.  Raises ModelError for a loop that cannot be."""
+    """The graph of all nodes below the roots `names`. Raises ModelError for a loop that cannot be computed."""
     roots, shapes = [network[name] for name in names], network.shapes
     order = forward_order(roots)
     replaced = fuse(order, shapes, set(names)) if options.fusion else {}
@@ -44,7 +44,7 @@ def build_graph(network: Network, names: Sequence[str], options: EngineOptions) 
 
 
 def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node]:
-    """By name, in place of each sum over frames one that leaves columns without a frame out."""
+    """By name, for each sum over frames a node that ignores gaps."""
     replaced: dict[str, Node] = {}
     for node in order:
         framed = [shapes[operand.name].has_frames for operand in computed_operands(node)]
@@ -56,7 +56,7 @@ def _ungapped(order: Sequence[Node], shapes: dict[str, Shape]) -> dict[str, Node
 def _loop_outputs(
     roots: Sequence[Node], order: Sequence[Node], shapes: dict[str, Shape], backend: Backend, options: EngineOptions
 ) -> dict[str, Node]:
-    """By name, in place of each node of a loop what outside stands for it."""
+    """By name, for each node of a loop the node that replaces it outside."""
     replaced: dict[str, Node] = {}
     if not any(node.delay for node in order):
         return replaced
@@ -73,7 +73,7 @@ def _loop_outputs(
         loop = None
         if options.compiled_loops:
             taken_in = _made_for(inside, order, users, asked, shapes)
-            # Delays first, then what they do not need, which may be made of all steps at once.
+            # Delays first, then nodes that do not need them, which may be computed for all steps at once.
             count = sum(node.delay != 0 for node in members)
             loop = Loop([*members[:count], *taken_in, *members[count:]], shapes, visible, backend, options)
         if loop is None or loop.compiled is None:
@@ -85,9 +85,9 @@ def _loop_outputs(
 def _made_for(
     inside: set[str], order: Sequence[Node], users: dict[str, set[str]], asked: set[str], shapes: dict[str, Shape]
 ) -> list[Node]:
-    """Products of what comes from outside, and sums of them, that the loop of these nodes alone needs.
+    """Products of operands outside a loop, and sums of them, that only this loop needs; operands come first.
 
-    Operands come first.  The compiled form of a loop makes them where it adds something to them.
+    The compiled form of a loop computes them in the rows where it adds to them.
     """
     candidates: dict[str, Node] = {}
     for node in order:
@@ -110,7 +110,7 @@ def _is_product_from_outside(node: Node, shapes: dict[str, Shape]) -> bool:
 
 
 def indicator_inputs(graph: Graph) -> frozenset[str]:
-    """Names of the inputs that may be given as Indicators: every user takes them as such."""
+    """Names of the inputs that may be given as Indicators, because every user accepts them."""
     inputs = {node.name for node in graph.order if node.is_input}
     for node in graph.order:
         for k, operand in enumerate(graph.operands[node.name]):
@@ -120,7 +120,7 @@ def indicator_inputs(graph: Graph) -> frozenset[str]:
 
 
 def mixes_gaps(graph: Graph, node: Node) -> bool:
-    """Whether a node would let columns without a frame have a part in the values of others."""
+    """Whether the values of a node's frames would depend on gaps."""
     if node.name not in graph.from_input or node.is_leaf or node.delay or node.skips_gaps or isinstance(node, Loop):
         return False
     shapes = graph.operand_shapes(node)

@@ -1,7 +1,7 @@
-"""Columns of a minibatch without a frame, where sequences of different lengths lie side by side (book 2.6.2).
+"""Gaps: the columns of a minibatch without a frame, where sequences differ in length (CNTK book 2.6.2).
 
-Nodes compute them like any other, from the zeros that inputs hold there; sums over the frames leave them out, so that
-no gradient comes from there.
+Nodes compute gaps like other columns, from the zeros that inputs hold there. Sums over frames ignore them, so that they
+contribute no gradient.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,7 @@ from readers.minibatches.indicators import Indicators
 
 
 class Ungapped(Node):
-    """A sum over the frames that leaves out the columns without a frame, if a minibatch has such.
-
-    framed: whether each operand has a column per frame.
-    """
+    """A sum over frames that ignores gaps; framed: whether each operand has a column per frame."""
 
     sums_frames = True
 
@@ -40,10 +37,10 @@ class Ungapped(Node):
         return self.node.splits_frames(*shapes)
 
     def repeats_calls(self, *shapes: Shape) -> bool:
-        return self.node.repeats_calls(*shapes)  # passes with sequences are not repeated
+        return self.node.repeats_calls(*shapes)  # passes with sequences are not replayed
 
     def _real(self, run: Run, inputs: Sequence[Any], others: Sequence[Any]) -> Any:
-        """Indices of the columns with a frame; None when all have one."""
+        """Indices of the columns with a frame; None if there are no gaps."""
         gaps = run.sequences.gaps if run.sequences is not None else None
         if gaps is None:
             return None
@@ -93,14 +90,14 @@ class Ungapped(Node):
 
 
 def _taken(run: Run, matrix: Any, columns: Any) -> Any:
-    """Some columns of a matrix, as a new one."""
+    """Some columns of a matrix, as a new matrix."""
     if isinstance(matrix, Indicators):
         return matrix.columns(columns)
     return None if matrix is None else run.xp.asfortranarray(matrix[:, columns])
 
 
 def _scatter(part: Any, real: Any, framed: bool) -> Callable[[Any], None]:
-    """What writes the columns of a part to their places, zeros elsewhere."""
+    """A function that writes the columns of a part to their places, and zeros elsewhere."""
 
     def write(out: Any) -> None:
         out.fill(0)

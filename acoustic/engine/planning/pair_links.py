@@ -1,4 +1,4 @@
-"""What stands for a PairNetwork in the graph of the network that takes, and what gives back in the one that gives."""
+"""The links of a pair of networks: values from the encoder to the decoder, and gradients back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from readers.errors import ModelError
 
 
 class Socket(Node):
-    """A PairNetwork as its engine sees it: without operands, its values handed in before each pass.
+    """Stands for a PairNetwork node in the decoder: it has no operands, and receives its values before each pass.
 
-    source: the other network's node; from_first: whether its first frames are taken, not the last; learns: whether
-    there is anything below it that does; gradient (rows, K): that of the last pass backward, None if none came.
+    source: the encoder's node; from_first: whether it takes the first frames of the sequences, not the last; learns:
+    whether a parameter below the source learns; gradient (rows, K): of the last backward pass, None without one.
     """
 
     type_name = "PairNetwork"
@@ -40,8 +40,11 @@ class Socket(Node):
         return self.shape
 
     def take(self, values: Any, starts: np.ndarray, sequence: np.ndarray) -> None:
-        """values (rows, K): of each sequence; starts (K,): the columns they begin in, -1 if before this minibatch;
-        sequence (N,): that of every column, -1 where none is."""
+        """Receive the values (rows, K) of K sequences.
+
+        starts (K,): the column in which each sequence begins, -1 if before this minibatch; sequence (N,): the number of
+        each column's sequence, -1 for a gap.
+        """
         self._values, self.gradient = values, None
         numbers = np.arange(len(starts)) if self.first_only else sequence
         columns = starts if self.first_only else np.arange(len(sequence))
@@ -60,7 +63,7 @@ class Socket(Node):
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: GradientTargets) -> None:
         mine, sequence = grad[:, run.xp.asarray(self._columns)], run.xp.asarray(self._sequence)
         if self.first_only:
-            self.gradient = mine  # a sequence has one first step, and they are in order
+            self.gradient = mine  # each sequence has one first step, and these are in order
             if len(self._sequence) != self._values.shape[1]:
                 self.gradient = run.xp.zeros_like(self._values)
                 self.gradient[:, sequence] = mine
@@ -71,9 +74,9 @@ class Socket(Node):
 
 
 class GradientReturn(Node):
-    """A criterion that is always 0, and whose gradient is what other networks gave for some of the operands' columns.
+    """A criterion of the encoder that is always 0 and whose gradient is that which the decoder returned.
 
-    gradients: per operand pairs (columns (K,), (rows, K)).
+    gradients: for each operand pairs of column numbers (K,) and gradients (rows, K).
     """
 
     type_name = "GradientReturn"

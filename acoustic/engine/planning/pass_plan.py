@@ -1,4 +1,4 @@
-"""The plan for one number of columns: the steps of a pass, and the lifetimes of what they read and write."""
+"""The plan for one number of columns: the steps of a pass, and the lifetimes of the matrices they read and write."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -26,11 +26,11 @@ def gradient_of(name: str) -> Key:
 
 @dataclass(frozen=True)
 class Graph:
-    """The nodes an engine executes: operands before users, each node's operands by position, all by name."""
+    """The nodes that an engine executes, operands before users; operands and shapes are found by node name."""
 
     order: tuple[Node, ...]
     operands: dict[str, tuple[Node, ...]]
-    shapes: dict[str, Shape]  # cols is no number where it follows from that of the frames
+    shapes: dict[str, Shape]  # cols is not a number if it depends on the number of frames
     from_input: frozenset[str]  # the nodes that depend on an input
     needed: frozenset[str]  # the nodes that need a gradient
 
@@ -41,12 +41,12 @@ class Graph:
         return [(shapes or self.shapes)[operand.name] for operand in self.operands[node.name]]
 
     def has_frames(self, name: str) -> bool:
-        """Whether the value has columns for the frames: as many as a minibatch has frames, or in proportion."""
+        """Whether the number of columns depends on the number of frames."""
         return self.shapes[name].has_frames
 
     @cached_property
     def after_sums(self) -> frozenset[str]:
-        """The nodes that need a result of all frames: a weighted sum of criteria, for one."""
+        """The nodes that need a sum over all frames, such as a weighted sum of criteria."""
         names: set[str] = set()
         for node in self.order:
             from_input = [operand.name for operand in self.operands[node.name] if operand.name in self.from_input]
@@ -55,15 +55,15 @@ class Graph:
         return frozenset(names)
 
     def computed(self, split: bool) -> list[Node]:
-        """What is computed: what depends on no input first and, if the frames are shared out, after_sums last."""
+        """The computed nodes: first those that depend on no input; last, if workers divide the frames, after_sums."""
         last = self.after_sums if split else ()
         nodes = [node for node in self.order if not node.is_leaf]
         return sorted(nodes, key=lambda node: (node.name in self.from_input, node.name in last))
 
     def splits_frames(self) -> bool:
-        """Whether the columns can be shared out: every node takes them one by one or sums over them, sums last.
+        """Whether workers can divide the frames: every node computes them one by one or sums over them, sums last.
 
-        What follows from sums alone is computed when the frames are done.
+        Nodes that depend on sums alone are computed when all frames are done.
         """
         for node in self.order:
             if node.name not in self.from_input or node.is_leaf:
@@ -79,7 +79,7 @@ class Graph:
         return True
 
     def mixing_node(self) -> Node | None:
-        """A node by which, in evaluation, the values of a frame depend on other frames of the minibatch, or None."""
+        """A node that, in evaluation, makes a frame depend on other frames of the minibatch; None if there is none."""
         for node in self.order:
             if node.name in self.from_input and not node.is_leaf:
                 one_per_frame = self.shapes[node.name].cols is None
@@ -92,11 +92,12 @@ class Graph:
 class BackwardStep:
     """One node's backward.
 
-    wanted: operands whose gradient it adds to while the frames are shared out; deferred: those that wait until all
-    frames are there; finished: parameters that no later step reads or adds to; finished_products: those of them that
-    the deferred part finishes, and no deferred part of any step reads; handed_out: operands that are
-    parameters whose whole gradient this step makes, and hands out itself; touched_columns: where it makes only the
-    columns that are not zero; layer_products: where they are the weights of a layer.
+    wanted: operands whose gradients are computed by each worker on its frames; deferred: those that wait for all
+    frames; finished: parameters that no later step reads or adds to; finished_products: those of them that the deferred
+    part finishes and no deferred part reads.
+    The last three hold operands that are parameters whose whole gradient this step computes. handed_out: the node hands
+    it out in parts; touched_columns: the node computes only the columns that are not zero; layer_products: the
+    parameter is the weight of a layer.
     """
 
     node: Node
@@ -109,7 +110,7 @@ class BackwardStep:
     layer_products: tuple[int, ...] = ()
 
     def reads(self, operands: Sequence[int]) -> frozenset[int | str]:
-        """What computing these operands' gradients reads."""
+        """The values that computing the gradients of these operands reads."""
         return frozenset(read for k in operands for read in self.node.gradient_reads(k))
 
 
@@ -121,14 +122,14 @@ class Layout:
     plan: Plan
     forward: list[Node]
     backward: list[BackwardStep]
-    kept: frozenset[str]  # values that must be there after forward: roots, and what backward reads
+    kept: frozenset[str]  # values needed after forward: roots, and those that backward reads
     start: dict[Hashable, int] = field(default_factory=dict)
 
 
 def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardStep]:
-    """The steps of the gradient computation, in order (Algorithm 2.4), those that depend on the inputs first.
+    """The steps of the gradient computation in order (Algorithm 2.4), those that depend on the inputs first.
 
-    If the frames are shared out, what follows from sums comes before everything else.
+    If workers divide the frames, nodes that depend on sums over frames come before all others.
     """
     order = gradient_order(criterion, graph.needed, graph.children)
     first = graph.after_sums if split else frozenset()
@@ -168,7 +169,7 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
 
 
 def infer_shapes(graph: Graph, num_columns: int | None) -> dict[str, Shape]:
-    """The shape of every node when a matrix with one column per frame has `num_columns`.  Raises ShapeError."""
+    """The shape of every node for a minibatch of `num_columns` frames. Raises ShapeError."""
     shapes: dict[str, Shape] = {}
     for node in graph.order:
         if node.is_precomputed:
@@ -187,10 +188,10 @@ def lay_out(
     sharing: bool,
     split: bool,
 ) -> Layout:
-    """Order the steps, find every matrix's lifetime and place those that depend on the inputs in shared memory.
+    """Order the steps, find the lifetime of every matrix, and place those that depend on the inputs in slabs.
 
-    Time: the forward steps, then the backward steps, then their deferred parts.  Matrices that depend on parameters
-    alone, and gradients of what has no frames, lie elsewhere: they outlive a minibatch.
+    Time counts the forward steps, then the backward steps, then their deferred parts. Matrices that depend on
+    parameters alone, and gradients without frames, have memory of their own, for they outlive a minibatch.
     """
     shapes = infer_shapes(graph, num_columns)
     forward = graph.computed(split)
@@ -235,7 +236,7 @@ class _Lifetimes:
                 self._read(value_of(operand.name), self.time[node.name])
         for step in self.steps:
             now = self.backward_time[step.node.name]
-            self._read(gradient_of(step.node.name), now)  # by a node without operands, too
+            self._read(gradient_of(step.node.name), now)  # also by a node without operands
             for operands, moment in ((step.wanted, now), (step.deferred, now + len(self.steps))):
                 if not operands:
                     continue
@@ -249,16 +250,17 @@ class _Lifetimes:
                     if kind in reads:
                         self._read(key(step.node.name), moment)
                         self.kept.add(step.node.name)
-            if step.node.keeps_statistics:  # taken up after the last step
+            if step.node.keeps_statistics:  # updated after the last step
                 self._read(work_of(step.node.name), FOREVER)
                 self.kept.add(step.node.name)
         for name in self.roots:
             self._read(value_of(name), FOREVER)
 
     def _lifetime(self, key: Key, shape: Shape, start: int, in_place: tuple[Key, ...] = ()) -> Lifetime:
-        """Workers reach a step at different times, so each must have the same memory in all matrices of a slab.
+        """The lifetime of a matrix.
 
-        It has when they have the same number of rows.
+        Workers reach a step at different times, so a worker's columns must be the same memory in all matrices of a
+        slab: only matrices with the same number of rows share one.
         """
         end = max(start, self.last_read.get(key, 0))
         return Lifetime(key, shape.rows * shape.cols, start, end, in_place, shape.rows if self.split else None)
