@@ -248,7 +248,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ShapeError, match=r"slots hold \[1, 1\] source and \[1, 2\] target sequences"):
         PairLayout(layout_of([[2], [2]]), layout_of([[2], [1, 1]]))
     half = SequenceLayout(1, 2, np.array([[True], [False]]), np.zeros((2, 1), bool), np.zeros((2, 1), bool))
-    with pytest.raises(ShapeError, match="source sequences go on in another minibatch"):
+    with pytest.raises(ShapeError, match="source sequences continue in another minibatch"):
         PairLayout(half, layout_of([[2]]))
 
 
