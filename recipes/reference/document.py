@@ -14,8 +14,9 @@ This page is generated from the code by `python -m recipes.reference`.  Names ar
 """
 FUNCTIONS = """\
 These are the functions of [network descriptions](ndl.md), section 4.1.4 of the CNTK book.  Arguments are given in the
-order of the table; arguments with a default, and options, may be omitted.  V is the value of the function.  Numbers under *source* are sections and equations of the book.
-The page `acoustic.nodes` of the Python interface describes each function in full, with shapes and gradients.
+order of the table; arguments with a default, and options, may be omitted.  V is the value of the function.  The numbers
+in the last column are sections and equations of the book.  The page `acoustic.nodes` of the Python interface describes
+each function in full, with shapes and gradients.
 """
 COMMANDS = """\
 These are the commands of [editing scripts](mel.md), section 4.2.2 of the CNTK book.
