@@ -23,6 +23,7 @@ from decoder.graph.lexicon import (
 from decoder.graph.lookahead import optimistic_costs
 from decoder.graph.openfst import ArcArrays, from_openfst, to_openfst
 from decoder.graph.push import push_to_start
+from decoder.graph.transitions import require_transitions
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
 from readers.errors import GraphError
 from readers.htk.dictionary import Pronunciation
@@ -109,7 +110,7 @@ def build_monophone_graph(
         lexicon = lexicon_from_dictionary(dictionary, options)
     check_phones(lexicon, state_map)
     if transitions is not None:
-        _check_transitions(state_map, transitions)
+        require_transitions(state_map, transitions)
     lookahead, dropped = lookahead_costs(lexicon, language_model, options.drop_missing)
     acceptor = lexicon_acceptor(lexicon, state_map, lookahead, options)
     arrays, sizes = optimise(acceptor.arrays(), progress)
@@ -222,17 +223,6 @@ def _renumbered(arrays: ArcArrays) -> ArcArrays:
     final_cost = np.empty_like(arrays.final_cost)
     final_cost[number] = arrays.final_cost
     return ArcArrays(number[arrays.source], number[arrays.target], arrays.label, arrays.cost, final_cost, 0).sorted()
-
-
-def _check_transitions(state_map: Mapping[str, Sequence[str]], transitions: Mapping[str, tuple[float, float]]) -> None:
-    lacking = [
-        f"{state} of {phone}" for phone, states in state_map.items() for state in states if state not in transitions
-    ]
-    if lacking:
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-        raise GraphError(
-            f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the state map"
-        )
 
 
 def as_acceptor(arrays: ArcArrays, symbols: list[str]) -> Acceptor:

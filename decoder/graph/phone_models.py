@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from decoder.graph.transitions import require_transitions
 from readers.errors import GraphError
 from readers.htk.hmm_set import Hmm, HmmSet
 from readers.htk.trees import DecisionTrees, split_triphone
@@ -58,18 +59,7 @@ class PhoneModels:
             if any(end > exit_place or start >= exit_place for start, end, _ in ways):
                 raise GraphError(f"topology: a state of '{model}' above its exit; expected 0 to {exit_place}")
         if self.transitions is not None:
-            lacking = [
-                f"{state} of {model}"
-                for model, names in self.states.items()
-                for state in names
-                if state not in self.transitions
-            ]
-            if lacking:
-                more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
-                raise GraphError(
-                    f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the "
-                    "state map"
-                )
+            require_transitions(self.states, self.transitions)
 
     @property
     def senones(self) -> dict[str, str]:

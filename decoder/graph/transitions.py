@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from readers.errors import FormatError
+from readers.errors import FormatError, GraphError
 from readers.htk.frame_labels import frame_bounds
 from readers.htk.mlf import MLF, Label
 from readers.htk.units import TICKS_PER_FRAME
@@ -30,6 +30,16 @@ class TransitionEstimate:
     def unseen(self) -> list[str]:
         """States that do not occur in the alignments."""
         return [state for state, count in self.runs.items() if count == 0]
+
+
+def require_transitions(states: Mapping[str, Sequence[str]], transitions: Mapping[str, tuple[float, float]]) -> None:
+    """Raise GraphError if states of models (model -> states) have no transitions."""
+    lacking = [f"{state} of {model}" for model, names in states.items() for state in names if state not in transitions]
+    if lacking:
+        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        raise GraphError(
+            f"transitions: none for {', '.join(lacking[:10])}{more}; expected a line for every state of the state map"
+        )
 
 
 def estimate_transitions(
