@@ -1,6 +1,6 @@
-"""Recurrent loops: one node among others outside, step by step inside, interpreted or compiled.
+"""Recurrent loops: a single node for the engine, computed step by step inside, interpreted or compiled.
 
-Open loop_node.py first: it interprets.  compiled_loop.py does the same in one call of compiled code.
+Open loop_node.py first, which interprets a loop; compiled_loop.py computes it in one call of compiled code.
 """
 
 from readers.common.lazy import face

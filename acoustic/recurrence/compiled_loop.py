@@ -1,8 +1,8 @@
-"""Loops of products and elementwise nodes, float32 on the CPU: all steps of a pass in one call of compiled code.
+"""Compiled loops of products and elementwise nodes, float32 on the CPU: all steps of a pass in one compiled call.
 
-Every thread takes its part through all steps, with the interpreter out of the way.  What can be made of all steps at
-once is made before and after them, shared out among the same threads: products of what comes from outside, and
-gradients of parameters.  See loop_plan.py for what is computed and where it lies, work_split.py for who does it.
+Each thread computes its part of all steps without Python. Products with operands outside the loop, and gradients of
+parameters, are computed for all steps at once, before and after the steps, divided among the same threads. See
+loop_plan.py for the computation and its memory, work_split.py for the division among threads.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -25,12 +25,12 @@ from acoustic.runtime.replay import is_possible, replay_together
 from acoustic.runtime.thread_team import share_of
 
 PADDING = 64
-SPLITS_KEPT = 8  # numbers of slots that parameters are laid out for
+SPLITS_KEPT = 8  # numbers of slots whose divisions are kept
 Job = tuple[Any, Any, Any, float]  # a, b, out and keep of a product
 
 
 class CompiledLoop:
-    """How the nodes of a loop are computed.  values, gradients: of all nodes and steps, once `forward` has run."""
+    """Computes the nodes of a loop; values, gradients: of all nodes and steps, after `forward`."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class CompiledLoop:
 
     @property
     def frame_products(self) -> tuple[int, ...]:
-        """The operands whose gradient is products alone: see Node.  Columns are: sums of the threads, times ones."""
+        """See Node. Columns are included: their gradient is the product of the threads' sums and ones."""
         framed = {product.operand[1] for product in self.plan.before} | self.plan.framed.keys()
         return tuple(self._parameters - framed)
 
     def _split_for(self, sequences: Sequences, num_threads: int) -> WorkSplit:
-        """How threads share minibatches of so many slots, with what is known from earlier ones."""
+        """The division of minibatches with this number of slots."""
         in_panels = self.options.weight_panels and sequences.num_steps >= LAID_OUT_FROM
         key = sequences.num_slots, num_threads, in_panels
         if key not in self._splits:
@@ -77,12 +77,12 @@ class CompiledLoop:
     # ---- memory
 
     def allocate(self, backend: Backend, num_columns: int, training: bool) -> None:
-        """Make the matrices for so many columns.
+        """Make the matrices for a number of columns.
 
-        They lie in memory that only grows: minibatches of whole utterances differ in their columns, and memory that is
-        new each time costs more than what is computed in it.
+        Their memory only grows: minibatches of whole utterances differ in their columns, and new memory for each would
+        take longer than the computation.
         """
-        # Columns not a power of two apart: a step's would all fall on a few lines of the cache.
+        # The distance of columns is no power of two: else those of a step would compete for a few cache lines.
         rows = self.plan.num_rows + PADDING - self.plan.num_rows % PADDING + 16
         if self.values is None or self.values.shape[1] != num_columns:
             self._memory = _at_least(self._memory, backend, rows, num_columns)
@@ -92,7 +92,7 @@ class CompiledLoop:
             self.gradients = self._gradient_memory[:, :num_columns]
 
     def value(self, position: int) -> Any:
-        """The values of a node that is visible, of all steps."""
+        """The values of a visible node at all steps."""
         return self._block(self.values, (True, position))
 
     def gradient(self, position: int) -> Any:
@@ -106,9 +106,9 @@ class CompiledLoop:
     # ---- forward
 
     def forward(self, run: Run, inputs: Sequence[Any], versions: Sequence[int | None], sequences: Sequences) -> None:
-        """Compute all steps; the delays' last values are kept for the minibatch that follows.
+        """Compute all steps; the last values of the delays are kept for the next minibatch.
 
-        versions: of each input a number that changes with its elements, or None.
+        versions: for each input a number that changes with its elements, or None.
         """
         self.allocate(run.backend, sequences.num_steps * sequences.num_slots, run.training)
         self._versions = versions
@@ -144,7 +144,7 @@ class CompiledLoop:
                     sequences.hold(name, delay.steps, array, self.value(delay.source))
 
     def _held(self, sequences: Sequences) -> list[Any]:
-        """Of every delay the values before the first step; none of those that look ahead."""
+        """For each delay the values before the first step; empty for delays that look ahead."""
         return [
             sequences.held(self.nodes[delay.position].name, self.shapes[delay.position].rows, delay.steps, self.values)
             if delay.steps > 0
@@ -159,7 +159,7 @@ class CompiledLoop:
 
     @contextmanager
     def _laying_out(self) -> Iterator[None]:
-        """Forget how parameters lie when a pass fails: what was due may not have been laid out."""
+        """Forget the taken parameters if a pass fails, which may not have taken all."""
         try:
             yield
         except BaseException:
@@ -167,13 +167,13 @@ class CompiledLoop:
             raise
 
     def _split(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What comes from outside: parameters and the like, and what has frames, by a name."""
+        """The inputs without frames, and those with frames by name."""
         framed = [shape.has_frames for shape in self.outside]
         moving = {str(at): matrix for at, matrix in enumerate(inputs) if framed[at]}
         return [matrix for at, matrix in enumerate(inputs) if not framed[at]], moving
 
     def _begin(self, inputs: Sequence[Any], worker: int, count: int) -> None:
-        """Before the steps, in a thread's rows: what comes from outside."""
+        """Before the steps, fill a thread's rows with operands and products from outside."""
         for at in self.plan.framed:
             _, keep = self.plan.copied.get(at, (None, False))
             mine = share_of(worker, count, self.outside[at].rows)
@@ -194,11 +194,11 @@ class CompiledLoop:
     def backward(
         self, run: Run, inputs: Sequence[Any], sequences: Sequences, received: Collection[int], into: GradientTargets
     ) -> None:
-        """Gradients inside and outside; received: the nodes whose gradient holds what came from outside."""
+        """Compute all gradients; received: the nodes whose gradient holds that from outside."""
         team = sharing_team()
         with team.hold() as count:
             split, received = self._split_for(sequences, count), frozenset(received)
-            # Nothing is due unless there were more threads, or fewer, in the pass before.
+            # Factors are due only if the forward pass had another number of threads.
             due = split.due(inputs, self._versions, True)
             usable = sequences.usable_by(self._steps)
             arrays, moving = self._split(inputs)
@@ -222,7 +222,7 @@ class CompiledLoop:
                 team.meet(number, count)
                 for job in below:
                     _multiply_columns(job, share_of(number, count, job[2].shape[1]))
-                if below:  # parameters change as soon as their gradients are there: all must have read them before
+                if below:  # a parameter changes as soon as its gradient is complete: all threads must have read it
                     team.meet(number, count)
                 for k, jobs in made.items():
                     columns = share_of(number, count, jobs[0][2].shape[1])
@@ -239,7 +239,7 @@ class CompiledLoop:
                 into.add_matrix(at, self._block(self.gradients, (False, at)))
 
     def _hand_out_factors(self, inputs: Sequence[Any], into: GradientTargets) -> None:
-        """Where a layer takes a product's factors instead: copies, for nodes of the loop share rows."""
+        """Give the factors of products to the layers that take them: copies, because nodes share rows."""
         for product in self.plan.products:
             if into.route(product.parameter).takes_factors and into.needs(product.parameter):
                 inside, at = product.operand
@@ -250,9 +250,9 @@ class CompiledLoop:
     def _products_outside(
         self, inputs: Sequence[Any], sums: np.ndarray, into: GradientTargets
     ) -> tuple[list[Job], dict[int, list[Job]]]:
-        """The products that add to gradients outside: of what has frames, in order, and of all else, by operand.
+        """The products that compute gradients outside: of operands with frames, in order, and of others, by operand.
 
-        sums: those of the gradients of columns, in parts.
+        sums: parts of the gradients of columns.
         """
         below: list[Job] = []
         made: dict[int, list[Job]] = {}
@@ -281,7 +281,7 @@ def _multiply_columns(job: Job, columns: slice) -> None:
 
 
 def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
-    """A matrix of so many columns or more: the one that is there, or a new one with some to spare."""
+    """A matrix with at least this number of columns: the given one, or a new one with some to spare."""
     return memory if memory is not None and memory.shape[1] >= cols else backend.empty(rows, cols + cols // 4)
 
 
@@ -294,7 +294,7 @@ def compile_loop(
     outside: Sequence[Shape],
     visible: Collection[int],
 ) -> CompiledLoop | None:
-    """The compiled form of a loop; None where there is none: for its nodes, see `plan_loop`, or for the backend."""
+    """The compiled form of a loop; None if its nodes (see `plan_loop`) or the backend do not allow it."""
     if not is_possible(backend):
         return None
     plan = plan_loop(nodes, shapes, operands, outside, visible)

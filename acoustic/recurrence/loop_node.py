@@ -1,9 +1,9 @@
-"""Recurrent loops as composite nodes: step by step inside, one node among others outside (book 2.6.1, Algorithm 2.6).
+"""Recurrent loops as composite nodes, computed step by step (CNTK book 2.6.1, Algorithm 2.6).
 
-A loop computes its nodes on the columns of one step after another, forward in time or, with FutureValue, backward.
-What it takes from outside is there for all steps already, and what its users see of it is there for all steps again.
-Backward goes through the steps in reverse, but only for gradients inside; those of parameters and of everything else
-that comes from outside follow afterwards, from all steps in one batch.  Nodes do not know that they are in a loop.
+A loop computes its nodes on the columns of one step after another, forward in time or, with FutureValue, backward. Its
+operands outside are complete for all steps before, and its values for all steps afterwards. The backward pass goes
+through the steps in reverse for the gradients inside the loop; the gradients of parameters and other operands outside
+follow, from all steps at once. Nodes do not know that they are in a loop.
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ from readers.errors import ModelError
 
 @dataclass
 class Member:
-    """A node of a loop: where its operands come from, and its matrices of all steps.
+    """A node of a loop, and its matrices for all steps.
 
-    operands: per operand whether it is inside, and its position there or among the loop's operands.
+    operands: for each operand, whether it is inside, and its position there or among the loop's operands.
     """
 
     node: Node
@@ -38,11 +38,29 @@ class Member:
 
 
 class Loop(Node):
-    """A strongly connected component of a network, in place of its nodes; its own value means nothing.
+    """Replaces the nodes of a strongly connected component; its own value has no meaning.
 
-    members: in the order of one step, delays first; shapes: of all nodes; visible: names of those whose values are
-    wanted outside.  backend, options: for which the loop is compiled where it can be (see compiled_loop.py); None:
-    node by node.  Raises ModelError for a node that does not take the frames one by one.
+    Parameters
+    ----------
+    members : sequence of Node
+        The nodes in the order of one step, delays first.
+    shapes : dict of str to Shape
+        Shapes of all nodes of the network.
+    visible : collection of str
+        Names of the members whose values are needed outside.
+    backend : Backend, optional
+        If given, the loop is compiled where that is possible (see compiled_loop.py); otherwise it is interpreted.
+    options : EngineOptions, optional
+        Options of the compiled loop.
+
+    Raises
+    ------
+    ModelError
+        For a member that does not compute frames one by one.
+
+    References
+    ----------
+    CNTK book, section 2.6.1, Algorithm 2.6.
     """
 
     type_name = "Loop"
@@ -98,7 +116,7 @@ class Loop(Node):
             )
 
     def _layer_inputs(self) -> dict[int, int]:
-        """The operands that are weights of one layer of the loop and nothing else: see Node.layer_inputs."""
+        """See Node.layer_inputs: the operands that are the weights of one product of the loop only."""
         uses = Counter(at for member in self.members for inside, at in member.operands if not inside)
         found = {}
         for member in self.members:
@@ -109,7 +127,7 @@ class Loop(Node):
         return found
 
     def _outside_reads(self) -> list[tuple[int, ...] | None]:
-        """Per operand what its gradient reads; None where the way to it has no gradient."""
+        """For each operand what its gradient reads; None if it has none."""
         reads: set[int] = set()
         dead: set[int] = set()
         whole = False
@@ -156,7 +174,7 @@ class Loop(Node):
             reader.hold()
 
     def value_of(self, position: int) -> Any:
-        """The value of a node of all steps."""
+        """The value of a member at all steps."""
         return self.members[position].value if self.compiled is None else self.compiled.value(position)
 
     def _readers(self, run: Run, sequences: Sequences) -> list[DelayReader]:
@@ -173,7 +191,7 @@ class Loop(Node):
         return replace(run, first_column=t * sequences.num_slots) if self.reads_run and t else run
 
     def _allocate(self, run: Run, sequences: Sequences) -> None:
-        """Matrices for so many columns; they stay until the number changes."""
+        """Allocate the matrices when the number of columns changes."""
         columns = sequences.num_steps * sequences.num_slots
         for member in self.members:
             if member.value is None or member.value.shape[1] != columns:
@@ -185,7 +203,7 @@ class Loop(Node):
                 member.gradient = run.backend.empty(member.shape.rows, columns)
 
     def _operands(self, member: Member, inputs: Sequence[Any], columns: slice | None) -> list[Any]:
-        """The operands of all steps, or of one."""
+        """The operands of all steps, or of the columns of one step."""
         arrays = []
         for inside, position in member.operands:
             array = self.members[position].value if inside else inputs[position]
@@ -211,7 +229,7 @@ class Loop(Node):
     # ---- backward
 
     def receive(self, name: str, gradient: Any) -> None:
-        """Take the gradient with respect to one of the nodes that a pass backward has reached from outside."""
+        """Take the gradient with respect to a member from its users outside."""
         position = self.inside[name]
         mine = self.members[position].gradient if self.compiled is None else self.compiled.gradient(position)
         mine[...] = gradient
@@ -242,7 +260,7 @@ class Loop(Node):
     def _bound_backward(
         self, inputs: Sequence[Any], sequences: Sequences, delayed: set[int], into: GradientTargets
     ) -> "_Bound":
-        """Per step what gives the gradients inside: a node after its users, delays left out."""
+        """For each step the calls that compute the gradients inside: users before operands, without delays."""
         arrays = [*inputs, *(matrix for member in self.members for matrix in (member.value, member.gradient))]
         received = frozenset(self._received)
         if self._backward is None or not self._backward.fits(arrays, sequences, received):
@@ -254,7 +272,7 @@ class Loop(Node):
                     targets = [
                         self.members[at].gradient[:, columns] if inside else None for inside, at in member.operands
                     ]
-                    # One matrix, one object: an operand that stands twice has one gradient.
+                    # An operand that occurs twice has one gradient: the same object.
                     first = {at: k for k, (inside, at) in reversed(list(enumerate(member.operands))) if inside}
                     targets = [targets[first[at]] if inside else None for inside, at in member.operands]
                     if not first:
@@ -274,7 +292,7 @@ class Loop(Node):
         return [self.members[at].shape.rows if inside else into.rows[at] for inside, at in member.operands]
 
     def _backward_outside(self, run: Run, member: Member, inputs: Sequence[Any], into: GradientTargets) -> None:
-        """A node's share of the gradients of what comes from outside, from all steps at once."""
+        """Add a member's contribution to the gradients of operands outside, from all steps at once."""
         targets = [None if inside else into.targets[at] for inside, at in member.operands]
         if all(target is None for target in targets):
             return
@@ -294,7 +312,7 @@ class Loop(Node):
 
 @dataclass
 class _Bound:
-    """The calls of each step, for certain arrays."""
+    """The calls of each step, bound to arrays."""
 
     arrays: list[Any]
     num_slots: int
@@ -307,7 +325,7 @@ class _Bound:
 
 
 class LoopOutput(Node):
-    """A node of a loop as its users outside see it, under its name: the value of all steps."""
+    """Stands for a member of a loop outside, under its name: its value at all steps."""
 
     type_name = "LoopOutput"
     operand_names = ("loop",)

@@ -1,9 +1,9 @@
-"""What the nodes of a loop are in compiled form: where each one's values lie, and what is computed in which order.
+"""The plan of a compiled loop: the rows of each node's values, and the order of computation.
 
-All values of a frame lie in one column.  Nodes share rows where none needs what the other leaves: the terms of a sum
-are added up where the sum will be, products among them by the matrix product itself; an activation is computed over
-its operand.  Gradients lie in the same rows of a second matrix: those of a sum are its terms'.  An LSTM then moves a
-third of the memory, which is what a step's time goes to once the products are made.
+All values of a frame are stored in one column. Nodes share rows where possible: the terms of a sum are added in the
+rows of the sum, products among them by the matrix product itself; an activation overwrites its operand. Gradients have
+the same rows of a second matrix: the gradient of a sum is that of its terms. For an LSTM this reduces memory traffic,
+which takes most of a step's time besides products, to a third.
 """
 
 from collections import Counter
@@ -20,14 +20,14 @@ from acoustic.recurrence.codes import COLUMN, COPY, NEGATE, RELU, SIGMOID, TANH,
 ACTIVATIONS: dict[type[Node], int] = {Sigmoid: SIGMOID, Tanh: TANH, RectifiedLinear: RELU}
 SUMS = (Plus, Minus)
 ELEMENT_PRODUCTS = (ElementTimes, DiagTimes)
-Place = tuple[bool, int]  # whether an operand is a node of the loop, and its position there or among those outside
+Place = tuple[bool, int]  # whether an operand is in the loop, and its position there or among the operands outside
 
 
 @dataclass
 class Product:
-    """A parameter times a node of the loop, step by step, or something outside, all steps at once.
+    """A parameter times a node of the loop, step by step, or times an operand outside, for all steps at once.
 
-    home: the node in whose rows it is made; keep: whether it is added to what is there.
+    home: the node in whose rows it is computed; keep: whether it is added to their contents.
     """
 
     position: int
@@ -39,7 +39,7 @@ class Product:
 
 @dataclass
 class Operation:
-    """One pass over rows of a column: out = f(x, y), or out += f(x, y).  x, y: places; y is None for some codes."""
+    """One pass over rows of a column: out = f(x, y) or, with keep, out += f(x, y); y is None for some codes."""
 
     code: int
     out: int
@@ -55,10 +55,10 @@ Segment = list[Product] | list[Operation]  # products of one node, or elementwis
 class Plan:
     """See `plan_loop`.
 
-    before: products of all steps at once; copied: framed operands -> the node to whose rows they are copied before the
-    steps, and whether they are added there; segments: of one step, in order.
-    rows: of each node the first one of its values; framed: those of operands; columns: where each column operand starts
-    among all of them; num_rows, num_constants: how many there are.
+    before: products computed for all steps at once; copied: for operands with frames, the node to whose rows they are
+    copied before the steps, and whether they are added there; segments: of one step, in order.
+    rows: first row of each node; framed: first row of each operand with frames; columns: offset of each column operand
+    among all of them; num_rows, num_constants: their totals.
     """
 
     before: list[Product] = field(default_factory=list)
@@ -88,17 +88,17 @@ def plan_loop(
     outside: Sequence[Shape],
     visible: Collection[int],
 ) -> Plan | None:
-    """The plan of a loop; None when it has a node that is neither a product nor elementwise.
+    """Plan a loop; None if it has a node that is neither a product nor elementwise.
 
-    nodes: in the order of one step, delays first; operands: of each node; outside: shapes of what is not in the loop;
-    visible: the nodes whose values are wanted outside.
+    nodes: in the order of one step, delays first; operands: of each node; outside: shapes of the operands outside the
+    loop; visible: the nodes whose values are needed outside.
     """
     planner = _Planner(nodes, shapes, operands, outside, visible)
     return planner.plan() if all(planner.is_known(position) for position in planner.computed) else None
 
 
 class _Planner:
-    """`plan_loop` at work."""
+    """Makes the plan of a loop; see plan_loop."""
 
     def __init__(
         self,
@@ -114,9 +114,9 @@ class _Planner:
         delayed = {operands[position][0][1] for position, node in enumerate(nodes) if node.delay}
         self.kept = set(visible) | delayed
         self.terms = {position: self._terms(position) for position in self.computed if self._is_sum(position)}
-        self.home: dict[int, int] = {}  # of what is computed as a part of a sum: the sum
+        self.home: dict[int, int] = {}  # of nodes that are computed in the rows of a sum: the sum
 
-    # ---- what the nodes are
+    # ---- kinds of nodes
 
     def is_known(self, position: int) -> bool:
         node, places = self.nodes[position], self.operands[position]
@@ -144,12 +144,12 @@ class _Planner:
         return type(self.nodes[position]) is Times
 
     def _is_inner(self, place: Place) -> bool:
-        """Whether one node alone reads a value."""
+        """Whether a value of the loop has a single reader and is not kept."""
         inside, at = place
         return inside and not self.nodes[at].delay and at not in self.kept and self.uses[place] == 1
 
     def _terms(self, position: int) -> list[tuple[Place, bool]]:
-        """What a sum adds up, sums inside it taken apart; and whether with a minus."""
+        """The terms of a sum, with those of inner sums, and whether each is subtracted."""
         found = []
         for side, place in enumerate(self.operands[position]):
             minus = side == 1 and type(self.nodes[position]) is Minus
@@ -176,7 +176,7 @@ class _Planner:
         return plan
 
     def _find_homes(self) -> None:
-        """Which products and element products are made where they are added up, and which operands copied there."""
+        """Find the products that are computed in the rows of a sum, and the operands that are copied there."""
         inner_sums = {place[1] for position in self.terms for place in self._inner_sums(position)}
         self.terms = {position: terms for position, terms in self.terms.items() if position not in inner_sums}
         for position, terms in self.terms.items():
@@ -197,7 +197,7 @@ class _Planner:
         return [place for place in plus if self._is_inner(place) and self._is_sum(place[1])]
 
     def _place(self) -> None:
-        """Give rows to every node and operand, and places to columns."""
+        """Assign rows to nodes and operands, and offsets to columns."""
         plan, count = self.result, 0
         parts = self.home.keys() | self.inner_sums
         for position, node in enumerate(self.nodes):
@@ -226,11 +226,11 @@ class _Planner:
         plan.num_rows = count
 
     def _may_be_overwritten(self, position: int) -> bool:
-        """Whether a gradient can do without the value: all but those of activations."""
+        """Whether no gradient needs a value: only activations need theirs."""
         return type(self.nodes[position]) not in ACTIVATIONS and position not in self.home
 
     def _order(self, started: set[int]) -> None:
-        """Everything elementwise that can be computed, then every product, and so on."""
+        """Order the steps: all elementwise nodes that can be computed, then all products, and so on."""
         plan, made_before = self.result, {product.position for product in self.result.before}
         done = {position for position, node in enumerate(self.nodes) if node.delay} | made_before | self.inner_sums
         products = [p for p in self.computed if self._is_product(p) and p not in made_before]
@@ -238,7 +238,7 @@ class _Planner:
         while left or products:
             operations: list[Segment] = []
             waiting, before = [], len(left)
-            for position in left:  # in the order of a step: operands come first
+            for position in left:  # operands come before users
                 if all(not inside or at in done for inside, at in self._sources(position)):
                     operations += self._operations(position, started)
                     done.add(position)
@@ -255,14 +255,14 @@ class _Planner:
                     started.add(plan.rows[home])
                     groups.setdefault(operand, []).append(Product(position, parameter, operand, home, keep))
             if not groups and len(waiting) == before:
-                raise RuntimeError("a loop that no order of its nodes computes")  # else this would go on for ever
+                raise RuntimeError("a loop that no order of its nodes computes")  # instead of an endless loop
             made = {product.position for group in groups.values() for product in group}
             plan.segments += groups.values()
             done |= made
             products = [position for position in products if position not in made]
 
     def _sources(self, position: int) -> list[Place]:
-        """What must be there before a node."""
+        """The values that a node needs."""
         if position not in self.terms:
             return list(self.operands[position])
         found = []
@@ -272,7 +272,7 @@ class _Planner:
         return found
 
     def _operations(self, position: int, started: set[int]) -> list[Operation]:
-        """What computes a node, once the products among its terms are made."""
+        """The operations that compute a node after the products among its terms."""
         node, places = self.nodes[position], self.operands[position]
         if position not in self.terms:
             code = ACTIVATIONS.get(type(node), NEGATE)
@@ -287,7 +287,7 @@ class _Planner:
                 found.append(Operation(COLUMN, position, place))
             elif inside or at not in self.result.copied:
                 found.append(Operation(NEGATE if minus else COPY, position, place))
-        # What adds a column to nothing would write it; with it last there is always something, or it is alone.
+        # Columns come last: a column is then added to other terms, or is the only term.
         found.sort(key=lambda operation: operation.code == COLUMN)
         for operation in found:
             operation.keep = self.result.rows[position] in started
@@ -295,7 +295,7 @@ class _Planner:
         return found
 
     def _product_of(self, position: int, home: int) -> Operation:
-        """The element product at a position, made in the rows of `home`."""
+        """The element product at a position, computed in the rows of `home`."""
         places = sorted(self.operands[position], key=lambda place: not self._has_frames(place))
         code = TIMES if self._has_frames(places[1]) else TIMES_COLUMN
         return Operation(code, home, places[0], places[1])

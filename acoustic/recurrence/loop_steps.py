@@ -7,15 +7,15 @@ from acoustic.nodes.sequence_state import Sequences
 
 
 def steps_of(sequences: Sequences) -> list[slice]:
-    """The columns of each step."""
+    """The columns of each step, as slices."""
     slots = sequences.num_slots
     return [slice(t * slots, (t + 1) * slots) for t in range(sequences.num_steps)]
 
 
 class DelayReader:
-    """A delay inside a loop during one pass, node by node.
+    """A delay of an interpreted loop during one pass.
 
-    source, member: what it delays and itself, with `value` and `gradient` of all steps.
+    source, member: the members of the delayed node and of the delay, with `value` and `gradient` of all steps.
     """
 
     def __init__(self, source: Any, member: Any, sequences: Sequences, run: Run) -> None:
@@ -30,7 +30,7 @@ class DelayReader:
         self.before = sequences.held(self.node.name, rows, self.delay, member.value) if self.delay > 0 else None
 
     def read(self, t: int) -> None:
-        """Fill the delay's value of step t."""
+        """Compute the delay's value of step t."""
         out = self.member.value[:, self.columns[t]]
         if not self.any[t]:
             out.fill(self.default)
@@ -42,12 +42,12 @@ class DelayReader:
             self.xp.copyto(out, self.default, where=~self.usable[t])
 
     def hold(self) -> None:
-        """Keep the last values for the minibatch that follows."""
+        """Keep the last values for the next minibatch."""
         if self.delay > 0:
             self.sequences.hold(self.node.name, self.delay, self.before, self.source.value)
 
     def add_gradient(self, t: int) -> None:
-        """Add the gradient of the delay's value of step t to that of the step where it came from."""
+        """Add the gradient of the delay's value of step t to that of the step that it was read from."""
         past = t - self.delay
         if past < 0 or not self.any[t]:
             return

@@ -1,4 +1,4 @@
-"""The plan of a loop as the tables of compiled code; see step_kernels.py for what stands in them."""
+"""The plan of a loop as tables for compiled code; see step_kernels.py for their columns."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from acoustic.runtime.thread_team import share_of
 
 @dataclass
 class Delay:
-    """A delay of a loop: the positions of it and of the node that it delays, and by how many steps."""
+    """A delay of a loop: its position, that of the delayed node, and the number of steps."""
 
     position: int
     source: int
@@ -22,9 +22,9 @@ class Delay:
 
 @dataclass
 class Table:
-    """Of one direction: segments, operations, and products, but for where the parameters lie.
+    """The tables of one direction; the addresses of the parameters are filled in for each pass.
 
-    order: of each row of products the position of the product.
+    order: the position of the product in each row of `products`.
     """
 
     segments: np.ndarray
@@ -34,9 +34,9 @@ class Table:
 
 
 class Tables:
-    """Makes the tables of a plan for one of `count` threads that share out the rows of every node.
+    """Makes the tables of a plan for one of `count` threads that divide the rows of every node.
 
-    inside: the products of a step, in the order of their tables.
+    inside: the products of a step, in the order of the tables.
     """
 
     def __init__(self, plan: Plan, shapes: Sequence[Shape], outside: Sequence[Shape], worker: int, count: int) -> None:
@@ -46,7 +46,7 @@ class Tables:
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
     def forward(self) -> Table:
-        """All steps forward."""
+        """The tables of the forward pass."""
         segments, operations = [], []
         for segment in self.plan.segments:
             if isinstance(segment[0], Product):
@@ -58,13 +58,13 @@ class Tables:
         return Table(_table(segments, 3), _table(operations, 7), *self._products(False, {}))
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
-        """Code, first rows of result and operands, how many."""
+        """Code, first rows of result and operands, number of rows."""
         mine = self.share(self.shapes[operation.out].rows)
         starts = [0 if place is None else self._start(place) + mine.start for place in (operation.x, operation.y)]
         return operation.code, self.plan.rows[operation.out] + mine.start, *starts, mine.stop - mine.start
 
     def share(self, num_rows: int) -> slice:
-        """This thread's rows of a node."""
+        """This thread's share of the rows of a node."""
         return share_of(self.worker, self.count, num_rows)
 
     def _start(self, place: Place) -> int:
@@ -72,7 +72,7 @@ class Tables:
         return self.plan.columns[at] if not inside and at in self.plan.columns else self.plan.row_of(place)
 
     def backward(self, touched: Collection[int]) -> Table:
-        """All steps backward; touched: nodes whose gradient holds something when a step begins."""
+        """The tables of the backward pass; touched: nodes whose gradient is not empty when a step begins."""
         seen = {self.plan.rows[position] for position in touched}
         segments, operations, keeps = [], [], {}
         for segment in reversed(self.plan.segments):
@@ -87,7 +87,7 @@ class Tables:
             start = len(operations)
             for operation in reversed(segment):
                 numbers, whats = self._operation(operation), [SKIP, SKIP]
-                for side, place in ((1, operation.y), (0, operation.x)):  # as the kernel goes about it
+                for side, place in ((1, operation.y), (0, operation.x)):  # the order of the kernel
                     if place is None or (operation.code, side) in ((COLUMN, 0), (TIMES_COLUMN, 1)):
                         continue
                     whats[side] = ADD if self._start(place) in seen else WRITE
@@ -97,14 +97,14 @@ class Tables:
         return Table(_table(segments, 3), _table(operations, 7), *self._products(True, keeps))
 
     def rows_made(self, backward: bool) -> list[slice]:
-        """Of each product inside the rows that this thread makes, of its operand's gradient going backward."""
+        """This thread's rows of each product's result or, backward, of the gradient of its operand."""
         ends = [product.operand if backward else (True, product.home) for product in self.inside]
         return [self.share(self.rows_of(end)) for end in ends]
 
     def _products(self, backward: bool, keeps: dict[int, bool]) -> tuple[np.ndarray, list[int]]:
-        """Those of a step, then those of the step after it, and their positions.
+        """The products of a step, then those of the next step in the opposite order, and their positions.
 
-        keeps: backward, of each product whether its operand's gradient holds something already.
+        keeps: backward, for each product, whether the gradient of its operand is not empty.
         """
         rows: list[tuple[int, ...]] = []
         for product in self.inside:
@@ -118,7 +118,7 @@ class Tables:
         order = list(range(len(rows)))
         for segment in self.plan.segments:
             turned = [self._position[one.position] for one in reversed(segment) if isinstance(one, Product)]
-            # What adds up in the same rows may do so in either order, but the one that is made first starts.
+            # Products that add to the same rows may do so in any order, but the first one writes.
             left: dict[int, list[int]] = {}
             for position in reversed(turned):
                 left.setdefault(rows[position][-2], []).append(rows[position][-1])
@@ -127,7 +127,7 @@ class Tables:
         return _table(rows, 8), order
 
     def delays(self, delays: Sequence[Delay], num_slots: int) -> np.ndarray:
-        """`before` has of each one after the other the values of as many steps as it delays into the past."""
+        """The table of delays. `before` holds, delay after delay, the values of as many steps as each one delays."""
         kinds = sorted({delay.steps for delay in delays})
         rows, start = [], 0
         for delay in delays:
@@ -140,12 +140,12 @@ class Tables:
         return _table(rows, 7)
 
     def zeroed(self, positions: Sequence[int]) -> np.ndarray:
-        """The rows of some nodes."""
+        """The table of the rows of some nodes."""
         shares = [(self.plan.rows[position], self.share(self.shapes[position].rows)) for position in positions]
         return _table([(row + mine.start, mine.stop - mine.start) for row, mine in shares], 2)
 
     def rows_of(self, place: Place) -> int:
-        """How many rows a node or an operand has."""
+        """The number of rows of a node or an operand."""
         inside, at = place
         return (self.shapes if inside else self.outside)[at].rows
 

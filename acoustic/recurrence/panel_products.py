@@ -1,9 +1,8 @@
-"""Thin products with a matrix in panels, in compiled code: what a loop multiplies with at every step; see
-weight_layout.py.
+"""Compiled thin products with a matrix in panels, for the steps of loops; see weight_layout.py.
 
-A panel is as many of the matrix's rows as three registers hold, two where that comes out even, one where there are no
-more: column after column, with zeros below the last row.  A product reads it from end to end for every four columns of
-the second operand, whose results stay in registers; none depends on the columns beside it.
+A panel holds as many rows of the matrix as fit in three vector registers, or in two or one at the end, column after
+column, with zeros below the last row. For every four columns of the second operand, a product reads a panel from start
+to end while the results stay in registers. The result of a column does not depend on the other columns.
 """
 
 from llvmlite import ir
@@ -18,8 +17,8 @@ from acoustic.runtime.pointers import frames
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
 LANES = 16 if "+avx512f" in _features else 8 if "+avx" in _features else 4  # numbers in a register
 HIGH, LOW = 3, 2  # registers of a panel
-COLUMNS = 4  # of the second operand, at a time: with three registers and their operands all of sixteen
-BLOCK = 16  # columns of a matrix that are laid out one after the other: a line of the cache
+COLUMNS = 4  # of the second operand at a time: with panels of three registers they use all of sixteen
+BLOCK = 16  # columns of a matrix that are copied together: a cache line of numbers
 NUMBER_BYTES = 4
 REGISTER_BYTES = NUMBER_BYTES * LANES
 
@@ -35,7 +34,7 @@ _NUMBERS = ir.VectorType(_SHORT, LANES)
 def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep):
     """c = panel b + keep c, for literal registers of rows and columns.
 
-    rows: how many of c there are; panel: its address; b, c: address, and bytes from one column to the next.
+    rows: of c; panel: its address; b, c: address, and bytes from one column to the next.
     """
     place = types.UniTuple(types.int64, 2)
     signature = types.void(registers, columns, types.int64, types.int64, types.int64, place, place, types.boolean)
@@ -46,7 +45,7 @@ def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep
         high, wide = (kind.literal_value for kind in signature.args[:2])
         tile = _Tile(builder, high, wide)
         whole = builder.icmp_signed(">=", rows, _number(LANES * high))
-        with builder.if_then(builder.and_(whole, keep)):  # now, when it has until the sums are made to come near
+        with builder.if_then(builder.and_(whole, keep)):  # first, so that it is loaded while the sums are computed
             tile.take(c, ldc)
         tile.add_products(panel, k, b, ldb)
         with builder.if_else(whole) as (then, otherwise):
@@ -60,7 +59,7 @@ def multiply_tile(typing_context, registers, columns, rows, panel, k, b, c, keep
 
 
 class _Tile:
-    """Emits code for a tile of a product, so many registers high, so many columns wide.  Sums begin at zero."""
+    """Emits code for a tile of a product, `high` registers by `wide` columns, whose sums begin at zero."""
 
     def __init__(self, builder, high, wide):
         self.builder, self.high, self.wide = builder, high, wide
@@ -70,7 +69,7 @@ class _Tile:
                 builder.store(ir.Constant(_REGISTER, [0.0] * LANES), place)
 
     def at(self, kind, base, *steps):
-        """A place of a kind so many steps, (how many, bytes) each, behind an address."""
+        """A pointer to a kind at an address plus steps of (count, bytes)."""
         for count, size in steps:
             base = self.builder.add(base, self.builder.mul(count, size))
         return self.builder.inttoptr(base, kind.as_pointer())
@@ -108,7 +107,7 @@ class _Tile:
             self.builder.store(self.builder.load(place), out, align=NUMBER_BYTES)
 
     def put_rows(self, c, ldc, keep, rows):
-        """c = sums + keep c, of the first rows, one by one."""
+        """c = sums + keep c for the first rows, one by one."""
         builder = self.builder
         memory = cgutils.alloca_once(builder, ir.ArrayType(_REGISTER, self.wide * self.high))
         start = builder.ptrtoint(memory, _LONG)
@@ -123,7 +122,7 @@ class _Tile:
                 builder.store(builder.fadd(one, there), out, align=NUMBER_BYTES)
 
     def _whole_places(self, c, ldc):
-        """Of every register of the sums its place, and that in the result."""
+        """For every register of the sums, its place and that of the result."""
         for number, column in enumerate(self.sums):
             for row, place in enumerate(column):
                 yield place, self.at(_REGISTER, c, (_number(number), ldc), (_number(row), _number(REGISTER_BYTES)))
@@ -135,13 +134,13 @@ def _number(value):
 
 @njit(inline="always")
 def registers_from(row, m):
-    """How many registers high the panel is that begins at a row of m."""
+    """The height, in registers, of the panel that begins at a row of m."""
     left = (m - row + LANES - 1) // LANES
     return HIGH if left >= HIGH and left != 2 * LOW else min(left, LOW)
 
 
 def _multiplier(high):
-    """Makes a function that multiplies a panel so many registers high with all columns of the second operand."""
+    """Make a function that multiplies a panel of this height with all columns of the second operand."""
 
     @njit(inline="always")
     def multiply_panel(rows, panel, k, b, ldb, n, keep, c, ldc):
@@ -165,7 +164,7 @@ multiply_high, multiply_low, multiply_lowest = (_multiplier(high) for high in (H
 
 @compiled
 def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
-    """c = a b + keep c, column-major: a (m, k) in panels, b (k, n), at addresses, distances of columns in elements."""
+    """c = a b + keep c, column-major, at addresses: a (m, k) in panels, b (k, n); ldb, ldc in elements."""
     below, across = NUMBER_BYTES * ldb, NUMBER_BYTES * ldc
     row = int64(0)
     while row < m:
@@ -181,17 +180,17 @@ def multiply_panels(m, n, k, panels, b, ldb, keep, c, ldc):
 
 
 def panels_size(m, k):
-    """How many numbers the panels of an (m, k) matrix have."""
+    """The number of elements of the panels of an (m, k) matrix."""
     return -(-m // LANES) * LANES * k
 
 
 @compiled
 def lay_panels(transposed, m, k, matrix, distance, panels):
-    """Lay a matrix (m, k), or the transpose of one (k, m), out in panels.
+    """Copy a matrix (m, k), or the transpose of one (k, m), to panels.
 
-    matrix, panels: addresses, the matrix in Fortran order, its columns `distance` elements apart.
+    matrix, panels: addresses; the matrix is in Fortran order, its columns `distance` elements apart.
     """
-    # In the order in which the matrix lies, from which nothing is in the cache after a minibatch.
+    # Read the matrix in the order of its memory: after a minibatch nothing of it is in the cache.
     if transposed:
         row = int64(0)
         while row < m:

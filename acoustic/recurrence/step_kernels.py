@@ -1,24 +1,21 @@
-"""The steps of a loop in compiled code, without the interpreter in between; see loop_plan.py and compiled_loop.py.
+"""Compiled kernels of the steps of a loop; see loop_plan.py and compiled_loop.py.
 
-values and gradients (columns, rows) float32 in C order: a column holds what all nodes of the loop have for one frame,
-column t * S + s step t of slot s.  constants: operands without frames, one after the other.  Threads share out the
-slots, or the rows of each node: then every thread has tables of its own, and as products read all rows, they meet
-before them.  Of a pass:
+values and gradients (columns, rows) float32 in C order: column t * S + s holds the values of all nodes at step t of
+slot s. constants: operands without frames, one after another. Threads divide the slots, or the rows of each node: then
+each thread has its own tables, and the threads meet before products, which read all rows. Tables of a pass:
 
-    segments (n, 3)    PRODUCTS or OPERATIONS, and which of them, first and behind the last
-    products (2 n, 8)  where the matrix lies, how (PANELS, or as sgemm is told), its columns' distance, rows and
-                       columns, the first row of the operand and of the result, and whether to add to what is there; the
-                       second half is for every second step, in the opposite order: what was read last is then still in
-                       the cache
-    operations (n, 7)  forward: code, first row of result and operands, how many rows, whether to add, nothing
-                       backward: code, the same, and what to do with the gradient of either operand: SKIP, ADD, WRITE
-    delays (n, 7)      first row of what is delayed and of the delay, how many rows, steps (negative: ahead), where in
-                       `before` the values of the steps before the first one are, how far apart columns are there, and
-                       which of `usable` tells
-    zeroed (n, 2)      backward: rows of gradients that nothing outside has written, first and how many
-    place (5)          this thread and how many meet, the number of slots, and of those that it computes the first
-                       and the one behind the last; flags: of the team, see thread_sync.py
-    functions (2)      address of sgemm, and 0 or 1 for 64-bit dimensions
+    segments (n, 3)    PRODUCTS or OPERATIONS, first and end of their rows in that table
+    products (2 n, 8)  address of the parameter, its storage (PANELS, PLAIN or TRANSPOSED), distance of its columns,
+                       rows, columns, first row of operand and result, whether to add to the result; the second half is
+                       for every second step, in the opposite order: parameters read last are then still in the cache
+    operations (n, 7)  forward: code, first row of result and operands, number of rows, whether to add, 0
+                       backward: code, the same rows, SKIP, ADD or WRITE for the gradient of either operand
+    delays (n, 7)      first row of the delayed node and of the delay, number of rows, steps (negative: ahead), offset
+                       in `before` of the values before the first step, distance of columns there, index in `usable`
+    zeroed (n, 2)      backward: first row and number of rows of gradients that nothing outside has written
+    place (5)          this thread, number of threads that meet, number of slots, first slot of this thread and end;
+                       flags: those of the team, see thread_sync.py
+    functions (2)      address of sgemm, and 1 if its dimensions have 64 bits
 """
 
 from typing import NamedTuple
@@ -56,7 +53,7 @@ compiled = njit(cache=True, nogil=True)
 
 
 class LoopTables(NamedTuple):
-    """What a thread computes in each step; see the head of this file for the columns of the tables."""
+    """What a thread computes in each step; see the head of this file for the columns."""
 
     segments: np.ndarray
     products: np.ndarray
@@ -96,7 +93,7 @@ def add_product(out, x, y, keep):
 
 @loop
 def operate(values, constants, operations, first, last):
-    """Operations on some columns."""
+    """Apply the operations to some columns."""
     for column in range(first, last):
         frame = values[column]
         for k in range(operations.shape[0]):
@@ -127,7 +124,7 @@ def operate(values, constants, operations, first, last):
 
 @inline
 def activation_gradient(code, out, grad, value, keep):
-    """out (+)= grad f'(.) by the value; out may be grad."""
+    """out (+)= grad f'(x), computed from the value f(x); out may be grad."""
     if code == SIGMOID:
         if keep:
             for i in range(out.shape[0]):
@@ -152,7 +149,7 @@ def activation_gradient(code, out, grad, value, keep):
 
 @loop
 def operate_backward(gradients, values, constants, sums, operations, first, last):
-    """Gradients of some columns; sums: those of the constants, which are added to."""
+    """Compute the gradients of some columns, and add to those of the constants, sums."""
     for column in range(first, last):
         frame, grads = values[column], gradients[column]
         for k in range(operations.shape[0]):
@@ -185,7 +182,7 @@ def operate_backward(gradients, values, constants, sums, operations, first, last
 
 @loop
 def read_delays(values, before, delays, defaults, usable, step, slots, first, last):
-    """Fill the values of the delays of one step; usable (D, T, S): where there is one."""
+    """Fill the values of the delays at one step; usable (D, T, S): whether there is a value."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, start, distance, kind = delays[k]
         past = step - delay
@@ -202,7 +199,7 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
 
 @loop
 def add_delayed(gradients, delays, usable, step, slots, first, last):
-    """Add the gradients of the delays of one step to those of the steps where their values came from."""
+    """Add the gradients of the delays at one step to those of the steps that they were read from."""
     for k in range(delays.shape[0]):
         source, row, rows, delay, _, _, kind = delays[k]
         past = step - delay
@@ -214,7 +211,7 @@ def add_delayed(gradients, delays, usable, step, slots, first, last):
 
 @compiled
 def multiply(functions, product, matrix, first, last):
-    """One product of a step, from rows of some columns to other rows of them."""
+    """Compute one product of a step, from rows of some columns to other rows."""
     address, lies, distance, m, k, row, out, keep = product
     width = matrix.shape[1]
     start = matrix.ctypes.data + NUMBER_BYTES * width * first
@@ -236,10 +233,10 @@ def multiply(functions, product, matrix, first, last):
 
 @compiled
 def fetch(products, start, rows, matrix, first, last):
-    """Let what products read or write in some columns come near, all at once, before they do so line by line.
+    """Prefetch the rows of some columns that products read or write, all at once.
 
-    What another thread has just written, or nobody for long, takes a tenth of a microsecond each time.  start, rows:
-    columns of `products`.
+    A cache line that another thread has just written takes a tenth of a microsecond to load. start, rows: columns of
+    `products`.
     """
     for k in range(products.shape[0]):
         if k > 0 and products[k, start] == products[k - 1, start]:
@@ -252,7 +249,7 @@ def fetch(products, start, rows, matrix, first, last):
 
 @compiled
 def loop_forward(functions, values, constants, tables, defaults, usable, before, flags, place):
-    """All steps, this thread's share: with delays[0] ahead in time the last step first."""
+    """Compute this thread's share of all steps, the last step first if the delays look ahead."""
     segments, products, operations, delays = tables
     worker, count, slots, first, last = place
     steps = values.shape[0] // slots
@@ -277,7 +274,7 @@ def loop_forward(functions, values, constants, tables, defaults, usable, before,
 
 @compiled
 def loop_backward(functions, gradients, values, constants, sums, tables, usable, zeroed, flags, place):
-    """The gradients inside of all steps, this thread's share, in the opposite order; sums: of those of constants."""
+    """Compute this thread's share of the gradients inside, in the opposite order; sums: those of the constants."""
     segments, products, operations, delays = tables
     worker, count, slots, first, last = place
     steps = values.shape[0] // slots

@@ -1,8 +1,8 @@
-"""Parameters of a loop, copied once into the order in which the thin products of its steps read them.
+"""Parameters of a loop, copied to panels: the order in which the thin products of its steps read them.
 
-A matrix lies in panels in that order, transposed if need be: see panel_products.py.  On one core of an EPYC with AVX2
-1024x256 by 256x8 takes 44 us so, and 100 to 125 us by OpenBLAS on the matrix as it is.  Copying costs less than a
-product of the whole minibatch.  For few steps a matrix stays as it is.
+See panel_products.py for the order. On one core of an EPYC with AVX2 a product of 1024x256 by 256x8 takes 44 us with
+panels, and 100 to 125 us by OpenBLAS without. Copying costs less than a product of the whole minibatch. For few steps
+parameters are not copied.
 """
 
 from typing import Any
@@ -13,15 +13,14 @@ from acoustic.recurrence.codes import PANELS
 from acoustic.runtime.memory import PLAIN, TRANSPOSED, aligned_empty
 from acoustic.runtime.recorder import current
 
-LAID_OUT_FROM = 8  # steps: for fewer, copying parameters into panels costs more than it saves
+LAID_OUT_FROM = 8  # steps: for fewer, copying parameters costs more than it saves
 
 
 class Factor:
     """Rows of a parameter, or of its transpose, as the first operand of products.
 
-    rows: which ones; in_panels: whether they are copied into panels.  After `take(matrix)`, matrix float32 in Fortran
-    order: address; how it lies there: PANELS, PLAIN or TRANSPOSED; distance: of its columns in elements; shape: of the
-    operand.
+    in_panels: whether they are copied to panels. After take(matrix) of a float32 matrix in Fortran order: address; how:
+    PANELS, PLAIN or TRANSPOSED; distance: elements from one column to the next; shape: of the operand.
     """
 
     def __init__(self, transposed: bool, rows: slice, in_panels: bool) -> None:
@@ -33,17 +32,17 @@ class Factor:
         self._taken: tuple[Any, int | None] = (None, None)
 
     def is_due(self, matrix: np.ndarray, version: int | None) -> bool:
-        """Whether a matrix has to be taken: it is not the one of the last call, or its version, or that is None."""
+        """Whether a matrix must be taken: it or its version differs from the last call, or the version is None."""
         before, self._taken = self._taken, (matrix, version)
         return version is None or before[0] is not matrix or before[1] != version
 
     def take(self, matrix: np.ndarray) -> None:
-        """Take up the rows of the matrix, or of its transpose."""
+        """Take the rows of the matrix, or of its transpose."""
         matrix = matrix[:, self.rows] if self.transposed else matrix[self.rows]
         shape = matrix.shape[::-1] if self.transposed else matrix.shape
         distance = matrix.strides[1] // matrix.itemsize
         if not self.in_panels:
-            self._memory = matrix  # kept alive
+            self._memory = matrix  # keeps it alive
             self.shape, self.address, self.distance = shape, matrix.ctypes.data, distance
             return
         from acoustic.recurrence import panel_products  # numba: only a job that computes loads it

@@ -1,9 +1,8 @@
-"""How threads share the work of a compiled loop: by the sequences of a minibatch, or by the rows of every node.
+"""Division of a compiled loop among threads: by the sequences of a minibatch, or by the rows of every node.
 
-By sequences the threads never wait for each other, but each reads all parameters at every step.  By rows each thread
-reads the parameters of its rows alone, and a minibatch of one sequence is enough; but the threads meet at every step,
-and each then reads values that another has just written.  So rows are shared only where there are fewer sequences than
-the threads need.
+By sequences the threads are independent, but each reads all parameters at every step. By rows each thread reads only
+the parameters of its rows, and one sequence is enough; but the threads meet at every step, and read values that
+another has just written. Rows are therefore divided only if there are too few sequences for the threads.
 """
 
 from collections.abc import Sequence
@@ -21,16 +20,16 @@ from acoustic.runtime.recorder import call
 from acoustic.runtime.replay import Replay
 from acoustic.runtime.thread_team import share_of
 
-MIN_SLOTS = 4  # of a thread: with fewer its products are too thin
+MIN_SLOTS = 4  # of a thread: with fewer, its products are too thin
 Factors = tuple[list[Factor], list[Factor]]  # forward and backward, in the order of the products of a step
-Due = list[tuple[Factor, Any]]  # what has to be laid out, and from which matrix
+Due = list[tuple[Factor, Any]]  # factors to take, and their matrices
 
 
 class Part:
-    """What one thread computes of a loop.
+    """One thread's part of a loop.
 
-    tables: of its rows; factors: forward and backward, the parameters as its products take them; sums: the gradients of
-    columns from its part; place: see step_kernels.py.
+    tables: of its rows; factors: the parameters of its products, forward and backward; sums: its part of the gradients
+    of columns; place: see step_kernels.py.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Part:
         self._back: dict[frozenset[int], tuple[Table, np.ndarray]] = {}
 
     def forward(self, values: Any, *arrays: np.ndarray) -> None:
-        """All steps; arrays: constants, defaults, usable, before and flags of step_kernels.py."""
+        """Compute all steps; arrays: constants, defaults, usable, before and flags of step_kernels.py."""
         constants, defaults, usable, before, flags = arrays
         table, products = self._ahead, self._products(self._ahead, self.factors[0])
         from acoustic.recurrence.step_kernels import LoopTables, loop_forward  # numba: only where needed
@@ -57,7 +56,7 @@ class Part:
         call(loop_forward, _functions(), values.T, constants, tables, defaults, usable, before, flags, self.place)
 
     def backward(self, received: frozenset[int], gradients: Any, values: Any, *arrays: np.ndarray) -> None:
-        """All steps; received: the nodes that have a gradient from outside; arrays: constants, usable and flags."""
+        """Go back through all steps; received: nodes with a gradient from outside; arrays: constants, usable, flags."""
         constants, usable, flags = arrays
         if received not in self._back:
             zeroed = self.tables.zeroed(sorted(self._sources - received))
@@ -71,7 +70,7 @@ class Part:
         call(loop_backward, _functions(), *matrices, tables, usable, zeroed, flags, self.place)
 
     def _products(self, table: Table, factors: Sequence[Factor]) -> np.ndarray:
-        """The table of products, with where the parameters lie now."""
+        """The table of products with the present addresses of the parameters."""
         for row, position in zip(table.products, table.order):
             factor = factors[position]
             row[:3] = factor.address, factor.how, factor.distance
@@ -79,12 +78,12 @@ class Part:
 
 
 class WorkSplit:
-    """The parts of minibatches of one number of slots.
+    """The division of minibatches with one number of slots.
 
-    row_split: whether rows may be shared where there are too few slots; in_panels: whether parameters are copied into
-    panels, see weight_layout.py; parts: what each thread computes, which may be fewer than the threads; sums: the
-    gradients of columns (n, elements); nothing: zeros for the values before the first step; ahead, back: the replays of
-    a pass, one of each thread.
+    row_split: whether rows may be divided if there are too few slots; in_panels: whether parameters are copied to
+    panels, see weight_layout.py; parts: one for each thread that computes, which may be fewer than the threads; sums:
+    parts of the gradients of columns (n, elements); nothing: zeros for the values before the first step; ahead, back:
+    the replay of each thread, forward and backward.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class WorkSplit:
         count = num_threads if self.by_rows else max(1, min(num_threads, num_slots // MIN_SLOTS))
         self.sums = np.zeros((1 if self.by_rows else count, plan.num_constants), np.float32)
         self.parts: list[Part] = []
-        self._factors: list[Factors] = []  # of each thread, if they differ
+        self._factors: list[Factors] = []  # of each thread if they differ
         for number in range(count):
             tables = Tables(plan, shapes, outside, number, count) if self.by_rows else whole
             slots = slice(0, num_slots) if self.by_rows else share_of(number, count, num_slots)
@@ -119,10 +118,10 @@ class WorkSplit:
         self.ahead, self.back = ([Replay() for _ in range(num_threads)] for _ in range(2))
 
     def due(self, inputs: Sequence[Any], versions: Sequence[int | None], training: bool) -> list[Due]:
-        """Of each thread the parameters to lay out, which have changed since they were.
+        """For each thread, the factors to take because their parameters have changed.
 
-        inputs, versions: see CompiledLoop.forward; training: for the way back, too, which comes first: the
-        steps forward then find their parameters in the cache.
+        inputs, versions: see CompiledLoop.forward; training: also those of the backward pass, which come first, so that
+        those of the forward pass are in the cache when it begins.
         """
         found: list[Due] = []
         for factors in self._factors:
@@ -141,7 +140,7 @@ class WorkSplit:
 
 
 def laid_out(due: Sequence[Due]) -> tuple[tuple[Factor, ...], ...]:
-    """Which factors each thread lays out: as many of them may be others, of parameters that change by turns."""
+    """The factors that each thread takes, as a key: they differ between passes if parameters change in turn."""
     return tuple([tuple([factor for factor, _ in mine]) for mine in due])
 
 

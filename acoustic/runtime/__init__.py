@@ -1,6 +1,6 @@
-"""What compiled code runs on: BLAS, threads, matrix products, and calls that are recorded and replayed.
+"""The runtime of compiled code: BLAS, threads, matrix products, and the recording and replay of calls.
 
-Nodes, readers and update rules never hear of this room.  Open products.py first, then recorder.py and replay.py.
+Nodes, readers and update rules do not depend on it. Open products.py first, then recorder.py and replay.py.
 """
 
 from readers.common.lazy import face

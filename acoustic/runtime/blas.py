@@ -1,8 +1,8 @@
-"""The library behind matrix products: how many threads it uses, and Intel's MKL in its place where that is installed.
+"""The BLAS library: its number of threads, its functions, and MKL instead of OpenBLAS if that is installed.
 
-numpy has no call for the number of threads; the OpenBLAS in its wheels exports one, found through numpy's own extension
-module.  The extra `mkl` installs MKL, whose float32 product is 10 to 13 % faster on one core of a Xeon with AVX-512
-(160 against 145 GFLOPS); the environment variable ARGONAUT_BLAS=numpy leaves it alone.
+numpy has no call for the number of threads; the OpenBLAS in its wheels exports one, which is found through numpy's
+extension module. The extra `mkl` installs MKL, whose float32 product is 10 to 13 % faster on one core of a Xeon with
+AVX-512 (160 against 145 GFLOPS). With the environment variable ARGONAUT_BLAS=numpy, MKL is not used.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ SEQUENTIAL = 1  # MKL computes on the calling thread
 
 @cache
 def _thread_calls() -> tuple[Any, Any] | None:
-    """(get, set) of the number of threads of the BLAS behind numpy; None when it is one that we do not know."""
+    """The functions that get and set the number of threads of numpy's BLAS; None for an unknown library."""
     try:
         library = ctypes.CDLL(np._core._multiarray_umath.__file__)
     except (AttributeError, OSError):
@@ -53,17 +53,17 @@ def _thread_calls() -> tuple[Any, Any] | None:
 
 
 def controllable() -> bool:
-    """Whether products can be told to use one thread each."""
+    """Whether the number of threads of a product can be set."""
     return _thread_calls() is not None
 
 
 def product_library() -> str:
-    """What float32 products on the CPU are made by, for reports."""
+    """The name of the library that computes float32 products on the CPU, for reports."""
     return "MKL" if mkl_sgemm() else "OpenBLAS" if controllable() else "numpy's BLAS"
 
 
 class _OneThread:
-    """The context manager `one_thread`; counts its users, who may be in several threads."""
+    """The context manager `one_thread`; it counts its users, which may be in several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,14 +86,14 @@ class _OneThread:
 
 
 one_thread = _OneThread()
-"""While any thread is inside, products use one thread each, in the whole process; afterwards as many as before."""
+"""While any thread is inside, every product of the process uses one thread; afterwards as many as before."""
 
 
 @cache
 def single_product() -> Callable[..., bool] | None:
-    """(a, b, out, scale, keep) by the function of `general_function`, called from compiled code; None without one.
+    """A function (a, b, out, scale, keep) that calls that of `general_function` from compiled code; None without one.
 
-    It returns False, with nothing done, for types and strides that it does not take.
+    It returns False, and does nothing, for unsupported types and strides.
     """
     gemm = _single_gemm()
     if gemm is None:
@@ -116,7 +116,7 @@ def single_product() -> Callable[..., bool] | None:
 
 
 def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> bool:
-    """out = scale a b + keep out by a library, in the calling thread; False, with nothing done, when that fails."""
+    """Compute out = scale a b + keep out by a library, in the calling thread; return False if that is not possible."""
     single = single_product() if out.dtype == np.float32 else None
     if single is not None:
         return single(a, b, out, scale, keep)
@@ -126,7 +126,7 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: 
 
 @cache
 def mkl_library() -> Any:
-    """MKL, which computes on the calling thread alone; None when it is not installed or not wanted."""
+    """MKL, which computes in the calling thread alone; None if it is not installed or switched off."""
     if os.environ.get("ARGONAUT_BLAS", "").lower() == "numpy":
         return None
     try:
@@ -156,8 +156,8 @@ def _single_gemm() -> Callable[..., None] | None:
 
 @cache
 def general_function() -> tuple[int, bool] | None:
-    """Address of the cblas_sgemm that makes our float32 products, and whether its dimensions have 64 bits; None when
-    there is none that we know.
+    """The address of the cblas_sgemm for float32 products, and whether its dimensions have 64 bits; None if there is
+    no known library.
     """
     gemm = _single_gemm()
     if gemm is None:
@@ -167,7 +167,7 @@ def general_function() -> tuple[int, bool] | None:
 
 @cache
 def eigen_function() -> int | None:
-    """Address of LAPACK's dsyevd, of MKL or of the library behind numpy; None where there is none that we know."""
+    """The address of LAPACK's dsyevd in MKL or numpy's library; None if there is no known library."""
     libraries = [mkl_library()] if mkl_library() is not None else []
     with contextlib.suppress(AttributeError, OSError):
         libraries.append(ctypes.CDLL(np._core._multiarray_umath.__file__))
@@ -179,13 +179,14 @@ def eigen_function() -> int | None:
 
 
 def address_of(function: Any) -> int:
-    """Where a function of a library lies."""
+    """The address of a function of a library."""
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | None:
-    """What a call of that function needs: its address and width, then of each matrix PLAIN or TRANSPOSED and how far
-    apart columns or rows lie; None where it does not fit.
+    """The arguments of `general_function` for a product: address, width and, for each matrix, the result of `storage`.
+
+    None for matrices that it does not support.
     """
     function = general_function()
     places = [_storage(matrix, np.dtype(np.float32)) for matrix in (a, b, out)]
@@ -196,7 +197,7 @@ def general_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple | No
 
 @cache
 def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
-    """cblas_sgemm or cblas_dgemm of the BLAS behind numpy, which np.dot gives no scales to; None when it is unknown."""
+    """cblas_sgemm or cblas_dgemm of numpy's BLAS, which can scale products as np.dot cannot; None if unknown."""
     kinds = {np.dtype(np.float32): ("s", ctypes.c_float), np.dtype(np.float64): ("d", ctypes.c_double)}
     if dtype not in kinds:
         return None
@@ -212,7 +213,7 @@ def _numpys_gemm(dtype: np.dtype) -> Callable[..., None] | None:
 
 
 def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:
-    """A cblas function with the types of its arguments; number: that of dimensions."""
+    """A cblas function with its argument types declared; number: the type of dimensions."""
     pointer, choice = ctypes.c_void_p, ctypes.c_int
     gemm.argtypes = [choice] * 3 + [number] * 3 + [real, pointer, number, pointer, number, real, pointer, number]
     gemm.restype = None
@@ -222,7 +223,7 @@ def _declared(gemm: Any, number: Any, real: Any) -> Callable[..., None]:
 def _by_library(
     gemm: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float
 ) -> bool:
-    """Multiply with a cblas function; False, having done nothing, for strides it does not take."""
+    """Compute a product by a cblas function; return False for strides that it does not support."""
     first, second, third = _storage(a, out.dtype), _storage(b, out.dtype), _storage(out, out.dtype)
     if first is None or second is None or third is None or third[0] != PLAIN:
         return False

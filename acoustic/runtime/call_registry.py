@@ -1,7 +1,7 @@
-"""Functions that a table of calls can name, and how their arguments stand in a row; see recorder.py.
+"""The functions that tables of calls can name, and the layout of their arguments in a row; see recorder.py.
 
-A row holds the address of a function and its arguments: of an array its address and shape, of a product the arguments
-of cblas_sgemm.  Rooms above register their kernels here with `table_call`.
+A row holds the address of a function and its arguments: for an array its address and shape, for a product the arguments
+of cblas_sgemm. Other packages register their kernels with `table_call` and `table_calls`.
 """
 
 import threading
@@ -15,28 +15,30 @@ from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.pointers import pointer
 
 SIGNATURE = types.void(types.CPointer(types.int64))
-LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # fast-math flags; not nnan, ninf: a diverged network must show
+LOOSE = {"contract", "reassoc", "nsz", "arcp"}  # fast-math flags; without nnan and ninf, so that divergence shows
 FUNCTIONS = {}
 _compiled = {}
 _compiling = threading.Lock()
 
 
 def table_call(function):
-    """Register a function of a pointer to its arguments, under its name, for tables of calls."""
+    """Decorator: register a function of a pointer to its arguments under its name."""
     FUNCTIONS[function.__name__] = function
     return function
 
 
 def table_calls(**functions):
-    """Register functions under names.  They belong into the file of the kernels that they call: what numba keeps of
-    them in __pycache__ is renewed when that file changes, not when another does.
+    """Register functions of a pointer to their arguments by name.
+
+    A function belongs in the file of the kernel that it calls: numba renews its cached form when that file changes, but
+    not when another file does.
     """
     FUNCTIONS.update(functions)
 
 
 def address_of(name):
-    """The address of the compiled form of a registered function; it is compiled when it is first asked for."""
-    with _compiling:  # else two threads would compile one each, and the one that nobody keeps is freed
+    """The address of a registered function, which is compiled on the first call."""
+    with _compiling:  # else two threads would compile it, and one of the two results would be freed
         if name not in _compiled:
             _compiled[name] = cfunc(SIGNATURE, cache=True, fastmath=LOOSE, error_model="numpy")(FUNCTIONS[name])
     return _compiled[name].address
@@ -81,12 +83,12 @@ def product(p):
 
 @table_call
 def meet(p):
-    """Wait for other threads; p: the flags of a team, this thread and how many there are."""
+    """Wait for other threads; p: the flags of a team, and an array of this thread and the number of threads."""
     place = numbers(p, 2)
     thread_sync.meet(numbers(p, 0), place[0], place[1])
 
 
 @table_call
 def play_table(p):
-    """Make the calls of another table; p: its address, its rows."""
+    """Make the calls of another table; p: its address and number of rows."""
     play_at(p[0], p[1])

@@ -1,15 +1,15 @@
-"""A table of calls by address, and the loop that makes them; what can be called stands in call_registry.py."""
+"""A table of calls by address, and the loop that makes them; call_registry.py holds the functions to call."""
 
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-WIDTH = 40  # of a table: the address of a function, then its arguments
+WIDTH = 40  # of a row: the address of a function, then its arguments
 
 
 @intrinsic
 def invoke(typing_context, function, arguments):
-    """Call the function at an address with the address of its arguments."""
+    """Call the function at an address with a pointer to its arguments."""
 
     def codegen(context, builder, signature, values):
         place = ir.IntType(64).as_pointer()
@@ -22,7 +22,7 @@ def invoke(typing_context, function, arguments):
 
 @intrinsic
 def number_at(typing_context, address):
-    """The whole number at an address."""
+    """The int64 at an address."""
 
     def codegen(context, builder, signature, values):
         return builder.load(builder.inttoptr(values[0], ir.IntType(64).as_pointer()))

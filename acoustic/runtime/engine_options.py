@@ -1,4 +1,4 @@
-"""The engine's optimisations, each with a switch; what a user turns off who suspects the engine of a wrong result."""
+"""Switches for the optimisations of the engine, to be turned off if the engine is suspected of a wrong result."""
 
 import os
 from collections.abc import Iterator
@@ -7,34 +7,35 @@ from dataclasses import dataclass, fields, replace
 
 from readers.errors import ConfigError
 
-VARIABLE = "ARGONAUT_ENGINE"  # the environment variable that engines without options of their own read
+VARIABLE = "ARGONAUT_ENGINE"  # environment variable with the default options
 FULL, PLAIN, NO = "full", "plain", "no"
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Which optimisations an engine may use.  They change no result but by rounding, where sums change their order.
+    """The optimisations that an engine may use. They change results only by rounding, where sums change their order.
 
     Parameters
     ----------
     replay : bool
-        Record the calls of a pass and repeat them without Python (acoustic/runtime/replay.py).
+        Record the calls of a pass and replay them without Python (acoustic/runtime/replay.py).
     compiled_loops : bool
         Run all steps of a recurrent loop in one compiled call (acoustic/recurrence/compiled_loop.py).
     weight_panels : bool
-        Copy the parameters of compiled loops into the order in which products read them
+        Copy the parameters of compiled loops to the order in which products read them
         (acoustic/recurrence/weight_layout.py).
     row_split : bool
-        Let threads share the rows of a compiled loop's nodes where there are few sequences
+        Divide the rows of a compiled loop's nodes among threads if there are few sequences
         (acoustic/recurrence/work_split.py).
     fusion : bool
-        Replace chains of nodes by single steps (acoustic/engine/planning/fusion.py).
+        Compute a convolution with bias, activation and max pooling in one step
+        (acoustic/engine/planning/fusion.py).
     buffer_sharing : bool
-        Let values that are never needed at the same time lie in the same memory
+        Store values that are never needed at the same time in the same memory
         (acoustic/engine/planning/buffer_sharing.py).
     branches : bool
-        Compute branches of the network at the same time, each node as soon as its operands are there (CNTK book,
-        Algorithm 2.3).  Off by default: a minibatch is then not shared among threads, and no memory is shared.
+        Compute branches of the network at the same time, each node as soon as its operands are computed (CNTK book,
+        Algorithm 2.3). Off by default: with it, threads do not divide a minibatch, and buffers are not shared.
     """
 
     replay: bool = True
@@ -47,24 +48,29 @@ class EngineOptions:
 
     @classmethod
     def plain(cls) -> "EngineOptions":
-        """Every optimisation switched off."""
+        """Return options with every optimisation switched off."""
         return cls(**{field.name: False for field in fields(cls)})
 
     @classmethod
     def from_text(cls, text: str, where: str = VARIABLE) -> "EngineOptions":
-        """The options that a text stands for.
+        """Parse options.
 
         Parameters
         ----------
         text : str
-            `full` (everything on), `plain` (everything off), or the optimisations to switch off, joined by colons,
-            each with `no` before its name: `noReplay:noFusion`.  Upper and lower case are the same.
+            `full` (all on), `plain` (all off), or the optimisations to switch off, each with the prefix `no`, joined by
+            colons: `noReplay:noFusion`. Case does not matter.
         where : str
-            What a message names as the place of the text.
+            Name of the source of the text in messages.
+
+        Returns
+        -------
+        EngineOptions
 
         Raises
         ------
         ConfigError
+            If a name is unknown.
         """
         asked = text.strip().lower()
         if asked in ("", FULL):
@@ -81,18 +87,29 @@ class EngineOptions:
 
     @classmethod
     def default(cls) -> "EngineOptions":
-        """The options of engines that are given none: those of the environment variable ARGONAUT_ENGINE."""
+        """Return the default options: those of the environment variable ARGONAUT_ENGINE."""
         return cls.from_text(engine_text())
 
 
 def engine_text() -> str:
-    """The text of the environment variable ARGONAUT_ENGINE; `full` when it is not set."""
+    """The text of the environment variable ARGONAUT_ENGINE; `full` if it is not set."""
     return os.environ.get(VARIABLE, FULL)
 
 
 @contextmanager
 def engines_with(text: str) -> Iterator[None]:
-    """While the body runs, engines without options of their own, those of child processes too, use these."""
+    """Set the default options of engines, in child processes too, while the body runs.
+
+    Parameters
+    ----------
+    text : str
+        See EngineOptions.from_text.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown.
+    """
     EngineOptions.from_text(text)
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = text

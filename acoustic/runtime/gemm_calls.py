@@ -1,7 +1,7 @@
 """Calls of cblas_sgemm from compiled code; see blas.py.
 
-Through ctypes such a call costs 10 us and more, most of it for finding out where three matrices lie, with the
-interpreter lock held.  A step of training makes a dozen of them in every thread.
+Through ctypes such a call takes 10 us and more, most of them to find the addresses of three matrices, with the
+interpreter lock held. A training step makes a dozen calls in every thread.
 """
 
 from llvmlite import ir
@@ -18,8 +18,8 @@ storage = njit(cache=True, nogil=True, inline="always")(memory.storage)
 def sgemm(typing_context, function, size, a, b, c, factors):
     """c = scale a b + keep c by cblas_sgemm, column-major.
 
-    Every argument is a tuple.  function: address, and whether dimensions have 64 bits; size: m, n, k; a, b, c: PLAIN or
-    TRANSPOSED, address, and elements from one column (or row) to the next; factors: scale and keep.
+    All arguments are tuples. function: address, and whether dimensions have 64 bits; size: m, n, k; a, b, c: PLAIN or
+    TRANSPOSED, address, and elements from one column (or row) to the next; factors: scale, keep.
     """
     pair, triple = types.UniTuple(types.int64, 2), types.UniTuple(types.int64, 3)
     signature = types.void(pair, triple, triple, triple, triple, types.UniTuple(types.float32, 2))
@@ -54,9 +54,9 @@ REAL = types.float32
 
 @njit(types.boolean(types.uint64, types.boolean, ANY, ANY, ANY, REAL, REAL), cache=True, nogil=True)
 def multiply(address, wide, a, b, out, scale, keep):
-    """out = scale a b + keep out by cblas_sgemm at an address; wide: its dimensions have 64 bits.
+    """out = scale a b + keep out by the cblas_sgemm at an address; wide: whether its dimensions have 64 bits.
 
-    Returns False, with nothing done, for strides that the function does not take.
+    Returns False, and does nothing, for strides that cblas_sgemm does not support.
     """
     if a.size == 0 or b.size == 0 or out.size == 0:
         return False

@@ -1,4 +1,4 @@
-"""Memory for matrices, aligned to cache lines, and how matrices lie in memory as BLAS sees it."""
+"""Memory for matrices, aligned to cache lines, and the storage order of matrices as BLAS describes it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,15 +10,15 @@ COLUMN_MAJOR, PLAIN, TRANSPOSED = 102, 111, 112  # codes of CBLAS
 
 
 def aligned_empty(size: int, dtype: Any) -> np.ndarray:
-    """An uninitialised vector (size,) whose first element lies at the start of a cache line.
+    """An uninitialised vector (size,) that begins at the start of a cache line.
 
-    Elsewhere every vector register of 64 bytes would touch two lines, and MKL's products may differ in the last bit.
+    Otherwise every vector register of 64 bytes would touch two lines, and products of MKL could differ in the last bit.
     """
     return _aligned(np.empty, size, dtype)
 
 
 def aligned_zeros(size: int, dtype: Any) -> np.ndarray:
-    """A vector (size,) of zeros whose first element lies at the start of a cache line."""
+    """A vector (size,) of zeros that begins at the start of a cache line."""
     return _aligned(np.zeros, size, dtype)
 
 

@@ -1,4 +1,4 @@
-"""Numbers as addresses, for compiled code that is told where its matrices lie."""
+"""Arrays at addresses, for compiled code that receives the addresses of its matrices as numbers."""
 
 from llvmlite import ir
 from numba import carray, float32, float64, int64, njit, types
@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def pointer(typing_context, address):
-    """A number as an address."""
+    """A pointer to an address."""
 
     def codegen(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
@@ -18,7 +18,7 @@ def pointer(typing_context, address):
 
 @intrinsic(prefer_literal=True)
 def prefetch(typing_context, address, to_write):
-    """Let the line of the cache at an address come near, while other work goes on; to_write: 1 or 0, a literal."""
+    """Start to load the cache line at an address; to_write: literal 1 or 0."""
 
     def codegen(context, builder, signature, arguments):
         number = ir.IntType(32)
@@ -56,7 +56,7 @@ def whole_numbers(address, size):
 
 @intrinsic
 def call_with_pointers(typing_context, function, places):
-    """Call the function at an address with a tuple of addresses; it gives nothing back."""
+    """Call the function at an address, which returns nothing, with the addresses of a tuple."""
     count = len(places)
 
     def codegen(context, builder, signature, arguments):

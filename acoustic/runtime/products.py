@@ -1,4 +1,4 @@
-"""Matrix products on the CPU: recorded, shared out among threads, or made by the calling thread."""
+"""Matrix products on the CPU: recorded, divided among threads, or computed by the calling thread."""
 
 import contextlib
 import threading
@@ -11,16 +11,16 @@ from acoustic.runtime import blas
 from acoustic.runtime.recorder import current, is_compiled, product_call, table_of
 from acoustic.runtime.thread_team import Team
 
-SHARE_FROM = 1 << 21  # multiplications, about 25 us: a smaller product is not worth waking another thread
+SHARE_FROM = 1 << 21  # multiplications, about 25 us: for fewer, waking another thread costs more than it saves
 ALONE = Team(1)
 _sharing = threading.local()
 
 
 @contextlib.contextmanager
 def products_by(team: Team | None) -> Iterator[None]:
-    """While the calling thread is inside, the threads of a team share its large products; None: no others do.
+    """While the body runs, a team divides the large products of the calling thread; None: no team does.
 
-    Each thread then uses one thread of the BLAS library, whose own threads would compete with the team's.
+    Each thread then uses one BLAS thread, because the library's own threads would compete with the team's.
     """
     before, _sharing.team = getattr(_sharing, "team", ALONE), team or ALONE
     try:
@@ -31,7 +31,7 @@ def products_by(team: Team | None) -> Iterator[None]:
 
 
 def sharing_team() -> Team:
-    """The team that shares the calling thread's large products; a team of one when none does."""
+    """The team that divides the calling thread's large products; a team of one if there is none."""
     return getattr(_sharing, "team", ALONE)
 
 
@@ -57,7 +57,7 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float = 1.0, 
 
 
 def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, keep: float) -> None:
-    """The same by the calling thread alone."""
+    """Compute out = scale a b + keep out in the calling thread alone."""
     if (recording := current()) is not None and recording.product(a, b, out, scale, keep):
         return
     if not blas.multiply(a, b, out, scale, keep):
@@ -65,7 +65,7 @@ def multiply_alone(a: np.ndarray, b: np.ndarray, out: np.ndarray, scale: float, 
 
 
 def _play_product(team: Team, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
-    """out = scale a b + keep out, columns shared out among a team; False, with nothing done, when it cannot be."""
+    """Compute out = scale a b + keep out, columns divided among a team; return False if that is not possible."""
 
     def make() -> list[np.ndarray] | None:
         shares = [team.share(worker, out.shape[1]) for worker in range(team.size)] if is_compiled() else []

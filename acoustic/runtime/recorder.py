@@ -1,6 +1,6 @@
-"""Records calls of compiled code as rows of a table, so that they can be made again without Python; see replay.py.
+"""Records calls of compiled code as rows of a table, so that they can be replayed without Python; see replay.py.
 
-A row holds the address of a function of call_registry.py and its arguments: addresses, shapes and numbers.
+A row holds the address of a function in call_registry.py and its arguments: addresses, shapes and numbers.
 """
 
 import threading
@@ -13,19 +13,18 @@ import numpy as np
 from acoustic.runtime import blas
 
 Call = tuple[str, list[int]]  # the name of a function in call_registry.py, and its arguments
-_open = threading.local()  # its `recording`: the calling thread's
+_open = threading.local()  # `recording`: that of the calling thread
 
 
 def current() -> "Recording | None":
-    """The recording that the calling thread has open, if any."""
+    """The open recording of the calling thread, or None."""
     return getattr(_open, "recording", None)
 
 
 def call(kernel: Callable[..., Any], *arrays: Any, numbers: Sequence[Any] = ()) -> None:
-    """Call a compiled kernel; while a recording is open, record the call.
+    """Call a compiled kernel as kernel(*arrays, *numbers); while a recording is open, record the call.
 
-    kernel: called as kernel(*arrays, *numbers), returns nothing; arrays: in C order, or tuples of such; numbers:
-    float32.
+    The kernel returns nothing. arrays: in C order, or tuples of such arrays; numbers: float32.
     """
     if (recording := current()) is not None:
         each = [one for array in arrays for one in (array if isinstance(array, tuple) else (array,))]
@@ -35,19 +34,19 @@ def call(kernel: Callable[..., Any], *arrays: Any, numbers: Sequence[Any] = ()) 
 
 
 class Recording:
-    """The calls that its thread makes while the recording is open, made and recorded.
+    """Makes and records the calls of its thread while it is open.
 
-    inputs: name -> matrix, those that lie elsewhere in the next pass.  is_complete: everything could be recorded.
-    The recording keeps every array alive that a call reads or writes, except the inputs.
+    inputs: matrices, by name, that have other addresses in the next pass; is_complete: whether every call could be
+    recorded. A recording keeps alive every array that its calls read or write, except the inputs.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self._rows: list[np.ndarray] = []
         self._table: Any = None
         self._inputs = [(name, address_of(matrix), matrix.nbytes) for name, matrix in inputs.items()]
-        self._moving: list[tuple[int, int, str, int]] = []  # row, column of an address in an input, offset in the input
-        self._tied: set[tuple[str, str, int]] = set()  # inputs that share an address, and the distance of their starts
-        self._names: list[str] = []  # of the inputs that calls read, and where they lay
+        self._moving: list[tuple[int, int, str, int]] = []  # row and column of an address, input, offset in it
+        self._tied: set[tuple[str, str, int]] = set()  # inputs with common memory, and the distance of their starts
+        self._names: list[str] = []  # of the inputs that calls read, and their addresses
         self._places: list[int] = []
         self._keep_alive: list[Any] = []
         self.is_complete = True
@@ -62,7 +61,7 @@ class Recording:
         self._names = sorted({name for _, _, name, _ in self._moving})
 
     def call(self, name: str, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> bool:
-        """Call a function of call_registry.py; False, with nothing done, when it has none of that name."""
+        """Call a function of call_registry.py; return False if it is not registered."""
         if not is_registered(name):
             self.is_complete = False
             return False
@@ -73,7 +72,7 @@ class Recording:
         return True
 
     def product(self, a: Any, b: Any, out: Any, scale: float, keep: float) -> bool:
-        """out = scale a b + keep out; False, with nothing done, when the product cannot be made from a table."""
+        """Compute out = scale a b + keep out; return False if a table cannot hold the product."""
         found = product_call(a, b, out, scale, keep)
         if found is None:
             self.is_complete = False
@@ -84,21 +83,21 @@ class Recording:
         return True
 
     def lay_out(self, name: str, before: Sequence[int], matrix: Any, after: Sequence[int], out: Any) -> None:
-        """Call a function that copies a matrix into the memory of `out`; before, after: numbers around its address."""
+        """Call a function that copies a matrix to `out`; before, after: arguments before and after its address."""
         self._keep_alive.append(out)
         self._make(name, [*before, self._place(matrix, len(before)), *after])
 
     def work(self, name: str, table: Any, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
-        """Call a function with the addresses of a table and of arrays, and with whole numbers.
+        """Call a function with the addresses of a table and of arrays, and with integers.
 
-        The function reads the table when it runs: its contents may change from pass to pass.
+        The function reads the table when it is called: its contents may change from pass to pass.
         """
         self._keep_alive.append(table)
         places = [self._place(array, 1 + k) for k, array in enumerate(arrays)]
         self._make(name, [address_of(table), *places, *numbers])
 
     def _place(self, array: Any, position: int) -> int:
-        """The address of an array, which is the argument at a position of the call that is being recorded."""
+        """The address of an array that is an argument, at a position, of the call being recorded."""
         address = address_of(array)
         homes = [(name, start) for name, start, size in self._inputs if start <= address < start + size]
         if not homes:
@@ -115,13 +114,13 @@ class Recording:
         self._rows.append(row)
 
     def fits(self, inputs: Mapping[str, Any]) -> bool:
-        """Whether inputs that shared memory still do: otherwise it is unknown which of them a call has to read."""
+        """Whether inputs with common memory still have it: otherwise it is unknown which of them a call reads."""
         return not self._tied or all(
             address_of(inputs[other]) - address_of(inputs[name]) == distance for name, other, distance in self._tied
         )
 
     def table(self, inputs: Mapping[str, Any]) -> np.ndarray:
-        """The calls for other inputs of the same shapes; valid until the method is called again."""
+        """The calls for other inputs of the same shapes; valid until the next call."""
         places = [address_of(inputs[name]) for name in self._names]
         if places != self._places:
             self._places, now = places, dict(zip(self._names, places))
@@ -131,7 +130,7 @@ class Recording:
 
 
 def product_call(a: Any, b: Any, out: Any, scale: float, keep: float) -> Call | None:
-    """The call that makes a product; None when it cannot be made from a table."""
+    """The call that computes a product; None if a table cannot hold it."""
     found = blas.general_product(a, b, out)
     if found is None:
         return None
@@ -171,7 +170,7 @@ def play(table: np.ndarray) -> None:
 
 
 def bits_of(number: float) -> int:
-    """A number's representation as float32."""
+    """The bits of a number as float32."""
     return int(np.float32(number).view(np.int32))
 
 

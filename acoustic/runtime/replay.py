@@ -1,17 +1,17 @@
-"""Passes that are recorded while Python makes them, and then replayed without it, as CUDA graphs are.
+"""Passes that are recorded while Python makes them, and then replayed without Python, like CUDA graphs.
 
-A minibatch of 256 frames takes each of two threads some ten products and as many elementwise loops.  Between two of
-them Python needs a few microseconds, but only one thread may run Python, and a thread that waits for the other sleeps
-for longer than that.  The calls of a pass do not depend on the minibatch, only the addresses of its inputs do.  So the
-calls are recorded in a table (recorder.py), and one compiled loop makes them from then on.  Products and kernels are
-the same functions either way: a replayed pass gives the same numbers to the last bit.
+For a minibatch of 256 frames each of two threads calls some ten products and as many elementwise loops. Python needs a
+few microseconds between two calls, but only one thread can run Python, and a thread that waits for another sleeps for
+longer than that. The calls of a pass do not depend on the minibatch; only the addresses of its inputs do. The calls are
+therefore recorded in a table (recorder.py), and later passes are one compiled loop over the table. It calls the same
+functions: a replayed pass gives the same numbers to the last bit.
 
-Steps take part whose node says so (Node.repeats_calls): those that do everything by `run.kernels` and products.
-Updates take part as long as learning rate and momentum stay as they are.
+A step can be replayed if its node computes by `run.kernels` and products only (Node.repeats_calls). Updates can be
+replayed while learning rate and momentum do not change.
 
-A table holds addresses: whatever they name must outlive every replay.  A Recording keeps what its calls read and write,
-except the inputs, which `table` is given each time; calls that are looked up by address are looked up for matrices that
-the caller holds; a call that needs numbers of its own in memory has them in its row.
+A table holds addresses, and the memory behind them must outlive every replay. A Recording keeps the arrays that its
+calls read and write, except the inputs, which are passed to `table` each time. A table that is found by the addresses
+of matrices is used only while the caller holds them. Numbers that a call needs in memory are stored in its row.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Stored(Protocol):
 
 
 class Step(Protocol):
-    """A step of a pass; stored: the nodes whose matrices it reads or changes."""
+    """A step of a pass; stored: the nodes whose stored matrices it reads or changes."""
 
     @property
     def stored(self) -> Sequence[Stored]: ...
@@ -43,13 +43,13 @@ class Step(Protocol):
     def run(self, told: Any, inputs: Mapping[str, Any]) -> None: ...
 
     def forget(self) -> None:
-        """Let go of the inputs of the last pass."""
+        """Drop the inputs of the last pass."""
 
 
 class Replay:
-    """A piece of work of one thread that is recorded when it comes for the second time, and replayed from then on.
+    """The work of one thread, which is recorded the second time it is done, and replayed from then on.
 
-    Work in memory that changes from one minibatch to the next is never recorded: recording it would be in vain.
+    Work in memory that moves from one minibatch to the next is never recorded.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Replay:
         self._is_possible = True
 
     def table(self, key: Hashable | None, arrays: Sequence[Any], moving: Mapping[str, Any]) -> np.ndarray | None:
-        """The calls that `run` would replay, valid until the method is called again; None if it would call the work."""
+        """The calls that `run` would replay, valid until the next call; None if it would do the work itself."""
         known = self._recording is not None and key is not None and key == self._key and same(arrays, self._arrays)
         if known and all(type(matrix) is np.ndarray for matrix in moving.values()) and self._recording.fits(moving):
             return self._recording.table(moving)
@@ -72,10 +72,10 @@ class Replay:
 
         Parameters
         ----------
-        work : products and calls of `run.kernels`, nothing else
-        key : what the work depends on besides matrices; None when that is unknown
-        arrays : the matrices that it reads and writes
-        moving : other matrices, which lie elsewhere in the next pass; all numpy arrays, or nothing is recorded
+        work : callable that makes products and calls of `run.kernels` only
+        key : equal for works that make the same calls; None if that is unknown
+        arrays : the matrices that the work reads and writes
+        moving : further matrices, which have other addresses in the next pass; recorded only if all are numpy arrays
         """
         if (table := self.table(key, arrays, moving)) is not None:
             play(table)
@@ -91,10 +91,7 @@ class Replay:
 
 
 class ReplayedSteps:
-    """A worker's steps of one pass, forward or backward; runs of steps that can be replayed are.
-
-    replays(step): whether a step takes part.
-    """
+    """A worker's steps of one pass, forward or backward; steps for which replays(step) is true are replayed."""
 
     def __init__(self, steps: Sequence[Step], replays: Callable[[Step], bool]) -> None:
         self.parts: list[tuple[list[Step], list[Stored], Replay | None]] = []
@@ -106,8 +103,8 @@ class ReplayedSteps:
     def run(self, told: Any, inputs: Mapping[str, Any], key: Hashable | None = ()) -> None:
         """Make the pass.
 
-        told: for the steps; inputs: the worker's columns of the inputs; key: what the calls depend on besides both,
-        None when that is unknown.
+        told: first argument of the steps; inputs: the worker's columns of the inputs; key: equal in passes that make
+        the same calls, None if that is unknown.
         """
         for steps, stored, replay in self.parts:
             work = partial(_run_all, steps, told, inputs)
@@ -117,7 +114,7 @@ class ReplayedSteps:
                 replay.run(work, key, [node.value for node in stored], inputs)
 
     def table(self, inputs: Mapping[str, Any], key: Hashable | None = ()) -> np.ndarray | None:
-        """The calls that `run` would replay if it would do nothing else; valid until the method is called again."""
+        """The calls that `run` would replay, if it replays all steps; valid until the next call."""
         if len(self.parts) != 1:
             return None
         _, stored, replay = self.parts[0]
@@ -140,7 +137,7 @@ def replay_together(
     arrays: Sequence[Any],
     moving: Mapping[str, Any],
 ) -> None:
-    """Call work(worker) in each of `count` threads of a team, or replay its calls; see Replay.run for the rest."""
+    """Call work(worker) in each of `count` threads of a team, or replay its calls; see Replay.run."""
     tables = [replay.table(key, arrays, moving) for replay in replays]
     if all(table is not None for table in tables):
         team.play(tables)
@@ -154,9 +151,9 @@ def replay_together(
 
 
 def joined_by_meeting(team: Team, worker: int, count: int, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """The calls of a table, a meeting of `count` threads of a team, which the caller holds, and those of another table.
+    """A table that makes the calls of one table, lets `count` threads of a team meet, and makes those of another table.
 
-    Both tables must outlive the result, which the caller keeps until it has been played.
+    The caller holds the team's threads. Both tables must outlive the result.
     """
     places = (worker, count, address_of(team.flags), address_of(before), len(before), address_of(after), len(after))
 
@@ -168,14 +165,14 @@ def joined_by_meeting(team: Team, worker: int, count: int, before: np.ndarray, a
                 table_of("play_table", places[5:]),
             ]
         )
-        known[1, 3] = address_of(known[1, 5:])  # the two numbers: in the row itself, so that they live as long
+        known[1, 3] = address_of(known[1, 5:])  # the two numbers stand in the row itself, and live as long
         return known
 
     return team.known(places, make)
 
 
 def is_possible(backend: Any) -> bool:
-    """Whether passes of networks on a backend can be replayed: float32, on the CPU, compiled."""
+    """Whether passes on a backend can be replayed: float32, on the CPU, with a known BLAS library, compiled."""
     if backend.xp is not np or backend.dtype is not np.float32 or blas.general_function() is None:
         return False
     return is_compiled()

@@ -1,12 +1,12 @@
-"""Threads that wait for each other, and hand each other calls to make, without the interpreter lock; see
+"""Threads that wait for each other, and give each other calls to make, without the interpreter lock; see
 thread_team.py.
 
-flags (FLAGS + SLOTS * size,) int64 with FLAG_STRIDE between those of different threads.  Of the whole team:
-    FAILED             whether a thread has given up, so that nobody waits for it
+flags (FLAGS + SLOT * size,) int64; FLAG_STRIDE separates those that different threads write. Of the whole team:
+    FAILED             whether a thread has failed, so that no thread waits for it
     YIELD              address of a function that lets other threads run, or 0
-and of thread w, at `slot(w)`, one line of the cache each:
-    GIVEN, DONE, MET   how much work it was given, has done, and at how many meetings it was
-    ASLEEP             whether somebody has to wake it
+Of thread w, at `slot(w)`, each in cache lines of its own:
+    GIVEN, DONE, MET   number of works it was given and has done, and of meetings it has reached
+    ASLEEP             whether it must be woken
     WORK               address and number of rows of the table of calls that it was given; no rows: work in Python
 """
 
@@ -23,8 +23,8 @@ FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache
 FAILED, YIELD, FLAGS = 0, 1, FLAG_STRIDE
 GIVEN, DONE, MET, ASLEEP, WORK = (FLAG_STRIDE * k for k in range(5))
 SLOT = FLAG_STRIDE * 5
-LEFT = 2  # column of the tables that are handed out
-PATIENCE = 2_000  # looks at a flag, about 5 us, before others may run
+LEFT = 2  # column of the tables of `hand_out`
+PATIENCE = 2_000  # reads of a flag, about 5 us, before other threads may run
 
 
 def _element(context, builder, signature, arguments):
@@ -34,7 +34,7 @@ def _element(context, builder, signature, arguments):
 
 @intrinsic
 def load(typing_context, flags, index):
-    """flags[index], read from memory every time: a plain read would be moved out of the loop."""
+    """flags[index], read from memory each time: the compiler would move a plain read out of a loop."""
 
     def codegen(context, builder, signature, arguments):
         place = _element(context, builder, signature, arguments)
@@ -45,7 +45,7 @@ def load(typing_context, flags, index):
 
 @intrinsic
 def store(typing_context, flags, index, value):
-    """flags[index] = value, after everything that was written before."""
+    """flags[index] = value, visible after all earlier writes."""
 
     def codegen(context, builder, signature, arguments):
         place = _element(context, builder, signature, arguments)
@@ -57,7 +57,7 @@ def store(typing_context, flags, index, value):
 
 @intrinsic
 def exchange(typing_context, flags, index, value):
-    """flags[index] = value, and what it was; all threads see such exchanges in one order."""
+    """flags[index] = value; returns the old value. All threads see such exchanges in the same order."""
 
     def codegen(context, builder, signature, arguments):
         place = _element(context, builder, signature, arguments)
@@ -78,7 +78,7 @@ def call_plain(typing_context, address):
     return types.void(types.int64), codegen
 
 
-if config.DISABLE_JIT:  # the interpreter lock keeps order then
+if config.DISABLE_JIT:  # the interpreter lock then keeps the order of accesses
 
     def load(flags, index):
         return flags[index]
@@ -104,7 +104,7 @@ def slot(worker):
 
 @compiled
 def wait_for(flags, index, number):
-    """Return when flags[index] is at least `number`, or a thread has given up."""
+    """Return when flags[index] is at least `number`, or a thread has failed."""
     looks = 0
     while load(flags, index) < number:
         looks += 1
@@ -117,7 +117,7 @@ def wait_for(flags, index, number):
 
 @compiled
 def look(flags, index, number, limit):
-    """Return when flags[index] is at least `number`, or after `limit` looks."""
+    """Return when flags[index] is at least `number`, or after reading it `limit` times."""
     looks = 0
     while load(flags, index) < number and looks < limit:
         looks += 1
@@ -125,7 +125,7 @@ def look(flags, index, number, limit):
 
 @compiled
 def begin(flags, size):
-    """Nobody has given up, and nobody was at a meeting; while no thread has work."""
+    """Clear failures and meetings; no thread may have work."""
     flags[FAILED] = 0
     for worker in range(size):
         flags[slot(worker) + MET] = 0
@@ -133,7 +133,7 @@ def begin(flags, size):
 
 @compiled
 def meet(flags, worker, count):
-    """Wait until each of `count` threads has come to as many meetings as this one."""
+    """Wait until each of `count` threads has reached as many meetings as this one."""
     mine = slot(worker) + MET
     number = flags[mine] + 1
     store(flags, mine, number)
@@ -143,7 +143,7 @@ def meet(flags, worker, count):
 
 @compiled
 def give(flags, worker, address, rows):
-    """Give a thread a table of calls, or, with no rows, work in Python; whether it has to be woken by its lock."""
+    """Give a thread a table of calls or, without rows, work in Python; return whether it must be woken."""
     place = slot(worker)
     flags[place + WORK], flags[place + WORK + 1] = address, rows
     store(flags, place + GIVEN, flags[place + GIVEN] + 1)
@@ -152,8 +152,9 @@ def give(flags, worker, address, rows):
 
 @compiled
 def serve(flags, worker, ticket, limit):
-    """Make calls until there is work in Python, or after `limit` looks nothing; returns the last ticket, whether to
-    sleep.
+    """Make calls until there is work in Python, or no work after reading the flag `limit` times.
+
+    Returns the last ticket, and whether to sleep.
     """
     place = slot(worker)
     while True:
@@ -162,7 +163,7 @@ def serve(flags, worker, ticket, limit):
             looks += 1
             if looks > limit:
                 exchange(flags, place + ASLEEP, 1)
-                # What was given in between nobody wakes this thread for, unless they have just taken that on.
+                # For work given in the meantime this thread is not woken, unless the giver has already seen it asleep.
                 if load(flags, place + GIVEN) <= ticket or exchange(flags, place + ASLEEP, 0) == 0:
                     return ticket, True
                 break
@@ -175,10 +176,10 @@ def serve(flags, worker, ticket, limit):
 
 @compiled
 def hand_out(flags, size, tables):
-    """Give each of a team's threads but the caller its table; whether somebody has to be woken.
+    """Give each thread of a team except the caller its table; return whether a thread must be woken.
 
-    tables (threads, 3): address, rows, and, written here, LEFT: whether the thread has to be woken, of the caller
-    whether it has yet to `finish`.
+    tables (threads, 3): address, rows, and LEFT, which is written here: whether the thread must be woken or, for the
+    caller, whether it must still `finish`.
     """
     begin(flags, size)
     tables[0, LEFT] = 1
@@ -192,7 +193,7 @@ def hand_out(flags, size, tables):
 
 @compiled
 def finish(flags, tables):
-    """Make the caller's calls, and wait for those that the others were given."""
+    """Make the caller's calls, and wait for those of the other threads."""
     tables[0, LEFT] = 0
     play_at(tables[0, 0], tables[0, 1])
     for worker in range(1, tables.shape[0]):
@@ -202,6 +203,6 @@ def finish(flags, tables):
 
 @compiled
 def play_all(flags, size, tables):
-    """Both, if nobody has to be woken in between."""
+    """Hand out and, if no thread must be woken first, finish."""
     if not hand_out(flags, size, tables):
         finish(flags, tables)

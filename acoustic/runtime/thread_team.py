@@ -1,8 +1,8 @@
-"""A few threads that do one piece of work together, handing over in microseconds.
+"""A team of threads that divide work and synchronise within microseconds.
 
-Between two BLAS products of a minibatch pass some ten microseconds; waking a sleeping thread takes fifty.  So a thread
-that has finished looks at a flag for a while, without the interpreter lock, before it goes to sleep.  Calls that need
-no Python (see recorder.py) it makes without ever taking that lock, for which it would have to wait again.
+Some ten microseconds pass between two BLAS products of a minibatch; waking a sleeping thread takes fifty. A thread that
+has finished therefore polls a flag for a while, without the interpreter lock, before it sleeps. Calls that need no
+Python (see recorder.py) it makes without taking that lock, for which it would have to wait.
 """
 
 import _thread
@@ -21,12 +21,12 @@ import numpy as np
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current
 
-SPIN = 5e-4  # seconds of looking at the flag before sleeping
+SPIN = 5e-4  # seconds of polling before a thread sleeps
 TABLES_KEPT = 256  # of calls, by a team
 
 
 def default_threads() -> int:
-    """How many threads to compute with: OMP_NUM_THREADS, else the processors this process may use."""
+    """The default number of threads: OMP_NUM_THREADS, else the number of processors this process may use."""
     text = os.environ.get("OMP_NUM_THREADS", "")
     if text.isdigit() and int(text) > 0:
         return int(text)
@@ -35,11 +35,17 @@ def default_threads() -> int:
 
 @contextlib.contextmanager
 def computing_with(threads: int) -> Iterator[None]:
-    """While the body runs, networks that are made in this process compute with so many threads."""
+    """Set the number of threads of networks that are made while the body runs.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads; with 1, BLAS too uses one thread.
+    """
     before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # networks look there for the number of their own threads
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # where networks find their number of threads
     try:
-        # Several threads of a network multiply with one thread each; one alone would leave the number to the library.
+        # A network with several threads sets BLAS to one thread itself; with one thread it does not.
         with blas.one_thread if threads == 1 else contextlib.nullcontext():
             yield
     finally:
@@ -50,12 +56,12 @@ def computing_with(threads: int) -> Iterator[None]:
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:
-    """Worker's part of `count` things in a row, sizes as equal as can be."""
+    """A worker's share of `count` consecutive items; the shares are as equal as possible."""
     return slice(count * worker // workers, count * (worker + 1) // workers)
 
 
 class Team:
-    """`size` threads, the caller's among them.  The others start with the first work and end with the process."""
+    """`size` threads including the caller's; the others start with the first work and end with the process."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -68,11 +74,11 @@ class Team:
         self._done = [_thread.allocate_lock() for _ in range(size)]
         self._process: int | None = None
         self._known: dict[Hashable, Any] = {}  # tables of calls
-        self.flags = np.zeros(0, np.int64)  # see thread_sync.py; with elements from the first work on
+        self.flags = np.zeros(0, np.int64)  # see thread_sync.py; allocated with the first work
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[int]:
-        """Reserve the threads for the caller; how many can work at the same time: one, if others have them."""
+        """Reserve the threads for the caller; yields how many can work: one if another thread has reserved them."""
         if self.size == 1 or not self._busy.acquire(blocking=False):
             yield 1
             return
@@ -86,18 +92,15 @@ class Team:
             self._busy.release()
 
     def run(self, work: Callable[[int], None], count: int | None = None) -> None:
-        """Call work(worker) for worker 0..count-1 (default: all), each in its thread, BLAS using one thread in each.
+        """Call work(worker) for workers 0..count-1 (default: all), each in its own thread with one BLAS thread.
 
-        Returns when all are done; raises the first error, or the interrupt, then, too.  From within such a call, or
-        while another thread's work is under way, the workers are called one after the other.
+        Returns when all are done, and then raises the first error or interrupt. Within such a call, or while another
+        thread uses the team, the workers are called one after the other.
         """
         self.run_phases((work,), count)
 
     def run_phases(self, phases: Sequence[Callable[[int], None]], count: int | None = None) -> None:
-        """Like `run` for one phase after the other, but in between the workers meet without the caller's help.
-
-        No worker begins a phase before all have ended the one before it.
-        """
+        """Like `run` for several phases: no worker begins a phase before all workers have ended the previous one."""
         count = self.size if count is None else count
         with self._mine() if count > 1 else contextlib.nullcontext(False) as mine:
             if mine:
@@ -109,10 +112,9 @@ class Team:
                         phase(worker)
 
     def play(self, tables: Sequence[np.ndarray]) -> None:
-        """Make the calls of each table in a thread of its own; they may meet (see call_registry.py) if the caller
-        holds them.
+        """Make the calls of each table in its own thread, or one after the other while another thread uses the team.
 
-        Returns when all are done; one after the other while another thread's work is under way.
+        Returns when all are done. The calls may include meetings (see call_registry.py) if the caller holds the team.
         """
         from acoustic.runtime import call_table, thread_sync
 
@@ -124,24 +126,24 @@ class Team:
             places = self._places(tables)
             try:
                 thread_sync.play_all(self.flags, self.size, places)
-            finally:  # an interrupt, too: the others may already wait
+            finally:  # also after an interrupt: other threads may already be waiting
                 if places[0, thread_sync.LEFT]:
                     self._play_rest(places)
 
     def _play_rest(self, places: np.ndarray) -> None:
-        """Wake those who sleep, make the caller's calls, and wait for those of the others."""
+        """Wake sleeping threads, make the caller's calls, and wait for those of the other threads."""
         from acoustic.runtime import thread_sync
 
         try:
             self._wake(worker for worker in range(1, len(places)) if places[worker, thread_sync.LEFT])
-        except BaseException:  # an interrupt: nobody knows who has been woken
+        except BaseException:  # an interrupt: it is unknown which threads are awake
             self._wake(range(1, len(places)))
             raise
         finally:
             thread_sync.finish(self.flags, places)
 
     def _wake(self, workers: Iterable[int]) -> None:
-        """Wake some threads; those that are awake look once more before they sleep the next time."""
+        """Wake some threads; one that is already awake polls once more before it sleeps the next time."""
         for worker in workers:
             if self._given[worker].locked():
                 self._given[worker].release()
@@ -165,7 +167,7 @@ class Team:
 
     @contextlib.contextmanager
     def _mine(self) -> Iterator[bool]:
-        """Whether the threads can be given work now."""
+        """Reserve the threads; yields whether they can be given work now."""
         held = self._holder == threading.get_ident()
         with contextlib.nullcontext(self.size) if held else self.hold() as count:
             if count == 1 or self._running:
@@ -178,7 +180,7 @@ class Team:
                 self._running = False
 
     def _in_step(self, phases: Sequence[Callable[[int], None]], count: int) -> Callable[[int], None]:
-        """All phases as one work."""
+        """A work that consists of all phases."""
 
         def work(worker: int) -> None:
             for number, phase in enumerate(phases):
@@ -189,7 +191,7 @@ class Team:
         return work
 
     def meet(self, worker: int, count: int) -> None:
-        """Called by each of `count` workers: wait for the others; raises when one of them has failed.
+        """Wait for the other workers; each of `count` workers calls this. Raises if one of them has failed.
 
         While the calling thread has a recording open, the meeting is recorded.
         """
@@ -205,7 +207,7 @@ class Team:
             raise RuntimeError("another worker has failed")  # `run` raises the first error, which is that one's
 
     def share(self, worker: int, count: int) -> slice:
-        """Worker's part of `count` things in a row."""
+        """A worker's share of `count` consecutive items."""
         return share_of(worker, self.size, count)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
@@ -221,14 +223,14 @@ class Team:
             work(0)
         except BaseException as error:
             self._fail(error)
-            self._wake(range(1, count))  # an interrupt: who was given work may not have been woken
+            self._wake(range(1, count))  # an interrupt: a thread with work may not have been woken
             again = True
         while True:
             try:
                 for worker in range(1, count):
                     self._wait(worker, again)
                 break
-            except BaseException as error:  # an interrupt: the others are still at work
+            except BaseException as error:  # an interrupt: the other threads are still working
                 self._fail(error)
                 again = True
         self._work = None
@@ -236,13 +238,13 @@ class Team:
             raise self._errors[0]
 
     def _wait(self, worker: int, again: bool) -> None:
-        """Return when a thread has done its work; again: perhaps it has none, or was waited for already."""
+        """Return when a thread has done its work; again: it may have none, or have been waited for already."""
         from acoustic.runtime.thread_sync import DONE, GIVEN, look, slot
 
         place = slot(worker)
         given = self.flags[place + GIVEN]
         is_done = again and self.flags[place + DONE] == given
-        while not is_done:  # its lock says so, but after an interrupt it may be that of earlier work
+        while not is_done:  # its lock tells, but after an interrupt the lock may be that of earlier work
             look(self.flags, place + DONE, given, _looks())
             self._done[worker].acquire()
             is_done = self.flags[place + DONE] == given
@@ -254,13 +256,13 @@ class Team:
         self.flags[FAILED] = 1
 
     def _start(self) -> None:
-        """Start the threads; after a fork, which copies none, again."""
+        """Start the threads; again after a fork, which does not copy threads."""
         from acoustic.runtime import thread_sync
 
         self.flags = np.zeros(thread_sync.FLAGS + thread_sync.SLOT * self.size, np.int64)
         self.flags[thread_sync.YIELD] = _yield_address()
         thread_sync.begin(self.flags, self.size)
-        _compile(self.flags)  # here, not while others wait
+        _compile(self.flags)  # now, not while other threads wait
         _looks()
         self._process = os.getpid()
         for worker in range(1, self.size):
@@ -289,7 +291,7 @@ class Team:
 
 
 def _compile(flags: np.ndarray) -> None:
-    """Load or compile everything that hands over."""
+    """Compile the functions of thread_sync.py, or load them."""
     from acoustic.runtime import thread_sync as calls
 
     calls.look(flags, 0, 0, 1)
@@ -301,13 +303,13 @@ def _compile(flags: np.ndarray) -> None:
 
 @cache
 def _looks() -> int:
-    """How often a thread looks at a flag in SPIN seconds."""
+    """How often a thread reads a flag in SPIN seconds."""
     from acoustic.runtime.thread_sync import look
 
     flags, count = np.zeros(1, np.int64), 50_000
     look(flags, 0, 1, 1)
     times = []
-    for _ in range(5):  # the best: others may have had the processor
+    for _ in range(5):  # the fastest: other processes may have had the processor
         start = time.perf_counter()
         look(flags, 0, 1, count)
         times.append(time.perf_counter() - start)
@@ -316,7 +318,7 @@ def _looks() -> int:
 
 @cache
 def _yield_address() -> int:
-    """Of the system's call that lets other threads run; 0 where there is none."""
+    """The address of the system call that lets other threads run; 0 if there is none."""
     name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
     library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
     return blas.address_of(getattr(library, name)) if hasattr(library, name) else 0
