@@ -73,41 +73,39 @@ class Node:
         For a wrong number of operands, an unknown or missing option, or a bad value of one.
     """
 
-    type_name: ClassVar[str] = ""
-    aliases: ClassVar[tuple[str, ...]] = ()
-    operand_names: ClassVar[tuple[str, ...]] = ()
-    variadic: ClassVar[bool] = False  # the last operand may be given any number of times, at least once
-    options: ClassVar[tuple[Option, ...]] = ()
-    # Names of operands and options in the order of a positional call, if it is not operands, then positional options.
+    type_name: ClassVar[str] = ""  #: the name in model files and messages
+    aliases: ClassVar[tuple[str, ...]] = ()  #: further names in the network description language
+    operand_names: ClassVar[tuple[str, ...]] = ()  #: names of the operands, for messages and documentation
+    variadic: ClassVar[bool] = False  #: the last operand may be given any number of times, at least once
+    options: ClassVar[tuple[Option, ...]] = ()  #: the options of the type
+    #: operands and options in the order of a positional call, unless it is operands, then positional options
     arguments: ClassVar[tuple[str, ...]] = ()
-    # For each operand what its gradient reads: operand numbers, VALUE, WORK. None or no entry: no gradient.
+    #: for each operand what its gradient reads: operand numbers, VALUE, WORK; None or no entry for no gradient
     backward_reads: ClassVar[tuple[tuple[int | str, ...] | None, ...]] = ()
-    # Operands whose buffer the value may overwrite, and operands whose gradient may overwrite the node's gradient
-    # (`backward` then writes that gradient last, or leaves it unchanged).
-    value_in_place: ClassVar[tuple[int, ...]] = ()
+    value_in_place: ClassVar[tuple[int, ...]] = ()  #: operands whose buffer the value may overwrite
+    #: operands whose gradient may overwrite the node's; `backward` writes it last or leaves it unchanged
     gradient_in_place: ClassVar[tuple[int, ...]] = ()
-    # The value is a sum over frames: it is the sum of the values of parts of the columns.
-    sums_frames: ClassVar[bool] = False
-    # Operands without frames whose gradient is one matrix product over all frames, computed once and not per thread.
+    sums_frames: ClassVar[bool] = False  #: the value is a sum over frames: values of parts of the columns are added
+    #: operands without frames whose gradient is one matrix product over all frames, computed once and not per thread
     frame_products: ClassVar[tuple[int, ...]] = ()
-    # Those of them that are weights of a layer: the dimension, 0 for rows or 1 for columns, of the layer's inputs.
+    #: weights of a layer among frame_products -> the dimension of the layer's inputs, 0 for rows or 1 for columns
     layer_inputs: ClassVar[dict[int, int]] = {}
-    # Operands that may be given as Indicators: the row numbers of one-hot columns instead of the matrix.
+    #: operands that may be given as Indicators: the row numbers of one-hot columns instead of the matrix
     takes_indicators: ClassVar[tuple[int, ...]] = ()
-    # Operands without frames whose gradient may be given for some columns only: see GradientTargets.add_columns.
+    #: operands without frames whose gradient may be given for some columns only: see GradientTargets.add_columns
     touches_columns: ClassVar[tuple[int, ...]] = ()
-    # Operands whose gradient `backward` hands out in parts if their route takes parts: see GradientRoute.part.
+    #: operands whose gradient `backward` hands out in parts if their route takes parts: see GradientRoute.part
     hands_out: ClassVar[tuple[int, ...]] = ()
-    skips_gaps: ClassVar[bool] = False  # ignores gaps, the columns without a frame, by itself
-    is_input: ClassVar[bool] = False  # given by the caller, one column per frame
-    is_stored: ClassVar[bool] = False  # has a value that is saved with the model
-    is_precomputed: ClassVar[bool] = False  # a statistic of the training set; its value is None until it is computed
-    reads_run: ClassVar[bool] = False  # the value depends on Run (random numbers, training or not)
-    onnx_operator: ClassVar[str] = ""  # the equivalent ONNX operator on transposed matrices, if there is one
-    is_delay: ClassVar[bool] = False  # may be created before its operand: see `delay`
-    along_sequences: ClassVar[bool] = False  # a frame's value depends on other frames of its sequence
-    is_socket: ClassVar[bool] = False  # the operand belongs to another network, with other columns: see PairNetwork
-    keeps_statistics: ClassVar[bool] = False  # stored operands follow the minibatches: see updated_statistics
+    skips_gaps: ClassVar[bool] = False  #: ignores gaps, the columns without a frame, by itself
+    is_input: ClassVar[bool] = False  #: given by the caller, one column per frame
+    is_stored: ClassVar[bool] = False  #: has a value that is saved with the model
+    is_precomputed: ClassVar[bool] = False  #: a statistic of the training set; its value is None until it is computed
+    reads_run: ClassVar[bool] = False  #: the value depends on Run (random numbers, training or not)
+    onnx_operator: ClassVar[str] = ""  #: the equivalent ONNX operator on transposed matrices, if there is one
+    is_delay: ClassVar[bool] = False  #: may be created before its operand: see `delay`
+    along_sequences: ClassVar[bool] = False  #: a frame's value depends on other frames of its sequence
+    is_socket: ClassVar[bool] = False  #: the operand belongs to another network, with other columns: see PairNetwork
+    keeps_statistics: ClassVar[bool] = False  #: stored operands follow the minibatches: see updated_statistics
 
     def __init__(
         self,

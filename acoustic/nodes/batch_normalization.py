@@ -22,15 +22,15 @@ class BatchNormalization(Node):
 
     In evaluation m and s are the operands mean and invstd. In training m and v are w times the mean m_b and variance
     v_b of the N values of the row in the minibatch plus 1 - w times the stored statistics, with ``w = 1 -
-    blendTimeConstant / (blendTimeConstant + T)``. With ``z = (x - m) s`` and sums over the N values::
+    blendTimeConstant / (blendTimeConstant + T)``; w is 1 where invstd is 0, which means that nothing is stored yet.
+    With ``z = (x - m) s`` and sums over the N values::
 
         dJ/dscale = sum G z        dJ/dbias = sum G
         dJ/dx = scale s (G - w / N (sum G + s (x - m_b) sum G z))
 
     After a training minibatch, mean and the variance ``1 / invstd^2 - epsilon`` move towards m_b and v_b by the
-    fraction ``1 - exp(-T / normalizationTimeConstant)``. They are set to m_b and v_b if that constant is 0 or if invstd
-    is 0, which means that nothing is known yet. All frames of a minibatch are needed, so threads do not share the
-    columns.
+    fraction ``1 - exp(-T / normalizationTimeConstant)``, and all the way if that constant is 0 or nothing is stored
+    yet. All frames of a minibatch are needed, so threads do not share the columns.
 
     Parameters
     ----------
@@ -52,6 +52,10 @@ class BatchNormalization(Node):
     ------
     ModelError
         When mean or invstd is not a parameter with needGradient=false, or a constant is negative.
+
+    References
+    ----------
+    Ioffe and Szegedy 2015
     """
 
     operand_names = ("x", "scale", "bias", "mean", "invstd")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.network.unseen_classes import UNSEEN
-from acoustic.scoring.scorer import STEP, Parts, WindowScorer, frame_rows
+from acoustic.scoring.scorer import STEP, PartScorer, WindowScorer, frame_rows
 from readers.errors import ModelError, ShapeError
 
 SUFFIX = ".onnx"
@@ -118,14 +118,14 @@ class OnnxScorer(WindowScorer):
             scores[:, np.isinf(self._log_priors)] = UNSEEN
         return scores.T
 
-    def in_parts(self, size: int) -> Parts:
-        """Return the way to score an utterance in parts. Raises ModelError if frames influence each other."""
+    def part_scorer(self, size: int) -> PartScorer:
+        """Return a scorer for parts of about `size` frames. Raises ModelError if frames influence each other."""
         if self._recurrent:
             raise ModelError(
                 f"{self.source}: scores of a frame depend on the frames around it; expected a network that scores "
                 "each frame alone, as streaming requires"
             )
-        return super().in_parts(size)
+        return super().part_scorer(size)
 
     def _run(self, rows: np.ndarray) -> np.ndarray:
         try:

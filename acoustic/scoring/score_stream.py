@@ -28,7 +28,7 @@ class ScoreStream:
         if block < 1:
             raise ConfigError(f"blocks of {block} frames; expected at least 1")
         self.scorer = scorer
-        self._parts = scorer.in_parts(block)
+        self._parts = scorer.part_scorer(block)
         self._right = scorer.window // 2
         self._frames = np.zeros((0, scorer.dim), np.float32)  # from the first frame of the next window on
         self._num_frames = 0

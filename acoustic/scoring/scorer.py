@@ -20,8 +20,8 @@ BLOCK = 512  # columns at a time: enough for an efficient matrix product
 STEP = 64  # block sizes are rounded up to a multiple of it, with arbitrary columns, so that few sizes occur
 
 
-class Parts(NamedTuple):
-    """A way to score an utterance in parts, in order.
+class PartScorer(NamedTuple):
+    """Scores an utterance in parts, in order.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class Parts(NamedTuple):
     ahead : int
         Frames of look-ahead that a part needs, if the utterance has them.
     score : callable
-        ``score(stacked, num_ahead, ends)`` returns scores (num_outputs, size) for stacked frames (size + num_ahead,
-        rows). ``ends`` says whether the last frame is the last of the utterance.
+        ``score(stacked, num_ahead, ends)`` returns scores (num_outputs, size), float32, for stacked frames
+        (size + num_ahead, window * dim). ``ends`` says whether the last frame is the last of the utterance.
     """
 
     size: int
@@ -66,9 +66,9 @@ class WindowScorer:
         """
         raise NotImplementedError
 
-    def in_parts(self, size: int) -> "Parts":
-        """Return the way to score an utterance in parts of about `size` frames. Raises ModelError if there is none."""
-        return Parts(size, 0, lambda stacked, num_ahead, ends: self.score_windows(stacked, size))
+    def part_scorer(self, size: int) -> "PartScorer":
+        """Return a scorer for parts of about `size` frames. Raises ModelError if the network needs whole utterances."""
+        return PartScorer(size, 0, lambda stacked, num_ahead, ends: self.score_windows(stacked, size))
 
     def score(self, frames: np.ndarray) -> np.ndarray:
         """Return the scores of all frames of an utterance.
@@ -206,8 +206,8 @@ class AcousticScorer(WindowScorer):
         scores[self._unseen] = UNSEEN
         return scores
 
-    def in_parts(self, size: int) -> Parts:
-        """Return the way to score an utterance in parts of about `size` frames.
+    def part_scorer(self, size: int) -> PartScorer:
+        """Return a scorer for parts of about `size` frames of one utterance.
 
         A recurrent network keeps its state from part to part in an engine of its own.
 
@@ -218,7 +218,7 @@ class AcousticScorer(WindowScorer):
 
         Returns
         -------
-        Parts
+        PartScorer
 
         Raises
         ------
@@ -226,7 +226,7 @@ class AcousticScorer(WindowScorer):
             For a recurrent network that needs the whole utterance.
         """
         if not self._recurrent:
-            return super().in_parts(size)
+            return super().part_scorer(size)
         size, ahead = self._chunks if self._chunks[0] else (size, 0)
         for node in self.network.delays():
             if node.along_sequences or (node.delay < 0 and not self._chunks[0]):
@@ -249,7 +249,7 @@ class AcousticScorer(WindowScorer):
             scores[self._unseen] = UNSEEN
             return scores
 
-        return Parts(size, ahead, score)
+        return PartScorer(size, ahead, score)
 
     def _score_blocks(self, stacked: np.ndarray, step: int) -> np.ndarray:
         """Score the frames (T, rows) independently, a block at a time."""
