@@ -62,6 +62,13 @@ class LoopTables(NamedTuple):
 
 
 @inline
+def copy(out, x):
+    """out[:] = x, which numba would compile with a check of shapes that takes two seconds to compile."""
+    for i in range(out.shape[0]):
+        out[i] = x[i]
+
+
+@inline
 def add(out, x, keep):
     if keep:
         for i in range(out.shape[0]):
@@ -110,7 +117,7 @@ def operate(values, constants, operations, first, last):
                 subtract(out, x, keep)
             else:
                 if operations[k, 1] != operations[k, 2]:
-                    out[:] = x
+                    copy(out, x)
                 if code == SIGMOID:
                     for i in range(rows):
                         out[i] = ONE / (ONE + exp32(-out[i]))
@@ -191,10 +198,10 @@ def read_delays(values, before, delays, defaults, usable, step, slots, first, la
             if not usable[kind, step, slot]:
                 out[:] = defaults[k]
             elif past >= 0:
-                out[:] = values[past * slots + slot, source : source + rows]
+                copy(out, values[past * slots + slot, source : source + rows])
             else:
                 there = start + (step * slots + slot) * distance
-                out[:] = before[there : there + rows]
+                copy(out, before[there : there + rows])
 
 
 @loop

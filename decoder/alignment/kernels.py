@@ -66,7 +66,8 @@ def align_frames(frames, graph, acweight, beam, max_cells):
             return np.nan, path, how
         if used + high + 1 - low > back.shape[0]:
             grown = np.zeros(min(max_cells, max(2 * back.shape[0], used + high + 1 - low)), np.uint16)
-            grown[:used] = back[:used]
+            for cell in range(used):
+                grown[cell] = back[cell]
             back = grown
         new[:] = np.inf
         least = np.inf

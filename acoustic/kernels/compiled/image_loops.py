@@ -77,8 +77,9 @@ def max_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled, 
                 best, best_at = pooled[t, place : place + channels], winner[t, place : place + channels]
                 place += channels
                 start = t * image_step + first_col * col_step + first_row
-                best[:] = pixels[start + offsets[0] * col_step]
-                best_at[:] = float32(0)
+                pixel = pixels[start + offsets[0] * col_step]
+                for c in range(channels):
+                    best[c], best_at[c] = pixel[c], float32(0)
                 k = 0
                 for offset in offsets:
                     for r in range(height):

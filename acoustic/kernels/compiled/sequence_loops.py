@@ -65,7 +65,8 @@ def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
         total += emission(h[first + t * stride], emissions[t])
         alpha = alphas[t]
         if t == 0:
-            alpha[:] = emissions[t]
+            for j in range(alpha.shape[0]):
+                alpha[j] = emissions[t, j]
         else:
             times_weights(alphas[t - 1], weights, alpha)
             total += top

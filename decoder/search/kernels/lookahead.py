@@ -221,7 +221,8 @@ def with_minima(cost, level):
     Those of step k are at level[k] .. level[k+1]-1.
     """
     table = np.full(level[-1], np.inf, np.float32)
-    table[: cost.shape[0]] = cost
+    for i in range(cost.shape[0]):
+        table[i] = cost[i]
     for k in range(1, level.shape[0] - 1):
         for i in range(level[k - 1], level[k]):
             to = level[k] + (i - level[k - 1]) // BLOCK
