@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.compile_once import compile_once
+
 # The tests run side by side, in processes of their own, on networks so small that most threads would only wait for each
 # other.  The engine computes with two threads, whatever the machine has; a test that needs another number sets it.
 # numpy's BLAS, which has not been imported yet, uses one.
@@ -33,6 +35,30 @@ def data_directory(variable: str, default: Path) -> Path:
     if not directory.is_dir():
         pytest.skip(f"{directory} is not there; set {variable} to run this test")
     return directory
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory) -> None:
+    """Processes of pytest-xdist wait for each other's compiled kernels."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        compile_once(tmp_path_factory.getbasetemp().parent)
+
+
+@pytest.fixture(scope="session")
+def quick_pictures() -> None:
+    """Trainings write an empty picture: to draw their curves takes longer than to train a toy network."""
+    from acoustic.training import trainer
+
+    trainer.draw_history = lambda rows, path: Path(path).write_bytes(b"\x89PNG")
+
+
+@pytest.fixture
+def drawn(quick_pictures, monkeypatch) -> None:
+    """Trainings draw their curves."""
+    from acoustic.training import trainer
+    from acoustic.training.reporting.plots import draw_history
+
+    monkeypatch.setattr(trainer, "draw_history", draw_history)
 
 
 @pytest.fixture(scope="session")

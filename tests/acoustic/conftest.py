@@ -33,6 +33,11 @@ class ArrayReader:
             yield Minibatch(matrices, len(columns))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_pictures(quick_pictures) -> None:
+    """All tests below; those that look at a picture ask for `drawn`."""
+
+
 @pytest.fixture(scope="session")
 def array_reader() -> type[ArrayReader]:
     """The class; called with a seed and named matrices."""

@@ -8,6 +8,11 @@ from tests.recipes.argon_system import make_argon_system
 from tests.recipes.small_system import User, copy_system, make_small_system
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_pictures(quick_pictures) -> None:
+    """All tests below; those that look at a picture ask for `drawn`."""
+
+
 @pytest.fixture(scope="session")
 def small_system(tmp_path_factory) -> Path:
     """Where the small system lies; not to be written to."""
@@ -35,7 +40,6 @@ def made(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def toy_run(monkeypatch) -> None:
-    """One thread and no pictures of curves and confusions, which on a toy corpus take most of the time."""
+    """One thread and no picture of confusions: whole recipes on a toy corpus."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setattr("acoustic.training.trainer.draw_history", lambda rows, path: None)
     monkeypatch.setattr("decoder.scoring.report.plot_confusions", lambda results, path: None)

@@ -37,7 +37,7 @@ SHORTER = (
 )
 
 
-def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(tmp_path, monkeypatch, capsys):
+def test_timit_recipe_from_synthesised_speech_to_phone_error_rate(drawn, tmp_path, monkeypatch, capsys):
     pytest.importorskip("espeakng_loader", reason="the corpus is synthesised by the extra `demo`")
     (tmp_path / "config").mkdir()
     for path in timit.CONFIG.iterdir():

@@ -134,7 +134,7 @@ def test_threads_that_share_the_updates_change_the_rounding_only(ring_reader, mo
     np.testing.assert_allclose(weights[1], weights[0], rtol=2e-3, atol=2e-4)
 
 
-def test_files_and_log_of_a_run(ring_reader, tmp_path):
+def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
     lines, shown = [], []
     train(
         ring_network(),

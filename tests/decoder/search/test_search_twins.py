@@ -73,5 +73,5 @@ def test_interpreted_kernels_find_the_same():
 @pytest.mark.slow
 def test_no_kernel_reads_or_writes_out_of_bounds():
     cache = Path(__file__).parent / "__pycache__" / "numba_boundscheck"
-    rows = run_apart(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(cache))
+    rows = run_apart(NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0", NUMBA_CACHE_DIR=str(cache))  # compiled in less time
     assert_same(rows, json.loads(json.dumps(summary())))

@@ -12,7 +12,6 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, load_tensors
 from acoustic.runtime.thread_team import computing_with
-from acoustic.training import trainer
 from acoustic.training.evaluation import evaluate
 from acoustic.training.learner import Diverged, Learner
 from acoustic.training.parallel import ParallelOptions, executors
@@ -43,7 +42,6 @@ class Here:
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     monkeypatch.setattr(executors, "LocalProcesses", Here)
-    monkeypatch.setattr(trainer, "draw_history", lambda *arguments: None)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # hundreds of small files, each of which waits for the disk
 
 

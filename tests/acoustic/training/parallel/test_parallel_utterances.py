@@ -8,7 +8,6 @@ import pytest
 
 from acoustic.network.model_file import load_tensors
 from acoustic.runtime.thread_team import computing_with
-from acoustic.training import trainer
 from acoustic.training.parallel import ParallelOptions, executors
 from acoustic.training.reporting.log import read_history
 from acoustic.training.sgd import train
@@ -21,7 +20,6 @@ __all__ = ["blocks"]  # a fixture
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     monkeypatch.setattr(executors, "LocalProcesses", Here)
-    monkeypatch.setattr(trainer, "draw_history", lambda *arguments: None)
 
 
 def run(blocks, mode, path, epochs: int, parallel: ParallelOptions | None) -> dict:
