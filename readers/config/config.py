@@ -14,6 +14,7 @@ Source: CNTK book, sections 3.9 and 5.1.3.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 from readers.config.files import ARGUMENT, ConfigFiles
 from readers.config.scope import Entry, Scope, shorten
-from readers.config.syntax import Source, Span, inside_brackets, unquote, variables
+from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
 from readers.config.values import (
     Schedule,
     did_you_mean,
@@ -50,6 +51,10 @@ class Unknown:
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest}" if self.nearest else ""
         return f"{self.where}: {self.name} is not known here{hint}"
+
+
+class BlockCycle(ConfigError):
+    """A block contains itself."""
 
 
 class Config(Scope):
@@ -96,6 +101,13 @@ class Config(Scope):
             if self.is_block(name):
                 yield name, self.block(name)
 
+    def _sound_blocks(self) -> Iterator[tuple[str, Config]]:
+        """Yield (name, block) for the blocks that can be read; one that nothing reads may hold any text."""
+        for name in self.names():
+            with contextlib.suppress(ConfigError):
+                if self.is_block(name):
+                    yield name, self.block(name)
+
     def unknown(self, known: Iterable[str]) -> list[Unknown]:
         """Return the names set in this block itself that are not among `known`.
 
@@ -127,7 +139,7 @@ class Config(Scope):
         messages = []
         for key, entry in self._entries.items():
             meant = nearest(entry.name, known, cutoff)
-            if meant and key not in asked | read and not entry.value.text.startswith("["):
+            if meant and key not in asked | read and not is_block(entry.value.text):
                 messages.append(f"{entry.where}: {self.full_name(entry.name)} is not used; did you mean {meant}")
         return messages
 
@@ -143,9 +155,11 @@ class Config(Scope):
         references = self._asked()
         commands = {name.lower() for name in commands}
         used = {name.lower() for name in references} | commands | self.found_outside
-        inner = [block for name, block in self.blocks() if name.lower() in commands or not block.has_own("action")]
+        inner = [
+            block for name, block in self._sound_blocks() if name.lower() in commands or not block.has_own("action")
+        ]
         for block in inner:  # the list grows during the iteration
-            inner += [within for _, within in block.blocks()]
+            inner += [within for _, within in block._sound_blocks()]
         known = [*references, *(entry.name for entry in self._entries.values() if not _from_arguments(entry))]
         messages = []
         for key, entry in self._entries.items():
@@ -177,8 +191,15 @@ class Config(Scope):
         return self._convert(name, default, lambda text, where, what: text)
 
     def path(self, name: str, default: Any = REQUIRED) -> Path:
-        """The value as a file name; backslashes separate directories, as in the examples of the book."""
-        path = self._convert(name, default, lambda text, where, what: Path(text.replace("\\", "/")))
+        """The value as a file name; backslashes separate directories, as in the examples of the book.
+
+        An empty value (`stderr=`) counts as the default.
+        """
+
+        def parse(text: str, where: str, what: str) -> Path | Any:
+            return Path(text.replace("\\", "/")) if text else default
+
+        path = self._convert(name, default, parse)
         if isinstance(path, Path):
             for scope in self._around():
                 scope.files.append(path)
@@ -231,11 +252,11 @@ class Config(Scope):
         config._texts = [(id(piece.source), piece.start) for piece in pieces]
         around = [scope for scope in self._around() if scope._texts == config._texts]
         if len(around) > 1:  # a block may open a block of its own name from an enclosing one, once
-            raise ConfigError(
+            raise BlockCycle(
                 f"{entry.value.where}: block {entry.name} contains itself: {config.full_name()}; expected no cycle"
             )
         for piece in pieces:
-            config.merge(*inside_brackets(piece, "[", ";"))
+            config.merge(*inside_brackets(piece, "[{", ";"))
         return config
 
     def _around(self) -> Iterator[Config]:
@@ -281,7 +302,7 @@ class Config(Scope):
         if value is None:
             default = self._missing(name, default)
             return parse(default, "default", self.full_name(name)) if isinstance(default, str) else default
-        if value.text.startswith("["):
+        if is_block(value.text):
             raise ConfigError(f"{value.where}: {self.full_name(name)} is a block; expected a plain value")
         text = unquote(value).text
         if not text and default is REQUIRED:

@@ -1,7 +1,7 @@
 """Writing a configuration as text with its references replaced, as runs store it beside their output."""
 
-from readers.config.config import Config
-from readers.config.syntax import Span, split_assignment, split_records
+from readers.config.config import BlockCycle, Config
+from readers.config.syntax import Span, inside_brackets, split_assignment, split_records
 from readers.errors import ConfigError
 
 
@@ -26,11 +26,25 @@ def _lines(config: Config, indent: str, origins: bool) -> list[str]:
         lines.append(f"{indent}{name}=[{comment}")
         script = _script(config, name)
         if script is None:
-            lines.extend(_lines(config.block(name), indent + "  ", origins))
+            try:
+                inner = _lines(config.block(name), indent + "  ", origins)
+            except BlockCycle:
+                raise
+            except ConfigError:  # text that nothing reads
+                inner = [f"{indent}  {line.strip()}" for line in _raw(config, name)]
+            lines.extend(inner)
         else:
             lines.extend(f"{indent}  {line.strip()}" for line in script.text.split("\n") if line.strip())
         lines.append(f"{indent}]")
     return lines
+
+
+def _raw(config: Config, name: str) -> list[str]:
+    """The lines of a block as they stand in the files."""
+    found = config.find(name)
+    assert found is not None
+    pieces = [inside_brackets(piece, "[{", ";")[0].text for piece in found[0].pieces(found[1])]
+    return [line for text in pieces for line in text.split("\n") if line.strip()]
 
 
 def _is_block(config: Config, name: str) -> bool:
@@ -44,9 +58,10 @@ def _script(config: Config, name: str) -> Span | None:
     """The content of a block if it is a script with calls (NDL, MEL) and not a configuration; else None."""
     try:
         script = config.script(name).span
-    except ConfigError:  # a reference that only the users of the block can resolve
+        records = list(split_records(script, ";"))
+    except ConfigError:  # a reference that only the users of the block can resolve, or text that nothing reads
         return None
-    for record in split_records(script, ";"):
+    for record in records:
         called, value = split_assignment(record)
         if value is not None and record.part(len(called.text)).strip().text[:1] in ("(", "{"):
             return script

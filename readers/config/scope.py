@@ -13,6 +13,7 @@ from readers.config.syntax import (
     Span,
     find_closing,
     inside_brackets,
+    is_block,
     split_assignment,
     split_records,
     unquote,
@@ -88,9 +89,7 @@ class Scope:
                     "a value with commas or semicolons needs quotes or braces"
                 )
             value = Source([("true", record.where)]).span
-        elif not value.text:
-            raise ConfigError(f'{record.where}: {name.text}= has no value; expected one, or "" for an empty text')
-        elif value.text[0] == "[":
+        elif is_block(value.text):
             end = find_closing(value, 0) + 1
             value, rest = value.part(0, end), value.part(end).strip()
         if not name.text or re.search(r"\s", name.text):
@@ -103,7 +102,7 @@ class Scope:
     def _set(self, name: str, value: Span, where: str) -> None:
         """Set a name.  A plain value and a block replace each other; CNTK appends a block to the text before it."""
         before = self._entries.get(name.lower())
-        keep = before.values if before and value.text.startswith("[") else ()
+        keep = before.values if before and is_block(value.text) else ()
         self._entries[name.lower()] = Entry(name, (*keep, value), where)
 
     # Lookup
@@ -156,7 +155,7 @@ class Scope:
         pieces: list[Span] = []
         for value in entry.values:
             reference = whole_variable(value.text)
-            if value.text.startswith("["):
+            if is_block(value.text):
                 pieces.append(value)
             elif reference is not None:
                 scope, target = self._target(reference, value.where, chain)
@@ -172,7 +171,7 @@ class Scope:
         unchanged, because references inside them are resolved from inside.
         """
         value = entry.value
-        if "$" not in value.text or value.text.startswith("["):
+        if "$" not in value.text or is_block(value.text):
             return value
         chain = (*chain, _Step(self, entry))
         reference = whole_variable(value.text)
@@ -199,7 +198,7 @@ class Scope:
             )
         lines: list[tuple[str, str]] = []
         for piece in pieces:
-            lines.extend(self.substitute(inside_brackets(piece, "[", ";")[0]).span.lines())
+            lines.extend(self.substitute(inside_brackets(piece, "[{", ";")[0]).span.lines())
         return Source(lines)
 
     def _replace(self, line: str, where: str, chain: _Chain) -> str:

@@ -18,6 +18,7 @@ RECORD_ENDS = "\n,"
 OWN_SEPARATORS = "`~!@$%^&*_-+|:;,?."
 # A name starts with a letter or underscore and contains no special character of the language.
 _VARIABLE = re.compile(r"""\$([^\W\d][^,/<>?;':"\[\]{}\\|!@#$%^&*()+=~`\s]*)\$""")
+_BRACE_BLOCK = re.compile(r"\{\s*[^\W\d]\w*\s*[=\[{]")
 # After an opening brace, these begin a value and not a custom separator: a path, a reference, a signed number.
 _VALUE_AT_BRACE = re.compile(r"\.\.|\.\\|\./|~/|[-+.]\d|[-+]\.\d")
 
@@ -128,25 +129,31 @@ def strip_comment(line: str) -> str:
 def find_closing(span: Span, offset: int) -> int:
     """Return the offset in `span` of the bracket or quote that closes the one at `offset`.
 
-    Text in quotes is literal, and a quoted string ends on its line.  Raises ConfigError, with the line, for an
+    Text in quotes is literal, and a quoted string ends on its line.  In a block `[...]`, which may hold any text if
+    nothing reads it, a quote without another one on its line is text.  Raises ConfigError, with the line, for an
     unbalanced or unclosed bracket.
     """
     text = span.text
     stack: list[int] = []
+    lone_quote = None
     position = offset
     while position < len(text):
         character = text[position]
         if character == '"':
-            close = text.find('"', position + 1)
-            if close < 0 or "\n" in text[position:close]:
-                raise ConfigError(
-                    f'{span.part(position).where}: a quote is opened and not closed; expected another " on this line'
-                )
-            position = close
+            line_end = text.find("\n", position)
+            close = text.find('"', position + 1, None if line_end < 0 else line_end)
+            if close >= 0:
+                position = close
+            elif stack and text[offset] == "[":
+                lone_quote = position if lone_quote is None else lone_quote
+            else:
+                raise _lone_quote(span, position)
         elif character in CLOSING:
             stack.append(position)
         elif character in OPENING:
             if text[stack[-1]] != OPENING[character]:
+                if lone_quote is not None:
+                    raise _lone_quote(span, lone_quote)
                 opened = span.part(stack[-1])
                 raise ConfigError(
                     f"{span.part(position).where}: found {character}; expected {CLOSING[text[stack[-1]]]} "
@@ -156,12 +163,18 @@ def find_closing(span: Span, offset: int) -> int:
         if not stack:
             return position
         position += 1
+    if lone_quote is not None:
+        raise _lone_quote(span, lone_quote)
     opened = span.part(stack[-1])
     bracket = text[stack[-1]]
     raise ConfigError(
         f"{opened.where}: {bracket} is opened and not closed before {span.source.place(span.end)}; "
         f"expected a {CLOSING[bracket]}"
     )
+
+
+def _lone_quote(span: Span, offset: int) -> ConfigError:
+    return ConfigError(f'{span.part(offset).where}: a quote is opened and not closed; expected another " on this line')
 
 
 def split_records(span: Span, separators: str) -> Iterator[Span]:
@@ -216,6 +229,11 @@ def split_assignment(record: Span) -> tuple[Span, Span | None]:
     at = match.start()
     value = record.part(at + 1 if match.group() == "=" else at)
     return record.part(0, at).strip(), value.strip()
+
+
+def is_block(text: str) -> bool:
+    """Whether a value is a block: in `[...]`, or in `{...}` if it begins with a name and a value, unlike an array."""
+    return text.startswith("[") or _BRACE_BLOCK.match(text) is not None
 
 
 def unquote(span: Span) -> Span:
