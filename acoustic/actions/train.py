@@ -30,7 +30,7 @@ from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.option_check import OptionFault
 from readers.config.render import render
-from readers.errors import ArgonautError, ConfigError, FormatError
+from readers.errors import ArgonautError, ConfigError, FormatError, ModelError
 from readers.minibatches.base import Reader, open_reader, reader_class
 from readers.sources.frames.frame_reader import FrameReader
 
@@ -52,6 +52,8 @@ class Train(Action):
     blocks = (*BUILDERS, "SGD", "reader", "cvReader")
     starts_anew: ClassVar[bool] = True  # from random parameters
     one_reader: ClassVar[bool] = True  # the data come from one block `reader`
+    network_options: Any = None  # of the network description, None if there is none
+    undescribed: str = ""  # why the network description cannot be read, where it need not be
 
     def __init__(self, config: Config, machine: Machine):
         sgd = config.block("SGD")
@@ -73,6 +75,8 @@ class Train(Action):
 
     def run(self, log: Log, progress: Progress) -> RunReport:
         files = TrainingFiles(self.model_path, self.options.max_epochs)
+        if self.undescribed:
+            log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
             log(f"{self.model_path} is there: no further training is necessary.")
             for warning in (*self._other_length(files), *self._other_network(files)):
@@ -81,7 +85,7 @@ class Train(Action):
         for warning in idle_keys(self.config.block("SGD")):
             log(f"warning: {warning}")
         network = self.network()
-        if isinstance(getattr(self, "network_options", None), RecurrentOptions) and not network.delays():
+        if isinstance(self.network_options, RecurrentOptions) and not network.delays():
             log("warning: no layer of the network is recurrent; expected recurrentLayer=... in SimpleNetworkBuilder")
         reference = self.reference()
         with contextlib.ExitStack() as stack:
@@ -149,12 +153,12 @@ class Train(Action):
     def _read_layerwise(self, sgd: Config) -> LayerwiseOptions:
         """Read the options of layer-wise training. Raises ConfigError."""
         options = layerwise_options(sgd)
-        if not options.epochs:
+        if not options.epochs or self.undescribed:
             return options
         where = sgd.where("layerwiseEpochs")
         if not self.starts_anew:
             raise ConfigError(f"{where}: layerwiseEpochs for a trained network; expected action=train")
-        if not isinstance(getattr(self, "network_options", None), SimpleNetworkOptions):
+        if not isinstance(self.network_options, SimpleNetworkOptions):
             raise ConfigError(
                 f"{where}: layerwiseEpochs with another network; expected SimpleNetworkBuilder with rnnType=SIMPLENET"
             )
@@ -221,7 +225,23 @@ class Train(Action):
         if self.options.adaptation_weight:
             where = config.block("SGD").where("adaptationRegType")
             raise ConfigError(f"{where}: KL adaptation of an untrained network; expected action=adapt")
-        self.network_options, self.build = described_network(config)
+        try:
+            self.network_options, self.build = described_network(config)
+        except (ArgonautError, OSError) as fault:
+            if not self._is_begun():
+                raise
+            self.undescribed, self.build = " ".join(str(fault).split()), self._load_newest
+
+    def _is_begun(self) -> bool:
+        """Return whether the training continues from a model, so that the network description is not needed."""
+        return self.make_mode and TrainingFiles(self.model_path, self.options.max_epochs).newest_epoch() is not None
+
+    def _load_newest(self, options: None, precision: str, device: str, seed: int) -> Network:
+        files = TrainingFiles(self.model_path, self.options.max_epochs)
+        newest = files.newest_epoch()
+        if newest is None:  # removed since the configuration was read
+            raise ModelError(f"{self.model_path}: {self.undescribed}")
+        return files.load(newest, precision, device)
 
     def reference(self) -> Reference | None:
         """Return the fixed model of KL adaptation, None without it."""
