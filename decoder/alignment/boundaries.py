@@ -32,6 +32,7 @@ class Boundaries:
 
     @property
     def total(self) -> int:
+        """Number of boundaries of the reference."""
         return len(self.distances) + self.num_unmatched
 
     def percent_within(self, milliseconds: float) -> float:

@@ -80,10 +80,12 @@ class DecodingGraph:
 
     @property
     def num_positions(self) -> int:
+        """P, the number of positions."""
         return self.arrays.position_state.shape[0]
 
     @property
     def num_states(self) -> int:
+        """S, the number of acceptor states."""
         return self.arrays.final_cost.shape[0]
 
     @property

@@ -73,15 +73,18 @@ class CrossWordAcceptor:
         self.rights = np.union1d(self.first, silence)  # phones and silence after a word
 
     def nodes(self, count: int) -> np.ndarray:
+        """Create nodes and return their numbers."""
         begin = self.num_nodes
         self.num_nodes += count
         return np.arange(begin, begin + count)
 
     def add_arcs(self, source, target, label, cost=0.0) -> None:
+        """Add arcs; the arguments broadcast."""
         parts = np.broadcast_arrays(*(np.atleast_1d(part) for part in (source, target, label, cost)))
         self._arcs.append(tuple(part.ravel() for part in parts))
 
     def add_chains(self, source, target, model) -> None:
+        """Add a chain of the model's states from each source to each target; the arguments broadcast."""
         parts = np.broadcast_arrays(source, target, model)
         self._chains.append(tuple(part.ravel() for part in parts))
 

@@ -211,12 +211,14 @@ class LexiconAcceptor:
         return [*itertools.chain.from_iterable(rows[:-1]), self.word_label[word], *rows[-1]]
 
     def add_path(self, source: int, target: int, phones: Sequence[str], word: str | None, cost: float) -> None:
+        """Add a pronunciation, with the label of its word if there is one."""
         if tuple(phones) == (self.any_order,) and len(self.phone_labels[phones[0]]) > 1:
             self._add_any_order(source, target, self.phone_labels[phones[0]], word, cost)
         else:
             self._chains.append((source, target, self.labels_of(phones, word), round_to_grid(cost)))
 
     def add_skip(self, source: int, target: int, cost: float = 0.0) -> None:
+        """Add an epsilon arc."""
         self._chains.append((source, target, [EPSILON], round_to_grid(cost)))
 
     def _add_any_order(self, source: int, target: int, labels: list[int], word: str | None, cost: float) -> None:

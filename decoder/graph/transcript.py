@@ -206,6 +206,7 @@ class TranscriptGraphs:
         return split_triphone(phone)[1] if self.context and phone is not None else None
 
     def model(self, left: str | None, phone: str, right: str | None) -> str:
+        """The model of a phone in its context."""
         if phone in self.models.states:
             return phone
         name = f"{left}-{phone}+{right}"

@@ -42,6 +42,7 @@ class Slot:
 
     @property
     def word(self) -> str:
+        """The most probable word, NOTHING for no word."""
         return self.alternatives[0][0]
 
 

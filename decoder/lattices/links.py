@@ -47,6 +47,7 @@ class Links:
         return np.argsort(place[self.lattice.start], kind="stable")
 
     def no_path(self) -> GraphError:
+        """The error for a lattice without a path."""
         return GraphError(f"{self.lattice.where}: no path from start to end; expected one")
 
 

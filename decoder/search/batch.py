@@ -19,6 +19,7 @@ MAX_WAITING = 4  # utterances per thread that may wait for an earlier one
 
 
 def available_cores() -> int:
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -32,6 +32,7 @@ class Path:
 
     @classmethod
     def empty(cls) -> "Path":
+        """A path without steps."""
         numbers, values = np.zeros(0, np.int32), np.zeros(0)
         return cls(numbers, numbers, numbers, values, values, values)
 

@@ -40,10 +40,12 @@ class Partial:
 
     @property
     def stable(self) -> list[str]:
+        """The words that cannot change any more."""
         return [word.word for word in self.words[: self.num_stable]]
 
     @property
     def unstable(self) -> list[str]:
+        """The words that may still change."""
         return [word.word for word in self.words[self.num_stable :]]
 
 

@@ -19,8 +19,17 @@ Places = Mapping[str, tuple[str, int]]  # state -> its phone, and HTK's number o
 class StateRun(NamedTuple):
     """One visit of a state.
 
-    model: `l-c+r`, or the phone alone if it has no context; state: HTK's number of it, from 2; start, end: frames, end
-    exclusive; visit: index of the phone in the utterance, from 0.
+    Attributes
+    ----------
+    phone : str
+    model : str
+        `l-c+r`, or the phone alone if it has no context.
+    state : int
+        HTK's number of the state, from 2.
+    start, end : int
+        Frames, end exclusive.
+    visit : int
+        Index of the phone in the utterance, from 0.
     """
 
     phone: str
@@ -140,7 +149,10 @@ def _names(visits: list[str], context_free: Collection[str], silence: str, pause
 class TransitionCounts:
     """How often the states of each phone followed each other.
 
-    counts: phone -> (n, n) float64, numbered as in HTK from 0: row 0 is the entry, the last column the exit.
+    Parameters
+    ----------
+    counts : dict of str to (n, n) array, float64
+        Phone -> counts, numbered as in HTK from 0: row 0 is the entry, the last column the exit.
     """
 
     counts: dict[str, np.ndarray] = field(default_factory=dict)

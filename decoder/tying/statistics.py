@@ -88,14 +88,17 @@ class Statistics:
 
     @property
     def count(self) -> np.ndarray:
+        """(n,) frames of each state."""
         return self._count[: len(self.rows)]
 
     @property
     def total(self) -> np.ndarray:
+        """(n, d) sums of the frames."""
         return self._total[: len(self.rows)]
 
     @property
     def square(self) -> np.ndarray:
+        """(n, d) sums of their squares."""
         return self._square[: len(self.rows)]
 
     def models(self) -> list[str]:
