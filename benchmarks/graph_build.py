@@ -1,11 +1,11 @@
-"""Building a cross-word triphone graph of 60,000 words: time, memory, and how long the image takes to load.
+"""Building a cross-word triphone graph of 60,000 words: time, memory, and the time to load the compiled graph.
 
     python -m benchmarks.graph_build [--words 60000] [--out DIR]
 
 Dictionary and donor are those of `argonaut recipe stress` with a short pause: made-up words, one in twenty with two
-pronunciations, some homophones; 39 phones with decision trees of 2,964 leaves.  The language model is a trigram of
-60,000 words, 400,000 bigrams and 300,000 trigrams, drawn at random.  What is timed is the command, from files to
-files, on one thread.  There is no peer: Argon's own scripts are not public.
+pronunciations, some homophones; 39 phones with decision trees of 2,964 leaves.  The language model is a random trigram
+of 60,000 words, 400,000 bigrams and 300,000 trigrams.  The command is timed from files to files, on one thread.  There
+is no peer, since Argon's own scripts are not public.
 """
 
 import argparse
@@ -23,7 +23,7 @@ LIMITS = {"seconds": 120, "gigabytes": 6, "load": 1.0}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what was measured; the status is 1 when a limit is missed."""
+    """Print the figures; the exit status is 1 when a limit is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.graph_build", description=__doc__)
     parser.add_argument("--words", type=int, default=60000)
     parser.add_argument("--out", type=Path, help="keep the files here (default: a temporary directory)")
@@ -58,7 +58,7 @@ def measure(directory: Path) -> int:
 
 
 def make_task(directory: Path, num_words: int, rng: np.random.Generator) -> None:
-    """Donor (mmf, list, trees), dict and lm.arpa."""
+    """Write the donor (mmf, list, trees), dict and lm.arpa."""
     from readers.language.arpa import Arpa, ArpaOrder, write_arpa
     from recipes.stress.donor import write_donor
     from recipes.stress.words import make_words, write_words

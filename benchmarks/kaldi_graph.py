@@ -1,10 +1,10 @@
-"""An HCLG as Kaldi's recipes build it, from what our own decoder searches: for the peer of a benchmark.
+"""Builds the HCLG that Kaldi's recipes would build for the task of one of our decoders: the peer of a benchmark.
 
-G has a state per history and back-off arcs, read as #0 while L and G are composed.  L has a loop of words between two
-places, with and without silence before, and a symbol #k behind each pronunciation that others share or begin with.
-LG = minimised, determinised L o G with its costs pushed towards the start; then every phone becomes its HMM states,
-with self-loops.  Labels in: network output + 1; out: index of the word + 1.  Here: single phones; triphones are in
-benchmarks/kaldi_triphones.py.
+G has a state per history, and back-off arcs with #0 as input while L and G are composed.  L is a loop of words between
+two states, with and without silence before a word, and with a disambiguation symbol #k after each pronunciation that
+equals or begins another.  LG is determinised, minimised L o G with its costs pushed towards the start; then every phone
+is replaced by its HMM states, with self-loops.  Input labels: network output + 1; output labels: index of the word + 1.
+This file handles monophones; triphones are in benchmarks/kaldi_triphones.py.
 """
 
 import math
@@ -18,9 +18,9 @@ START, WORD_END, AFTER_SILENCE = range(3)  # states of L
 
 
 def build_hclg(decoder, dictionary, state_map, transitions):
-    """A kaldifst.StdVectorFst equal to what the decoder searches, all its scales and costs included.
+    """A kaldifst.StdVectorFst equivalent to the decoder's search space, with all scales and costs.
 
-    decoder: over a graph of `dictionary` with silence between words in any order of its states; state_map: phone -> its
+    decoder: over a graph of `dictionary` with silence between words, its states in any order; state_map: phone -> its
     states; transitions: state -> (ln self, ln forward).
     """
     import kaldifst
@@ -37,22 +37,22 @@ def build_hclg(decoder, dictionary, state_map, transitions):
 
 
 def lexicon_and_grammar(lexicon, phones: dict[str, int], decoder, silence_cost=0.0, nothing_cost=0.0) -> ArcArrays:
-    """LG, its costs pushed to the start; labels in above the phones are #0 and #k.
+    """LG with its costs pushed to the start; input labels above the phones are #0 and #k.
 
-    silence_cost, nothing_cost: of silence between words, and of none; what the decoder adds to silence comes on top.
+    silence_cost, nothing_cost: of silence between words, and of no silence, in addition to the decoder's own sil_cost.
     """
     import kaldifst
 
     lg = kaldifst.compose(_lexicon(lexicon, phones, decoder, silence_cost, nothing_cost), _grammar(decoder))
     kaldifst.connect(lg)
     if kaldifst.determinize_star(lg):
-        raise RuntimeError("L o G is not determinised; expected disambiguation symbols to see to it")
+        raise RuntimeError("L o G cannot be determinised; expected disambiguation symbols")
     kaldifst.minimize_encoded(lg)
     return push_to_start(from_openfst(lg, transducer=True))
 
 
 class Text:
-    """A transducer in text form; the source of the first line is its start."""
+    """A transducer in text form; the source of its first arc is the start."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -75,9 +75,9 @@ class Text:
 
 
 def _grammar(decoder):
-    """G: </s> as final cost, back-off arcs that read #0, the number above the words.
+    """G: </s> as final cost, back-off arcs with input #0, whose number follows the words.
 
-    As in Kaldi, a listed n-gram that is less likely than by backing off can be passed by on the back-off arc.
+    As in Kaldi, back-off arcs may also be taken past a listed n-gram that is less likely than backing off.
     """
     backoff_label = len(decoder.graph.words) + 1
     lm, scale = decoder.lm.arrays, decoder.options.lm_scale
@@ -96,7 +96,7 @@ def _grammar(decoder):
 
 
 def _lexicon(lexicon, phones: dict[str, int], decoder, silence_cost: float, nothing_cost: float):
-    """L: phones, #0 and #k in (numbers above the phones), words and #0 out."""
+    """L: input labels are phones, #0 and #k (numbers above the phones), output labels words and #0."""
     options = decoder.options
     word_of = {word: i for i, word in enumerate(decoder.graph.words, start=1)}
     backoff_in, backoff_out = len(phones) + 1, len(decoder.graph.words) + 1
@@ -107,7 +107,7 @@ def _lexicon(lexicon, phones: dict[str, int], decoder, silence_cost: float, noth
     silence = phones[lexicon.silence]
     text.arc(START, AFTER_SILENCE, silence, 0, options.sil_cost)
     text.arc(WORD_END, AFTER_SILENCE, silence, 0, options.sil_cost + silence_cost)
-    text.final(AFTER_SILENCE, -silence_cost)  # that of </s> is none between words
+    text.final(AFTER_SILENCE, -silence_cost)  # of </s>, which is not between words
     num_states = 3
     for place in (WORD_END, AFTER_SILENCE):
         text.arc(place, place, backoff_in, backoff_out, 0.0)
@@ -128,7 +128,10 @@ def _lexicon(lexicon, phones: dict[str, int], decoder, silence_cost: float, noth
 
 
 def _models(phones: dict[str, int], state_map, transitions, silence: str, decoder):
-    """H: network outputs in, phones out; a phone's first state is entered from the loop's centre, its last leaves."""
+    """H: input labels are network outputs, output labels phones.
+
+    Each phone is a cycle from the centre through its states.
+    """
     row = dict(zip(decoder.graph.states, decoder.score_row))
     text, centre, num_states = Text(), 0, 1
     text.final(centre)

@@ -1,9 +1,9 @@
-"""An HCLG of cross-word triphones by Kaldi's own steps, equal to what our decoder searches: a benchmark's peer.
+"""Builds the HCLG of cross-word triphones with Kaldi's own steps, equivalent to our decoder's search space.
 
-LG as in benchmarks/kaldi_graph.py; C o LG with #0 and #k kept; context windows of equal states become one symbol; then
-H o CLG determinised, disambiguation symbols made epsilon and taken out where they stand alone, minimised; last the
-self-loops.  (mkgraph.sh: fstcomposecontext, make-ilabel-transducer, make-h-transducer, fstdeterminizestar,
-fstrmsymbols, fstrmepslocal, fstminimizeencoded, add-self-loops.)
+LG is that of benchmarks/kaldi_graph.py.  C o LG keeps #0 and #k; context windows with equal states become one symbol;
+then H o CLG is determinised, disambiguation symbols become epsilons and are removed locally, the result is minimised,
+and self-loops are added.  (mkgraph.sh: fstcomposecontext, make-ilabel-transducer, make-h-transducer,
+fstdeterminizestar, fstrmsymbols, fstrmepslocal, fstminimizeencoded, add-self-loops.)
 """
 
 import math
@@ -54,7 +54,7 @@ def build_triphone_hclg(decoder, dictionary, models, silence_probability: float)
 
 
 def _physical(clg: ArcArrays, windows, phones: list[str], models, decoder) -> tuple[ArcArrays, list[tuple[int, ...]]]:
-    """CLG over different models in place of context windows, and their network outputs + 1; #0 and #k come behind."""
+    """CLG with distinct models in place of context windows, and their network outputs + 1, followed by #0 and #k."""
     row = {state: int(r) + 1 for state, r in zip(decoder.graph.states, decoder.score_row)}
     names = ["", *phones]
     known: dict[tuple[int, ...], int] = {}
@@ -73,7 +73,7 @@ def _physical(clg: ArcArrays, windows, phones: list[str], models, decoder) -> tu
 
 
 def _models(rows: list[tuple[int, ...]], num_outputs: int, num_marks: int):
-    """H: from the centre through each model's states and back, labels of marks in loops."""
+    """H: from the centre through each model's states and back; disambiguation symbols are self-loops."""
     text, centre, num_states = Text(), 0, 1
     text.final(centre)
     for model, labels in enumerate(rows, start=1):
@@ -89,7 +89,7 @@ def _models(rows: list[tuple[int, ...]], num_outputs: int, num_marks: int):
 
 
 def without_lone_epsilons(arrays: ArcArrays) -> ArcArrays:
-    """The same without states that nothing leaves but one arc that reads and writes nothing; not trimmed."""
+    """Remove states whose only arc out has no input and no output; the result is not trimmed."""
     degree = np.bincount(arrays.source, minlength=arrays.num_states)
     lone = (arrays.label == EPSILON) & (arrays.output == EPSILON) & (degree[arrays.source] == 1)
     lone &= np.isinf(arrays.final_cost[arrays.source]) & (arrays.source != arrays.start)
@@ -105,13 +105,13 @@ def without_lone_epsilons(arrays: ArcArrays) -> ArcArrays:
 
 
 def with_self_loops(arrays: ArcArrays, stay: np.ndarray, go: np.ndarray) -> ArcArrays:
-    """The same where every label may be read again at once, at cost stay[label], and is left at cost go[label].
+    """Let every label repeat at cost stay[label]; it is left at cost go[label].
 
-    A state that is reached with different labels becomes one state for each.
+    A state that is entered with several labels becomes one state for each.
     """
     width = len(stay)
     wanted = np.append(arrays.target.astype(np.int64) * width + arrays.label, arrays.start * width)
-    pairs = np.unique(wanted)  # new states: (old state, label it is reached with)
+    pairs = np.unique(wanted)  # new states: (old state, label that enters it)
     old, label = np.divmod(pairs, width)
     first = arrays.first_arc
     count = np.diff(first)[old]

@@ -2,9 +2,9 @@
 
     python -m benchmarks.search_5k [exp/stress5k] [--rounds 3] [--utterances N] [--picture search-5k.png]
 
-takes what `argonaut recipe stress --size 5k --out exp/stress5k` has made, and makes it if nothing is there.  The peer
-searches an HCLG made by the steps of Kaldi's mkgraph.sh (benchmarks/kaldi_triphones.py).  Both run on one thread, turn
-by turn, over their beams; network outputs are computed beforehand.  Times are compared at equal word error rate.
+uses the output of `argonaut recipe stress --size 5k --out exp/stress5k`, and runs it first if needed.  The peer
+searches an HCLG made by the steps of Kaldi's mkgraph.sh (benchmarks/kaldi_triphones.py).  Both run on one thread, in
+turns, over their beams; network outputs are computed beforehand.  Times are compared at equal word error rate.
 """
 
 import argparse

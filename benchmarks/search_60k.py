@@ -1,10 +1,11 @@
-"""The 60,000-word stress task: how fast at which error rate, what look-ahead and slack are worth, two threads.
+"""The 60,000-word stress task: speed at a given error rate, the gain from look-ahead and slack, and two threads.
 
     python -m benchmarks.search_60k [exp/stress60k] [--utterances N] [--rounds 1] [--picture search-60k.png]
 
-takes what `argonaut recipe stress --out exp/stress60k` has made, and makes it if nothing is there.  What counts is the
-time at which the search makes at most 0.2 % (absolute) more errors than with the widest beam; there, look-ahead and
-slack are switched off one by one.  There is no peer: a static graph of this task is beyond the machines we have.
+uses the output of `argonaut recipe stress --out exp/stress60k`, and runs it first if needed.  The figure is the time at
+which the search makes at most 0.2 % (absolute) more errors than with the widest beam; at that beam, look-ahead and
+slack are switched off one by one.  There is no peer: a static graph of this task needs more memory than our machines
+have.
 """
 
 import argparse
@@ -24,7 +25,7 @@ LIMITS = {"real-time factor": 0.3, "two threads": 1.8}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the tables; the status is 1 when a limit is missed."""
+    """Print the tables; the exit status is 1 when a limit is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search_60k", description=__doc__)
     parser.add_argument("directory", nargs="?", type=Path, default=Path("exp/stress60k"))
     parser.add_argument("--rounds", type=int, default=1, help="of which the fastest counts (default 1)")
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def variants(task, decoder) -> list:
-    """Looking ahead with n-grams, with what the graph holds, with nothing; each with slack and without."""
+    """N-gram look-ahead, look-ahead of the graph only, and none; each with and without slack."""
     from benchmarks.search_sweep import our_search
 
     choices = [{"beam": beam} for beam in VARIANT_BEAMS]
@@ -84,7 +85,7 @@ def variants(task, decoder) -> list:
 
 
 def gigabytes(directory: Path, beam: float) -> float:
-    """The most memory that the command takes, network included."""
+    """The largest memory of the command, including the network."""
     from recipes.stress.run import decoding_arguments
 
     program = "import sys; from recipes.cli.argon.command import main; sys.exit(main(sys.argv[1:]))"
@@ -95,7 +96,7 @@ def gigabytes(directory: Path, beam: float) -> float:
 
 
 def two_threads(decoder, scores: dict, rounds: int = 3) -> float:
-    """How many times as many frames a second two threads decode as one: the best of some rounds each, wall-clock."""
+    """Throughput of two threads relative to one: the best of some rounds each, wall-clock."""
     from decoder.search.batch import decode_batch
 
     seconds = {1: [], 2: []}

@@ -2,11 +2,11 @@
 
     python -m benchmarks.search_an4 [exp/an4] [--rounds 5] [--picture search-an4.png]
 
-takes what `argonaut recipe an4 --out exp/an4` has made: model, features, graph, language model and the options that
-were chosen on the development set.  The peer searches an HCLG as Kaldi builds it (benchmarks/kaldi_graph.py), with
-back-off arcs or without epsilons; ours has two beams at word ends, and no slack.  The faster of the two counts on
-either side.  All run on one thread, turn by turn, over their beams; network outputs are computed beforehand.  Times are
-compared at equal word error rate.
+uses the output of `argonaut recipe an4 --out exp/an4`: model, features, graph, language model, and the options chosen
+on the development set.  The peer searches an HCLG as Kaldi builds it (benchmarks/kaldi_graph.py), with back-off arcs or
+without epsilons; ours has two word-end beams and no slack.  On either side the faster of the two is compared.  All run
+on one thread, in turns, over their beams; network outputs are computed beforehand.  Times are compared at equal word
+error rate.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def peer_graphs(decoder, directory: Path) -> dict:
-    """name -> HCLG as a ConstFst; directory: that of the recipe."""
+    """name -> HCLG as a ConstFst; directory: output of the recipe."""
     import json
 
     import kaldifst

@@ -1,11 +1,11 @@
-"""Searches compared over their beams: word errors against time, side by side in one process.
+"""Compares searches over their beams: word errors against time, in one process.
 
-Each utterance is decoded with every setting of every search in turn, in several rounds, and of each the least CPU time
-counts: other work on the machine only adds to it.
+Each utterance is decoded with every setting of every search in turns, for several rounds; the least CPU time counts,
+since other work on the machine can only add to it.
 
-The ratio of ours and the peer is that of the times at which both make equally many errors: TOLERANCE more than the
-worse of the two at its best.  Errors over time are those of the settings, made to fall by averaging neighbours where
-they rise (a few words more or less are chance), and straight lines over the logarithm of time between them.
+The ratio of our search and the peer is that of the times at which both make the same number of errors: TOLERANCE more
+than the worse of the two makes at its best.  Between settings, errors are interpolated linearly over the logarithm of
+time, after isotonic regression (a few words more or less are chance).
 """
 
 import time
@@ -20,17 +20,18 @@ from decoder.scoring.error_counts import score
 from readers.common.files import atomic_write
 
 TOLERANCE = 0.2  # % of the words
-OURS = "ours"  # what names of our searches begin with
-ROUNDING = 0.05  # of costs of the same path: those of graphs are rounded
+OURS = "ours"  # prefix of the names of our searches
+ROUNDING = 0.05  # of the cost of a path, since costs of graphs are rounded
 FRAME_SECONDS = 0.01
 Options = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Search:
-    """A decoder with some settings.  prepare: log-likelihoods (K, T) float32, Fortran order -> what its decoders take
-    (not timed); decoders: label -> function that gives the words, what the path costs, and the tokens per frame (None
-    where nobody counts).
+    """A decoder with several settings.
+
+    prepare: turns log-likelihoods (K, T) float32, Fortran order, into the input of its decoders (not timed); decoders:
+    label -> function that returns the words, the cost of the path, and the tokens per frame (None if not counted).
     """
 
     name: str
@@ -40,11 +41,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Point:
-    """What one setting came to.  missed: utterances for which another setting of ours, or of the others, found a
-    cheaper path; seconds: CPU time; tokens: per frame.
+    """The result of one setting.
 
-    Ours and the peer's costs are not compared: where an n-gram is listed that is less likely than by backing off, the
-    peer's back-off arcs are the cheaper way.
+    missed: utterances for which another setting of the same side found a cheaper path; seconds: CPU time; tokens: per
+    frame.
+
+    Costs of ours and the peer are not compared: where a listed n-gram is less likely than backing off, the peer's
+    back-off arcs are cheaper.
     """
 
     search: str
@@ -66,7 +69,7 @@ class Point:
 
 
 def our_search(name: str, decoder, choices: Iterable[Options]) -> Search:
-    """Our decoder with each choice of search options; like the peer it gives what it has where no path is final."""
+    """Our decoder with each set of options; like the peer it returns an unfinished path where no token is final."""
     decoder = decoder.with_options(partial=True)
 
     def decode_with(chosen):
@@ -114,7 +117,7 @@ def sweep(
     rounds: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Point]:
-    """A point for each setting, in order.  The first utterance is decoded once more before, so that all is compiled."""
+    """One point per setting, in order.  The first utterance is decoded twice, at first to compile everything."""
     settings = [(search, label) for search in searches for label in search.decoders]
     seconds, costs = np.full((2, len(settings), len(scores)), np.inf)
     tokens = np.zeros(len(settings))
@@ -171,7 +174,7 @@ def curve(points: Iterable[Point]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def seconds_at(points: Iterable[Point], most_errors: float) -> float | None:
-    """The time at which a search makes so many errors; that of its fastest setting if it never makes more."""
+    """The time at which a search makes this many errors; that of its fastest setting if it never makes more."""
     seconds, errors = curve(points)
     reached = np.flatnonzero(errors <= most_errors)
     if not reached.size:
@@ -184,7 +187,7 @@ def seconds_at(points: Iterable[Point], most_errors: float) -> float | None:
 
 
 def table(points: Iterable[Point]) -> list[str]:
-    """A line for each point; the last column is its `missed`."""
+    """One line per point; the last column is `missed`."""
     lines = [f"{'search':<19} {'settings':<12} {'WER':>6} {'us/frame':>9} {'RTF':>7} {'tokens':>7} {'missed':>6}"]
     for point in points:
         microseconds = point.seconds / point.num_frames * 1e6
@@ -197,9 +200,9 @@ def table(points: Iterable[Point]) -> list[str]:
 
 
 def compare(title: str, points: Sequence[Point]) -> list[str]:
-    """Our fastest search (names that begin with "ours") against the fastest other one at equal errors.
+    """Our fastest search (its name begins with "ours") against the fastest peer, at equal errors.
 
-    The last line is `RATIO title value` where both make so few.
+    The last line is `RATIO title value` if both reach that number of errors.
     """
     by_search = {name: [p for p in points if p.search == name] for name in dict.fromkeys(p.search for p in points)}
     num_words, num_frames = points[0].num_words, points[0].num_frames
@@ -223,8 +226,7 @@ def compare(title: str, points: Sequence[Point]) -> list[str]:
 
 
 def draw(points: Sequence[Point], title: str, path: Path) -> None:
-    """Word error rate over real-time factor, a curve for each search: the settings than which none is faster and
-    better."""
+    """Word error rate over real-time factor, with a curve through the best settings of each search."""
     import matplotlib
 
     matplotlib.use("Agg")

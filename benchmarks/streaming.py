@@ -1,11 +1,11 @@
-"""Streams against whole utterances on AN4: are the words the same, how late are they, how much memory takes an hour?
+"""Streams against whole utterances on AN4: whether the words agree, their delay, and the memory for an hour of audio.
 
     python -m benchmarks.streaming [exp/an4-live] [--hour]
 
-takes what `argonaut recipe an4 --live --out exp/an4-live` has made (without --live the features have the mean of each
-utterance taken off, and a stream has a running one instead).  Every test utterance goes through features, network and
-search in pieces of 100 ms on one thread.  --hour: the test set again and again in one file of an hour, through
-`argon --stream` with its utterances found by their pauses.
+uses the output of `argonaut recipe an4 --live --out exp/an4-live` (without --live the mean of each utterance is
+subtracted from its features; a stream uses a running mean).  Every test utterance passes through features, network and
+search in blocks of 100 ms on one thread.  --hour: the test set is repeated in a file of one hour and decoded by
+`argon --stream`, which finds the utterances by their pauses.
 """
 
 import argparse
@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what the docstring asks, one line each."""
+    """Print one line per figure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streaming", description=__doc__)
     parser.add_argument("directory", nargs="?", type=Path, default=Path("exp/an4-live"))
     parser.add_argument("--hour", action="store_true", help="one hour in one file, too")
@@ -66,7 +66,7 @@ class Task:
         self.references = read_words(directory / "labels" / "test.words.mlf")
 
     def compare(self) -> None:
-        """Words of each stream against those of the whole, and when each came."""
+        """Words of each stream against those of the whole utterance, and their delays."""
         from readers.audio.audio_file import read_audio
         from readers.htk.parameter_file import read_htk
 
@@ -105,7 +105,7 @@ class Task:
         return Recognition(self.decoder, [features, scores], features.period)
 
     def delay(self, rate: int) -> float:
-        """Milliseconds from the end of a frame's window to its score at the latest."""
+        """The largest delay in milliseconds from the end of a frame's window to its score."""
         from acoustic.scoring.score_stream import ScoreStream
         from features.streaming import FeatureStream
 
@@ -113,7 +113,10 @@ class Task:
         return (features.delay + ScoreStream(self.scorer).delay) * features.period / 10_000
 
     def stream(self, samples, rate: int):
-        """(last event, per word of it (shown, stable) seconds of audio after its end, seconds of work per piece)."""
+        """(last event, delay of each word as (shown, stable), seconds of work per block).
+
+        A delay is in seconds of audio after the end of the word.
+        """
         recognition, size = self.recognition(rate), round(PIECE * rate)
         shown, work, heard = [], [], 0.0
         for begin in range(0, len(samples), size):
@@ -141,7 +144,7 @@ class Task:
         return f"{total.word_error_rate:.2f}%"
 
     def hour(self) -> None:
-        """One file of an hour through the command line, and its words given back to the utterances they stand in."""
+        """Decode a file of one hour by the command line, and assign the words to the utterances in it."""
         import numpy as np
 
         from decoder.scoring.error_counts import score
@@ -195,12 +198,12 @@ class Task:
 
 
 def run_and_watch(command: list[str]) -> tuple[dict, float, str]:
-    """(the last object that `argon --json` prints, its greatest memory in MB, what it complained of first)."""
+    """(the last object that `argon --json` prints, its largest memory in MB, its first error message)."""
     peak, last = 0.0, "{}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for number, line in enumerate(process.stdout):
             last = line
-            if number % 100 == 0:  # of this process alone, which resource.getrusage does not tell
+            if number % 100 == 0:  # of this process alone; resource.getrusage includes others
                 status = Path(f"/proc/{process.pid}/status").read_text()
                 peak = max([peak, *(float(size) / 1024 for size in re.findall(r"VmHWM:\s+(\d+) kB", status))])
         faults = process.stderr.read().splitlines()

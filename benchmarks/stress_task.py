@@ -1,4 +1,4 @@
-"""The stress task of `argonaut recipe stress` as benchmarks use it."""
+"""The stress task of `argonaut recipe stress`, for benchmarks."""
 
 import itertools
 import time
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 class Task:
-    """What `argonaut recipe stress` made, for benchmarks.  utterances: only the first so many."""
+    """The output of `argonaut recipe stress`.  utterances: only the first ones."""
 
     def __init__(self, directory: Path, utterances: int | None = None):
         self.directory, self._num_utterances = directory, utterances
 
     def ready(self, size: str) -> bool:
-        """Make the task if it is not there; whether it is now."""
+        """Make the task if it does not exist; whether that succeeded."""
         from recipes.cli.main import main
 
         if (self.directory / "stages" / "speech.done").exists():
@@ -41,7 +41,7 @@ class Task:
         return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in entries}
 
     def peer_graph(self, decoder):
-        """HCLG as a ConstFst, as Kaldi would make it with the costs of our decoder; kept as peer.fst."""
+        """HCLG as a ConstFst, as Kaldi would build it with the costs of our decoder; kept as peer.fst."""
         import kaldifst
 
         from benchmarks.kaldi_triphones import build_triphone_hclg
@@ -62,7 +62,7 @@ class Task:
         return kaldifst.StdConstFst.read(str(path))
 
     def flat_graph_decoder(self, decoder):
-        """The decoder over a graph whose look-ahead says nothing; made once, in flat/."""
+        """The decoder over a graph without look-ahead; built once, in flat/."""
         import numpy as np
 
         from readers.language.arpa import Arpa, ArpaOrder, write_arpa
@@ -73,7 +73,7 @@ class Task:
         out, donor = self.directory / "flat", self.directory / "donor"
         if not (out / "graph.dg").exists():
             words = [word for word in decoder.lm.vocabulary if word != "<s>"]
-            certain = np.zeros(len(words) + 1)  # log10: whatever comes next, nothing is to be paid ahead
+            certain = np.zeros(len(words) + 1)  # log10 P = 0: no look-ahead cost
             certain[0] = -99.0
             numbers = np.arange(len(words) + 1)[:, None]
             write_arpa(out / "flat.arpa", Arpa(["<s>", *words], [ArpaOrder(numbers, certain, np.zeros(len(certain)))]))
