@@ -1,4 +1,4 @@
-"""The SGD block of a configuration, read into TrainingOptions.  Source: CNTK book, section 3.3.1."""
+"""Reads the SGD block of a configuration into TrainingOptions (CNTK book, section 3.3.1)."""
 
 from acoustic.training.control.options import MODES, AutoAdjust
 from acoustic.training.options import TrainingOptions
@@ -34,7 +34,7 @@ NOT_BUILT = dict.fromkeys(
 )
 NO_ADAPTATION = ("none", "")
 CONTROL_KEYS = tuple(key for key, _ in AutoAdjust.keys.values())
-# Of those, what asks for a control; the others only say how, and have no effect without one.
+# The keys that switch a control on; the others have no effect without one of these.
 CONTROL_SWITCHES = ("autoAdjustLR", "autoAdjustMinibatch")
 
 
@@ -61,10 +61,10 @@ def training_options(sgd: Config) -> TrainingOptions:
     if sgd.has("hogwildThreads") and sgd.int("hogwildThreads") != 1:
         raise ConfigError(
             f"{sgd.where('hogwildThreads')}: hogwildThreads is {sgd.int('hogwildThreads')}; expected 1: threads share "
-            "every minibatch instead, which is as fast (numCPUThreads says how many)"
+            "every minibatch instead, which is as fast (numCPUThreads sets their number)"
         )
     values = TrainingOptions.values_in(sgd)
-    values["max_epochs"] = sgd.int("maxEpochs")  # required: says so when it is missing
+    values["max_epochs"] = sgd.int("maxEpochs")  # required: raises ConfigError if it is missing
     if sgd.has("learningRatePerSample") and not sgd.has("learningRatesPerSample"):
         values["learning_rates_per_sample"] = sgd.floats("learningRatePerSample")
     with located_faults(sgd):
@@ -102,7 +102,7 @@ def _rule(sgd: Config) -> Rule:
         known = ", ".join(rule.names[0] for rule in dict.fromkeys(RULES.values()))
         raise ConfigError(f"{sgd.where('gradUpdateType')}: gradUpdateType is {name}; expected {known}")
     rule = RULES[name.lower()]
-    if sgd.bool("useAdagrad", False):  # the older switch
+    if sgd.bool("useAdagrad", False):  # the older name
         if rule not in (Momentum, AdaGrad):
             raise OptionFault("useAdagrad", f"given beside gradUpdateType={name}; expected one of them")
         rule = AdaGrad
@@ -150,7 +150,7 @@ def _refuse_outside(sgd: Config) -> None:
 
 
 def _adaptation_weight(sgd: Config) -> float:
-    """The weight of KL adaptation; 0 without it.  Raises ConfigError."""
+    """Return the weight of KL adaptation, or 0. Raises ConfigError."""
     kind = sgd.text("adaptationRegType", "none")
     if kind.lower() in NO_ADAPTATION:
         return 0.0

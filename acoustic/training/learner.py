@@ -69,7 +69,7 @@ class Learner:
         self.updater = make_updater(network, options)
         self.transform: Callable[..., Matrices] | None = None
         self.before_updates: Callable[..., None] | None = None
-        self._done = 0.0  # how much of the epoch
+        self._done = 0.0  # fraction of the epoch
         self.place = ""  # what messages call the pass; "": the epoch
 
     def begin_training(self, start: int | None) -> None:
@@ -106,7 +106,7 @@ class Learner:
         """
         totals = Totals(self.names)
         size = self.options.epoch_size or self.reader.num_frames
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below, with a place to name
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked below, where the place is known
             for index, minibatch in enumerate(self._minibatches(epoch, values)):
                 self._done = min(1.0, totals.num_frames / max(1, size))
                 figures = self._learn(epoch, index, minibatch, values, first=index == 0 and not num_frames)
@@ -126,7 +126,7 @@ class Learner:
         if not getattr(self.reader, "partial", True):
             expected = f"a whole one of minibatchSize {values.minibatch_size}, or minibatchMode=partial"
         elif size and getattr(self.reader, "in_sequence", False):
-            expected = f"an utterance to begin among the epochSize of {size} frames: a larger epochSize"
+            expected = f"an utterance that begins within the epochSize of {size} frames; increase epochSize"
         raise ModelError(f"{self._title(epoch)}: the reader gave no minibatch; expected {expected}")
 
     def _title(self, epoch: int) -> str:

@@ -111,7 +111,7 @@ class TrainingOptions(KeyedOptions):
     max_epochs: int
     learning_rates_per_minibatch: Sequence[float] = ()
     learning_rates_per_sample: Sequence[float] = ()
-    final_learning_rate: float = 0.0  # like the one given, at the end: it falls exponentially; 0: as the schedule says
+    final_learning_rate: float = 0.0  # at the end, in the unit of the given one; exponential decay; 0: none
     minibatch_size: Sequence[int] = (256,)
     momentum_per_minibatch: Sequence[float] = ()
     momentum_per_sample: Sequence[float] = ()
@@ -121,27 +121,27 @@ class TrainingOptions(KeyedOptions):
     truncated: bool = False  # minibatchSize is the number of steps of each of the sequences side by side
     epoch_size: int = 0  # frames; 0: all the data once
     clipping_threshold: float = math.inf  # per frame of the minibatch
-    clip_by_truncation: bool = True  # else by the Frobenius norm of each parameter's gradient
+    clip_by_truncation: bool = True  # clip elements, else the Frobenius norm of each gradient
     l2_weight: float = 0.0
     l1_weight: float = 0.0
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
-    noise_deviation: float = 0.0  # of the normal noise added to every weight after every update
-    min_learning_rate: float = 1e-9  # per frame; at a hundredth of it and below nothing is updated
+    noise_deviation: float = 0.0  # standard deviation of the noise added to weights after every update
+    min_learning_rate: float = 1e-9  # per frame; no updates at 1/100 of it and below
     auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
-    adaptation_weight: float = 0.0  # of a reference model's outputs in the labels
+    adaptation_weight: float = 0.0  # weight of a reference model's posteriors in the labels
     check_gradients: bool = False  # before the first update of every epoch
-    gradient_digits: int = 6  # decimal digits in which computed and numeric gradients have to agree
+    gradient_digits: int = 6  # digits in which computed and numeric gradients must agree
     seed: int = 0  # of dropout masks and of the noise added to weights
     make_mode: bool = True  # continue after the newest model; else remove the models of an earlier training
     keep_checkpoints: bool = False
     train_criterion: str = ""  # node name; "": the network's first criterion
     eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
-    precompute_all_data: bool = True  # statistics from all the data, else from one epoch of it
-    packed_samples: int = 0  # how many images a convolution may pack at a time; 0: as many as is fastest
-    execution_engine: str = SYNCHRONOUS  # or ASYNCHRONOUS: branches of the network at the same time
+    precompute_all_data: bool = True  # compute statistics from all data, else from one epoch
+    packed_samples: int = 0  # images that a convolution packs at a time; 0: the fastest number
+    execution_engine: str = SYNCHRONOUS  # ASYNCHRONOUS: branches of the network run at the same time
     trace_level: int = 0
     show_every: int = 10  # minibatches
-    show_first: int = 0  # this many minibatches of an epoch are shown one by one
+    show_first: int = 0  # number of minibatches at the start of an epoch with a line each
 
     def __post_init__(self):
         for field in fields(self):
@@ -215,19 +215,19 @@ class TrainingOptions(KeyedOptions):
 
     @property
     def names_momentum(self) -> bool:
-        """Whether any momentum but none at all was asked for."""
+        """Whether a momentum other than 0 is set."""
         return any(any(getattr(self, field)) for field in MOMENTA)
 
     def full_minibatch(self, index: int, size: int) -> int:
-        """The frames of a full minibatch where minibatchSize is `size`, in epoch `index`.
+        """Return the frames of a full minibatch in epoch `index` for minibatchSize `size`.
 
-        With truncated=true it has `size` frames of each sequence (CNTK's SGD.h, FixUpEffectiveMBSize, which leaves a
-        size of 1 alone).
+        With truncated=true it has `size` frames of each sequence, unless `size` is 1 (FixUpEffectiveMBSize in the SGD.h
+        of CNTK).
         """
         return size * self.parallel[index] if self.truncated and size > 1 else size
 
     def epoch(self, index: int) -> EpochOptions:
-        """The values of epoch `index`, counted from 0; values per minibatch are those of a full minibatch."""
+        """Return the values of epoch `index`, counted from 0; values per minibatch hold for a full minibatch."""
         size = self.minibatch_size[index]
         full = self.full_minibatch(index, size)
         if self.learning_rates_per_minibatch:

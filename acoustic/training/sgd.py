@@ -125,7 +125,7 @@ def train(
         with contextlib.closing(trainer.learner):
             trainer.prepare(start, description)
             if parallel is None and start is None and files is not None:
-                IterationFiles(directory, 1).remove()  # of an earlier training, by several jobs
+                IterationFiles(directory, 1).remove()  # files of an earlier training by several jobs
             trainer.run(start or 0)
         if files is not None:
             log(f"model: {files.model_path}  history: {files.history}  picture: {files.plot}")
@@ -140,13 +140,13 @@ def changed_description(files: TrainingFiles, epoch: int, described: Network) ->
     """
     try:
         checkpoint = files.load_checkpoint(epoch)
-    except ModelError:  # damaged; who needs it will say so
+    except ModelError:  # damaged; reported when it is needed
         return []
     if checkpoint is None or checkpoint.state.get("description") in (None, "", fingerprint(described)):
         return []
     changes = differences(described, files.load(epoch))
     path = files.model(epoch)
-    return [f"the description has changed: {summary(changes)}; {path} stays as it was begun"] if changes else []
+    return [f"the description has changed: {summary(changes)}; {path} is kept as trained"] if changes else []
 
 
 def _start_epoch(files: TrainingFiles | None, make_mode: bool) -> int | None:

@@ -32,8 +32,8 @@ from acoustic.training.state.snapshot import Snapshot
 from readers.common.report import Log
 from readers.errors import ModelError
 
-SWEEP_COLUMNS = 4096  # frames at a time where nothing is learned in between
-PLOT_INTERVAL = 60.0  # seconds between pictures while training runs; the last epoch always gives one
+SWEEP_COLUMNS = 4096  # frames at a time in passes without updates
+PLOT_INTERVAL = 60.0  # seconds between two plots; the last epoch always makes one
 
 # Mode of autoAdjustLR: control of the learning rate.
 CONTROLS = {NONE: Control, AFTER: AdjustAfterEpoch, BEFORE: SearchBeforeEpoch}
@@ -79,9 +79,9 @@ class Trainer:
         self.control = CONTROLS[options.auto_adjust.mode](options)
         self.sizes = AdaptiveMinibatch(options, reader.num_frames)
         self.total_samples = 0
-        self.description = ""  # fingerprint of the network that was described when training began
+        self.description = ""  # fingerprint of the network description at the start of training
         self.history: list[dict] = []
-        self._best: Snapshot | None = None  # at the end of the last interval, for controls that return to it
+        self._best: Snapshot | None = None  # state at the end of the last interval, for controls that return to it
         self._last_plot = time.monotonic()
 
     def _prepare_learner(self, reference: Reference | None) -> None:
@@ -91,9 +91,7 @@ class Trainer:
         if reference is not None:
             self.learner.transform = reference.soft_labels(self.engine, self.criterion, options.adaptation_weight)
         if not options.rule.uses_momentum and options.names_momentum:
-            self.log(
-                f"warning: {options.rule.names[0]} applies no momentum; what the configuration says of it has no effect"
-            )
+            self.log(f"warning: {options.rule.names[0]} applies no momentum; momentum options have no effect")
         if options.check_gradients:
             self.learner.before_updates = GradientCheck(self.engine, self.criterion, options.gradient_digits, self.log)
 
@@ -104,7 +102,7 @@ class Trainer:
 
         No file is written or removed until the statistics, which need a pass over all the data, are computed.
         """
-        # A training that returned to its very beginning has a checkpoint there too.
+        # A training that returned to its initial model has a checkpoint of it.
         if start or (start == 0 and self.files.checkpoint(0).exists()):
             self._resume(start)
         computed = self._precompute()
@@ -279,7 +277,7 @@ class Trainer:
         return row
 
     def _validate(self, epoch: int, values: EpochOptions) -> dict[str, float]:
-        # Order does not matter to sums, so every epoch validates in the order of epoch 0.
+        # The order does not change sums, so every epoch validates in the order of epoch 0.
         minibatches = self.cv_reader.minibatches(epoch=0, minibatch_size=values.minibatch_size, epoch_size=0)
         totals = evaluate(self.engine, minibatches, self.names)
         self.log(validation_line(epoch + 1, self.options.max_epochs, totals))
@@ -298,13 +296,13 @@ class Trainer:
         return value
 
     def _keep(self, epoch: int, row: dict) -> None:
-        """Save what the epoch gave."""
+        """Save history, model, checkpoint and plot of an epoch."""
         self.history.append(row)
         if self.control.rolls_back and (epoch + 1) % self.control.interval == 0:
             self._best = Snapshot.take(self.network, self.updater, epoch + 1, self.total_samples)
         if self.files is None:
             return
-        # History before model: a run killed in between repeats the epoch and writes the row again.
+        # The history is written first: a run killed in between repeats the epoch and writes the row again.
         append_history(self.files.history, row)
         self.files.save(self.network, self._checkpoint(epoch + 1), self._best.epoch if self._best else None)
         last = epoch + 1 == self.options.max_epochs
@@ -312,7 +310,7 @@ class Trainer:
             self._plot()
 
     def _roll_back(self) -> None:
-        """Return to the end of the last interval: model, what the rule keeps, counters, files."""
+        """Return to the end of the last interval: model, state of the update rule, counters, files."""
         best = self._best
         best.restore(self.network, self.updater)
         self.total_samples = best.total_samples
@@ -324,7 +322,7 @@ class Trainer:
         if self.files is not None:
             self.files.discard_after(best.epoch)
             truncate_history(self.files.history, best.epoch)
-            # Last: a run killed before this repeats the epoch that was worse, and decides the same again.
+            # Written last: a run killed before this repeats the epoch and decides the same again.
             self.files.save_checkpoint(self._checkpoint(best.epoch))
 
     def _checkpoint(self, epoch: int) -> Checkpoint:

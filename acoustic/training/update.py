@@ -69,16 +69,16 @@ class Updater(GradientSink):
         self._seed: Sequence[int] = ()
 
     def tensors(self) -> dict[str, Any]:
-        """Return the state as a dictionary from "name in the rule:parameter" to matrix."""
+        """Return the state: "name in the rule:parameter" -> matrix."""
         return {f"{kind}:{name}": matrix for name, state in self.state.items() for kind, matrix in state.items()}
 
     def restore(self, tensors: Mapping[str, Any], scalars: Mapping[str, float], where: Any) -> None:
-        """Restore what `tensors` and `scalars` held.
+        """Restore a saved state.
 
         Parameters
         ----------
         tensors, scalars : mapping
-            The saved state.
+            Copies of `tensors()` and `scalars`.
         where : object
             Name of the source in messages.
 
@@ -182,7 +182,7 @@ class Updater(GradientSink):
     def _update(self, node: Node, gradient: Any, weight: Any, state: Sequence[Any], first: int) -> None:
         """Update a parameter, or some of its columns; `first` is the number of elements before them."""
         options, step = self.options, self._step(node)
-        if not step.rate:  # else noise would move a parameter that is to stay as it is
+        if not step.rate:  # noise must not change a parameter with rate 0
             return
         shrink = options.l1_weight * step.num_frames * step.rate
         noisy = options.noise_deviation > 0
@@ -198,8 +198,8 @@ class Updater(GradientSink):
         return int(words[0]) << 32 | int(words[1])
 
 
-CACHED = 1 << 17  # elements of a gradient that are updated at a time when it comes by columns
-NOISE = 1  # keeps the noise apart from a dropout mask of the same seed and name
+CACHED = 1 << 17  # elements of a gradient that are updated at a time, if it is computed by columns
+NOISE = 1  # so that noise and a dropout mask of equal seed and name differ
 
 
 def _filled(network: Network, node: Node, value: float) -> Any:

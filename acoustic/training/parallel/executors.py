@@ -93,7 +93,7 @@ class Jobs:
         times = self.options.retries + 1
         raise ModelError(
             f"{first.title}: lost {times} {'time' if times == 1 else 'times'}, the last by {text}; expected a result; "
-            "jobRetries says how often a job is run again"
+            "jobRetries sets how often a job is run again"
         ) from fault
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class DaskCluster:
             text = " ".join(str(fault).split()) or f"not reached ({type(fault).__name__})"
             raise ConfigError(
                 f"scheduler {scheduler}: {text}; expected tcp://HOST:PORT of a running `dask scheduler`, or the file "
-                "that its --scheduler-file has written"
+                "that its --scheduler-file names"
             ) from fault
         if not self.client.scheduler_info()["workers"]:
             log(f"scheduler {scheduler} has no workers yet; waiting for the first")

@@ -122,4 +122,4 @@ class IterationFiles:
             frames, scalars = int(found["num_frames"]), dict(found["scalars"])
             return Iteration(number, dict(found["plan"]), figures, frames, tensors, scalars)
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
-            raise ModelError(f"{path}: no state of an epoch ({fault}); expected numbers by their names") from fault
+            raise ModelError(f"{path}: damaged ({fault}); expected plan, figures, num_frames and scalars") from fault

@@ -111,8 +111,8 @@ class ParallelLearner(Learner):
         found = self.files.newest(first, last) if resumes else None
         if found is not None and found.plan != self._plan(values):
             self.log(
-                f"warning: {self.files.model(found.number)} was made with {json.dumps(found.plan)}; this epoch is "
-                f"begun anew, with {json.dumps(self._plan(values))}"
+                f"warning: {self.files.model(found.number)} was made with {json.dumps(found.plan)}; this epoch "
+                f"starts again with {json.dumps(self._plan(values))}"
             )
             found = None
         if found is None:
@@ -161,7 +161,7 @@ class ParallelLearner(Learner):
         if keeps_state(self.options):
             self.updater.scalars = dict(results[chosen or 0].scalars)
         averaged = time.perf_counter()
-        # History before model: a run killed in between repeats the iteration and writes the row again.
+        # The history is written first: a run killed in between repeats the iteration and writes the row again.
         row = {
             "iteration": number + 1,
             "epoch": epoch + 1,
@@ -207,7 +207,7 @@ class ParallelLearner(Learner):
         means = [result.figures[self.criterion] / result.num_frames for result in results]
         best = int(np.argmin(means))
         self.log(
-            f"Outer iteration {number + 1}: the model of job {best + 1} is taken, {self.criterion} {means[best]:.6g}; "
+            f"Outer iteration {number + 1}: uses the model of job {best + 1} with {self.criterion} {means[best]:.6g}; "
             f"the others have {', '.join(f'{mean:.6g}' for job, mean in enumerate(means) if job != best)}"
         )
         return best
@@ -218,7 +218,7 @@ class ParallelLearner(Learner):
         for path in outputs:
             tensors = load_output(path)
             if sums and {name: one.shape for name, one in tensors.items()} != {n: one.shape for n, one in sums.items()}:
-                raise ModelError(f"{path}: other parameters than those of {outputs[0]}; expected the same")
+                raise ModelError(f"{path}: its parameters differ from those of {outputs[0]}; expected the same")
             for name, tensor in tensors.items():
                 if name in sums:
                     sums[name] += tensor

@@ -71,7 +71,7 @@ class Reference:
         missing = [name for name in self.engine.inputs if name not in engine.inputs]
         if missing:
             raise ModelError(
-                f"refNodeName {self.node}: depends on input {missing[0]!r}, which the adapted network has not; "
+                f"refNodeName {self.node}: depends on input {missing[0]!r}, which the adapted network lacks; "
                 f"expected {', '.join(engine.inputs)}"
             )
 

@@ -99,8 +99,8 @@ def mix_up(
     weights, bias = network[layer.weights], network[layer.bias]
     if len(counts) != network.shapes[layer.total].rows:
         raise ModelError(
-            f"{network[layer.total].where}: {network.shapes[layer.total].rows} classes; expected {len(counts)}, of "
-            "which there are counts"
+            f"{network[layer.total].where}: {network.shapes[layer.total].rows} classes; expected {len(counts)}, "
+            "one per count"
         )
     sizes = allocate(counts, total, power)
     rng = np.random.default_rng(seed)
@@ -150,7 +150,5 @@ def affine_layer(network: Network, name: str) -> AffineLayer:
                 alone = [len(editing.users(network, node)) == 1 for node in (product, bias, product.operands[0])]
                 if all(alone):
                     return AffineLayer(total.name, product.name, product.operands[0].name, bias.name)
-    what = "is mixed up already" if total.type_name == "LogSumGroups" else "is no such layer"
-    raise ModelError(
-        f"{total.where}: {what}; expected W x + b, of parameters that nothing else uses, to divide its classes"
-    )
+    what = "has sub-classes already" if total.type_name == "LogSumGroups" else "is not an affine layer"
+    raise ModelError(f"{total.where}: {what}; expected W x + b of parameters that no other node uses")

@@ -79,7 +79,7 @@ class TrainingFiles:
         """Hold a lock on these files. Raises ModelError if another training holds it."""
         with held(self.model_path.with_name(f".{self.model_path.name}.lock")) as is_mine:
             if not is_mine:
-                raise ModelError(f"{self.model_path}: another training is under way there; expected one at a time")
+                raise ModelError(f"{self.model_path}: another training is writing there; expected one at a time")
             yield
 
     def remove(self) -> int:

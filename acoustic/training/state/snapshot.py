@@ -43,7 +43,7 @@ class Snapshot:
         values = model.stored_values()
         if {name: value.shape for name, value in values.items()} != {n: v.shape for n, v in now.values.items()}:
             raise ModelError(
-                f"{files.model(epoch)}: another network than that of the models after it; expected the same"
+                f"{files.model(epoch)}: its network differs from that of the later models; expected the same"
             )
         fresh = make_updater(network, updater.options)
         if checkpoint is not None:

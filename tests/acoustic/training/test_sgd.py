@@ -165,7 +165,7 @@ def test_files_and_log_of_a_run(drawn, ring_reader, tmp_path):
 
 def test_two_trainings_at_once_do_not_share_their_files(ring_reader, tmp_path):
     def train_too(row):
-        with pytest.raises(ModelError, match="m: another training is under way there; expected one at a time"):
+        with pytest.raises(ModelError, match="m: another training is writing there; expected one at a time"):
             train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "m")
         train(ring_network(), ring_reader(100), ring_options(1), model_path=tmp_path / "other")
 

@@ -156,7 +156,7 @@ def test_values_per_minibatch_count_all_slots_where_utterances_are_cut(blocks):
 def test_an_epoch_that_no_utterance_begins_in_is_said(blocks):
     with (
         reader_of(blocks, WHOLE) as reader,
-        pytest.raises(ModelError, match="an utterance to begin among the epochSize of 6 frames: a larger epochSize"),
+        pytest.raises(ModelError, match="an utterance that begins within the epochSize of 6 frames; increase"),
     ):
         train(recurrent(), reader, options(20, epoch_size=6))
 

@@ -159,12 +159,12 @@ def test_a_description_that_changed_is_named_and_left_alone(corpus, capsys):
     assert run(corpus) == 0
     model = corpus / "model" / "net"
     assert run(corpus, other) == 0
-    assert f"{change}{model} stays as it was begun" in capsys.readouterr().err
+    assert f"{change}{model} is kept as trained" in capsys.readouterr().err
     longer = "Train=[SGD=[maxEpochs=7]]"
     for end in ("", ".ckp"):
         Path(f"{model}{end}").rename(f"{model}.6{end}")
     assert run(corpus, longer, other) == 0
-    assert f"{change}{model}.6 stays as it was begun" in capsys.readouterr().err
+    assert f"{change}{model}.6 is kept as trained" in capsys.readouterr().err
     assert run(corpus, longer) == 0
     assert "description has changed" not in capsys.readouterr().err
     for name in model.parent.iterdir():

@@ -299,4 +299,4 @@ def test_options_that_the_chosen_rule_does_not_read_are_said(corpus, capsys):
     shown = capsys.readouterr().err
     assert shown.count("has no effect with gradUpdateType") == 1
     assert "rms_gamma has no effect with gradUpdateType=AdaGrad" in shown
-    assert "warning: AdaGrad applies no momentum; what the configuration says of it has no effect" in shown
+    assert "warning: AdaGrad applies no momentum; momentum options have no effect" in shown

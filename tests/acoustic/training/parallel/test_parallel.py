@@ -128,7 +128,7 @@ def test_after_the_first_iteration_the_best_job_is_taken(examples):
     rows = rows_of(examples)
     means = [job["training"][CRITERION] for job in rows[0]["jobs"]]
     assert [row["taken"] for row in rows] == [1 + int(np.argmin(means)), "average", "average", "average"]
-    assert any(line.startswith(f"Outer iteration 1: the model of job {rows[0]['taken']} is taken") for line in lines)
+    assert any(line.startswith(f"Outer iteration 1: uses the model of job {rows[0]['taken']} with") for line in lines)
 
 
 def test_jobs_learn(tmp_path):

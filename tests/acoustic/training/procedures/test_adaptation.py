@@ -68,7 +68,7 @@ def test_references_that_do_not_fit():
         Reference(network_of(1, sizes=(3, 5)), "PosteriorProb").soft_labels(engine, engine.roots[0], 0.5)
     other = Network("double")
     other.add("InputValue", "noise", rows=4)
-    with pytest.raises(ModelError, match="depends on input 'noise', which the adapted network has not"):
+    with pytest.raises(ModelError, match="depends on input 'noise', which the adapted network lacks"):
         Reference(other, "noise").soft_labels(engine, engine.roots[0], 0.5)
 
 

@@ -110,13 +110,13 @@ def test_faults_change_nothing():
     network = network_of()
     with pytest.raises(ModelError, match="3 sub-classes of 4 classes; expected at least as many"):
         mix_up(network, [1] * CLASSES, 3)
-    with pytest.raises(ModelError, match=r"node 'HLast' \(Plus\): 4 classes; expected 5, of which there are counts"):
+    with pytest.raises(ModelError, match=r"node 'HLast' \(Plus\): 4 classes; expected 5, one per count"):
         mix_up(network, [1] * 5, 9)
-    with pytest.raises(ModelError, match=r"node 'H1' \(Tanh\): is no such layer; expected W x \+ b"):
+    with pytest.raises(ModelError, match=r"node 'H1' \(Tanh\): is not an affine layer; expected W x \+ b"):
         mix_up(network, [1] * 6, 9, output="H1")
     assert affine_layer(network, "HLast").weights == "W1"
     mix_up(network, [1] * CLASSES, 8)
-    with pytest.raises(ModelError, match=r"node 'HLast' \(LogSumGroups\): is mixed up already"):
+    with pytest.raises(ModelError, match=r"node 'HLast' \(LogSumGroups\): has sub-classes already"):
         mix_up(network, [1] * CLASSES, 16)
 
 
