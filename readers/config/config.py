@@ -106,7 +106,7 @@ class Config(Scope):
         for name in self.names():
             with contextlib.suppress(ConfigError):
                 if self.is_block(name):
-                    yield name, self.block(name)
+                    yield name, Config.block(self, name)  # CheckedConfig.block would record a fault
 
     def unknown(self, known: Iterable[str]) -> list[Unknown]:
         """Return the names set in this block itself that are not among `known`.

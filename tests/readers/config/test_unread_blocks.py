@@ -2,6 +2,7 @@
 
 import pytest
 
+from readers.config.check import CheckedConfig
 from readers.config.config import Config
 from readers.config.render import render
 from readers.errors import ConfigError
@@ -29,6 +30,14 @@ def test_a_block_that_nothing_reads_holds_any_text(text):
     assert config.misspelled(["y"], 0.75) == []
     again = Config.from_text(render(run), "again")
     assert (again.int("x"), again.text("action")) == (1, "train")
+
+
+@pytest.mark.parametrize("text", FREE)
+def test_no_fault_is_found_in_a_block_that_nothing_reads(text):
+    config = CheckedConfig.from_text(f"command=Run\nOff=[ {text} ]\nRun=[action=train;x=1]", "f.cntk")
+    assert config.check(lambda: config.block("Run").int("x")) == 1
+    assert config.without_effect(["Run"], 0.75) == []
+    assert len(config.findings) == 0
 
 
 @pytest.mark.parametrize(
