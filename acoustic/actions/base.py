@@ -150,7 +150,7 @@ def check_reader(config: Config, name: str) -> None:
     reader_class(config.block(name))
 
 
-def losses(*readers: Reader) -> RunReport:
+def reader_report(*readers: Reader) -> RunReport:
     """Return a report of the utterances, or records, that some readers gave and skipped."""
     report = RunReport(readers[0].unit)
     for reader in readers:

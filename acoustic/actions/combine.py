@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -89,7 +89,7 @@ class Combine(Action):
             for layer, weights in zip(found.layers, found.weights.T):
                 log(f"{' '.join(layer)}: {' '.join(f'{weight:.3f}' for weight in weights)}")
             save_model(found.network, self.output_path)
-            return losses(reader)
+            return reader_report(reader)
 
     def _groups(self) -> list[list[Path]]:
         """Return the files of the models to combine, in groups that are averaged first. Raises ModelError."""

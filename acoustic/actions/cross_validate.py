@@ -4,7 +4,7 @@ import math
 import time
 from pathlib import Path
 
-from acoustic.actions.base import Machine, losses
+from acoustic.actions.base import Machine, reader_report
 from acoustic.actions.evaluate import Evaluate
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
@@ -51,7 +51,7 @@ class CrossValidate(Evaluate):
                 raise ModelError(f"{self.model_path}: none of its models exists; expected {self._path(self.epochs[0])}")
             for line in best_lines(results):
                 log(line)
-            return losses(reader)
+            return reader_report(reader)
 
     def network(self) -> Network:
         """Return the first model that exists."""

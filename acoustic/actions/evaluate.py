@@ -2,7 +2,7 @@
 
 import math
 
-from acoustic.actions.base import Action, Machine, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
@@ -37,7 +37,7 @@ class Evaluate(Action):
         with self.open_reader("reader", log, progress, order="None") as reader:
             check_inputs(engine, reader)
             self._evaluate(engine, reader, names, log, progress)
-            return losses(reader)
+            return reader_report(reader)
 
     def roots(self, network: Network) -> list[str]:
         return evaluation_nodes(network, self.names)

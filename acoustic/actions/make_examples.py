@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, reader_report
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
@@ -48,7 +48,7 @@ class MakeExamples(Action):
         return [archive_path(self.model_path, 1)]
 
     def run(self, log: Log, progress: Progress) -> RunReport:
-        if self.make_mode and _is_whole(self.model_path):
+        if self.make_mode and _is_complete(self.model_path):
             there = ExampleSet(self.model_path)
             there.close()
             log(f"{self.model_path}: {there.total} examples are there: nothing to do; makeMode=false makes them anew.")
@@ -71,10 +71,10 @@ class MakeExamples(Action):
             )
             size = sum(path.stat().st_size for path in written)
             log(f"{self.model_path}: {reader.num_frames} examples in {len(written)} archives, {size} bytes")
-            return losses(reader)
+            return reader_report(reader)
 
 
-def _is_whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     """Return whether all archives of a set exist; an interrupted run leaves only the first ones."""
     first = archive_path(path, 1)
     if not first.exists():

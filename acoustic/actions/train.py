@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine, check_reader, losses
+from acoustic.actions.base import Action, Machine, check_reader, reader_report
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
@@ -110,7 +110,7 @@ class Train(Action):
             )
             if never := unseen_text(result.network, result.network.outputs):
                 log(f"warning: {never}")
-            return losses(*readers)
+            return reader_report(*readers)
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
         """Return the network after layer-wise training of smaller ones."""

@@ -68,20 +68,23 @@ def clone(network: Network) -> Network:
 
     Values are shared until one of the networks sets a new value.
     """
-    twin = copy.copy(network)
-    twin.nodes, twin.shapes = {name: _twin(node, name) for name, node in network.nodes.items()}, dict(network.shapes)
-    for node in twin.nodes.values():
-        node.operands = [None if operand is None else twin.nodes[operand.name] for operand in node.operands]
+    copied = copy.copy(network)
+    copied.nodes, copied.shapes = (
+        {name: _copy_node(node, name) for name, node in network.nodes.items()},
+        dict(network.shapes),
+    )
+    for node in copied.nodes.values():
+        node.operands = [None if operand is None else copied.nodes[operand.name] for operand in node.operands]
     for list_name, names in network.special().items():
-        setattr(twin, list_name, list(names))
-    return twin
+        setattr(copied, list_name, list(names))
+    return copied
 
 
-def _twin(node: Node, name: str) -> Node:
+def _copy_node(node: Node, name: str) -> Node:
     """Return a copy of a node under a new name."""
-    twin = copy.copy(node)
-    twin.name, twin.settings, twin.operands = name, dict(node.settings), list(node.operands)
-    return twin
+    copied = copy.copy(node)
+    copied.name, copied.settings, copied.operands = name, dict(node.settings), list(node.operands)
+    return copied
 
 
 def remove(network: Network, names: Iterable[str]) -> None:
@@ -187,15 +190,15 @@ def copy_nodes(
             target[new].value = value
         return
     # Read everything from the source before changing the target: they may be one network.
-    originals = [(_twin(source[old], new), source.shapes[old]) for old, new in names]
+    originals = [(_copy_node(source[old], new), source.shapes[old]) for old, new in names]
     roles = [[role for role, listed in source.special().items() if old in listed] for old, _ in names]
-    links = [[operand and operand.name for operand in twin.operands] for twin, _ in originals]
+    links = [[operand and operand.name for operand in copied_node.operands] for copied_node, _ in originals]
     kept = [list(target.nodes[new].operands) if new in target.nodes else None for _, new in names]
-    for (twin, shape), operands, played in zip(originals, kept, roles):
-        node = target.nodes.setdefault(twin.name, twin)
-        node.settings, node.origin = twin.settings, twin.origin
-        if twin.is_stored:
-            node.value = _own_value(source, twin, target)
+    for (copied_node, shape), operands, played in zip(originals, kept, roles):
+        node = target.nodes.setdefault(copied_node.name, copied_node)
+        node.settings, node.origin = copied_node.settings, copied_node.origin
+        if copied_node.is_stored:
+            node.value = _own_value(source, copied_node, target)
         target.shapes[node.name] = shape
         for role in played if operands is None else ():
             set_role(target, node.name, role, True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from acoustic.kernels.arrays.sequence import Marks
 from acoustic.nodes.base import Node, Run, Shape, register_node
-from acoustic.nodes.criteria import one_number
+from acoustic.nodes.criteria import label_rows
 from readers.errors import ModelError
 
 
@@ -96,7 +96,7 @@ class CRF(PathNode):
     def _path(self, run: Run, labels: Any) -> tuple[Marks, np.ndarray]:
         """Return the sequences and the label (row) of each column; raise ModelError if a frame has none."""
         marks = self.marks(run, labels.shape[1])
-        numbers = one_number(labels)
+        numbers = label_rows(labels)
         if numbers is None:
             numbers = run.backend.to_host(run.backend.asarray(labels).argmax(axis=0))
         missing = (numbers < 0) & marks.frames.reshape(-1)

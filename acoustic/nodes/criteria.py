@@ -24,7 +24,7 @@ def scalar(terms: Any) -> Any:
     return terms.sum().reshape(1, 1)
 
 
-def one_number(labels: Any) -> Any:
+def label_rows(labels: Any) -> Any:
     """Return the row of the 1 in each column of one-hot Indicators, (T,), -1 for none; None for other labels."""
     if isinstance(labels, Indicators) and len(labels.numbers) == 1:
         return labels.numbers[0]
@@ -145,7 +145,7 @@ class CrossEntropyWithSoftmax(CriterionNode):
         return self.operands[0].is_input  # no gradient of the labels
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any, work: Any = None) -> None:
-        if (numbers := one_number(labels)) is not None:
+        if (numbers := label_rows(labels)) is not None:
             run.kernels.cross_entropy_numbers(numbers, z, out, work)
         else:
             run.kernels.cross_entropy_softmax(run.backend.asarray(labels), z, out, work)
@@ -240,7 +240,7 @@ class ErrorPrediction(CriterionNode):
         return True
 
     def forward(self, run: Run, labels: Any, z: Any, *, out: Any) -> None:
-        if (numbers := one_number(labels)) is not None:
+        if (numbers := label_rows(labels)) is not None:
             run.kernels.count_errors_numbers(numbers, z, out)
         else:
             run.kernels.count_errors(run.backend.asarray(labels), z, out)

@@ -21,7 +21,7 @@ def cosine_gradient(xp: Any, grad: Any, x: Any, unit_y: Any) -> Any:
     return xp.multiply(slope, x.any(axis=0), out=slope)
 
 
-def cosine_change(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
+def cosine_tangent(xp: Any, x: Any, y: Any, dx: Any, dy: Any) -> Any:
     """Return the derivative (cols,) of x'y / sqrt(x'x y'y) by the quotient rule; 0 for columns of zeros."""
     s, a, b = (x * y).sum(axis=0), (x * x).sum(axis=0), (y * y).sum(axis=0)
     ds, da, db = (dx * y + x * dy).sum(axis=0), 2 * (x * dx).sum(axis=0), 2 * (y * dy).sum(axis=0)
@@ -65,7 +65,7 @@ class CosDistance(Node):
                 into.add_matrix(k, cosine_gradient(run.xp, grad, inputs[k], other))
 
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return cosine_change(run.xp, *inputs, *tangents)[None, :]
+        return cosine_tangent(run.xp, *inputs, *tangents)[None, :]
 
 
 @register_node("CosDistanceWithNegativeSamples", "CosWithNegSamples")
@@ -131,4 +131,4 @@ class CosDistanceWithNegativeSamples(Node):
     def tangent(self, run: Run, inputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         xp, (x, y), (dx, dy) = run.xp, inputs, tangents
         partner = [(xp.roll(y, -shift, axis=1), xp.roll(dy, -shift, axis=1)) for shift in self._shifts()]
-        return xp.stack([cosine_change(xp, x, other, dx, change) for other, change in partner])
+        return xp.stack([cosine_tangent(xp, x, other, dx, change) for other, change in partner])

@@ -41,21 +41,21 @@ class LookupTable(Node):
 
     def forward(self, run: Run, e: Any, x: Any, *, out: Any) -> None:
         if isinstance(x, Indicators) and x.size == e.shape[1]:
-            take_columns(run, e, x.numbers.T.reshape(-1), stacked(out, e.shape[0]))
+            take_columns(run, e, x.numbers.T.reshape(-1), unstacked(out, e.shape[0]))
         else:
-            matmul_into(run.xp, e, stacked(run.backend.asarray(x), e.shape[1]), stacked(out, e.shape[0]))
+            matmul_into(run.xp, e, unstacked(run.backend.asarray(x), e.shape[1]), unstacked(out, e.shape[0]))
 
     def backward(self, run: Run, grad: Any, inputs: Sequence[Any], value: Any, into: Any) -> None:
         e, x = inputs
         if into.needs(1):
             out_rows = e.shape[1]
-            into.add(1, lambda out: matmul_into(run.xp, e.T, stacked(grad, e.shape[0]), stacked(out, out_rows)))
+            into.add(1, lambda out: matmul_into(run.xp, e.T, unstacked(grad, e.shape[0]), unstacked(out, out_rows)))
         if into.needs(0):
             rows, words = into.targets[0].shape
             if isinstance(x, Indicators) and x.size == words:
-                add_to_columns(run, into, 0, x.numbers.T.reshape(-1), [stacked(grad, rows)])
+                add_to_columns(run, into, 0, x.numbers.T.reshape(-1), [unstacked(grad, rows)])
             else:
-                into.add_product(0, stacked(grad, rows), stacked(run.backend.asarray(x), words).T)
+                into.add_product(0, unstacked(grad, rows), unstacked(run.backend.asarray(x), words).T)
 
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         e, x = inputs
@@ -70,6 +70,6 @@ class LookupTable(Node):
         return run.xp.concatenate([de @ x[k : k + words] + e @ dx[k : k + words] for k in blocks])
 
 
-def stacked(matrix: Any, rows: int) -> Any:
+def unstacked(matrix: Any, rows: int) -> Any:
     """View a matrix with `rows` rows: the blocks of a column become columns side by side."""
     return matrix.reshape((rows, matrix.size // rows), order="F")
