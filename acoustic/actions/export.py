@@ -32,7 +32,7 @@ class Export(Action):
         network = self.network()
         names = self.roots(network)
         export_onnx(network, names, self.output_path)
-        log(f"{self.output_path}: {', '.join(names)}, one row a frame")
+        log(f"{self.output_path}: {', '.join(names)}, one row per frame")
         return RunReport("models", num_done=1)
 
     def roots(self, network: Network) -> list[str]:

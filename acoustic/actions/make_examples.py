@@ -51,12 +51,12 @@ class MakeExamples(Action):
         if self.make_mode and _is_complete(self.model_path):
             there = ExampleSet(self.model_path)
             there.close()
-            log(f"{self.model_path}: {there.total} examples are there: nothing to do; makeMode=false makes them anew.")
+            log(f"{self.model_path}: {there.total} examples exist: nothing to do; makeMode=false creates them again.")
             return RunReport("utterances")
         with self.open_reader("reader", log, progress, order="None") as reader:
             if reader.in_sequence:
                 raise ConfigError(
-                    f"{self.config.where('reader')}: reader gives sequences; expected frames on their own, as with "
+                    f"{self.config.where('reader')}: reader gives sequences; expected independent frames, as with "
                     "frameMode=true"
                 )
             written = write_examples(

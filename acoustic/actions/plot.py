@@ -105,7 +105,7 @@ def render(command: list[str], source: Path, picture: Path) -> None:
             raise ConfigError(f"{command[0]}: wrote no file; expected renderCmd to write <OUT>")
         draft.replace(picture)
     except subprocess.TimeoutExpired as fault:
-        raise ConfigError(f"{command[0]}: not done after {TIMEOUT:g} seconds; expected a picture") from fault
+        raise ConfigError(f"{command[0]}: not finished after {TIMEOUT:g} seconds; expected a picture") from fault
     except OSError as fault:
         raise ConfigError(f"{command[0]}: {fault.strerror or fault}; expected a program") from fault
     finally:

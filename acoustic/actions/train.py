@@ -78,7 +78,7 @@ class Train(Action):
         if self.undescribed:
             log(f"warning: {self.undescribed}; the network description is not needed, because there is a model")
         if self.make_mode and files.newest_epoch() == self.options.max_epochs:
-            log(f"{self.model_path} is there: no further training is necessary.")
+            log(f"{self.model_path} exists: no further training is necessary.")
             for warning in (*self._other_length(files), *self._other_network(files)):
                 log(f"warning: {warning}")
             return RunReport("utterances")
@@ -193,7 +193,7 @@ class Train(Action):
             if issubclass(reader_class(block), FrameReader) and block.bool("truncated", False) != told:
                 raise ConfigError(
                     f"{sgd.where('truncated')}: {sgd.full_name('truncated')} is {str(told).lower()}, "
-                    f"{block.full_name('truncated')} is not; expected the same of both"
+                    f"{block.full_name('truncated')} is not; expected equal values"
                 )
 
     def _epoch_done(self, row: dict, network: Network, log: Log) -> None:

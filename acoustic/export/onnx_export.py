@@ -26,7 +26,8 @@ def require_onnx(where: str) -> None:
     """Raise ModelError, naming what requires it, unless the onnx package is installed."""
     if importlib.util.find_spec("onnx") is None:
         raise ModelError(
-            f"{where}: the onnx package is missing; expected it; pip install '.[onnx]' in the project's directory"
+            f"{where}: the onnx package is missing; expected it to be installed: "
+            "pip install '.[onnx]' in the project's directory"
         )
 
 

@@ -273,5 +273,5 @@ def read_value(network: Network, name: str, path: str | Path) -> None:
     except FormatError as fault:
         raise ModelError(str(fault)) from fault
     if not np.isfinite(matrix).all():
-        raise ModelError(f"{path}: a number that is not finite; expected a text matrix of numbers")
+        raise ModelError(f"{path}: a number that is not finite; expected a text matrix of finite numbers")
     network.set_value(name, matrix)

@@ -155,7 +155,7 @@ class Network:
         """Set the operand of a delay that was created without it. Raises ModelError and ShapeError."""
         node, operand = (self[one] if isinstance(one, str) else one for one in (node, operand))
         if not node.delay:
-            raise ModelError(f"{node.where}: has its operands from the start; expected a PastValue or FutureValue")
+            raise ModelError(f"{node.where}: was created with its operands; expected a PastValue or FutureValue")
         node.operands = [operand]
         self.checked_shape(node)
 
@@ -276,7 +276,7 @@ class Network:
             for name in names:
                 node = self[name]
                 if list_name in ("features", "labels") and not node.is_input:
-                    raise ModelError(f"{node.where}: stands among the {list_name}; expected an InputValue")
+                    raise ModelError(f"{node.where}: is among the {list_name}; expected an InputValue")
                 if list_name in ("criteria", "evaluations") and self.shapes[name] != Shape(1, 1):
                     raise ShapeError(f"{node.where}: {self.shapes[name]}, among the {list_name}; expected 1x1")
 

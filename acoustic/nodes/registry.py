@@ -39,7 +39,7 @@ from readers.errors import ModelError
 
 # Names of CNTK's node types that are refused with a message, and what each type is for.
 NOT_BUILT = (
-    {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as one node, of which LSTM(x, dim) of NDL makes several"}
+    {"StrideTimes": "recurrent networks", "LSTM": "an LSTM as a single node; the macro LSTM(x, dim) is built"}
     | dict.fromkeys(("SequenceWithSoftmax", "SEWithSM"), "sequence training")
     | dict.fromkeys(("NoiseContrastiveEstimation", "NCEBasedCrossEntropyWithSoftmax", "NCE"), "large vocabularies")
     | dict.fromkeys(("SparseImageInput", "SparseImage"), "sparse images")
@@ -70,7 +70,7 @@ def node_class(name: str) -> type[Node]:
         return REGISTRY[name.lower()]
     for not_built, purpose in NOT_BUILT.items():
         if name.lower() == not_built.lower():
-            raise ModelError(f"node type {not_built}, for {purpose}, is not built yet; expected another type")
+            raise ModelError(f"node type {not_built} is not built yet ({purpose}); expected another type")
     known = [known for one in registered_nodes() for known in (one.type_name, *one.aliases)]
     raise ModelError(f"unknown node type {name!r}; {name_hint(name, known)}")
 

@@ -44,7 +44,7 @@ class BroadcastNode(Node):
     def to_onnx(self, graph: Any, *inputs: str) -> str:
         shapes = [graph.shapes[tensor] for tensor in inputs]
         if len({shape.cols for shape in shapes} - {1}) > 1:
-            raise ModelError(f"{self.where}: repeats several columns; expected a single one, as ONNX can do it")
+            raise ModelError(f"{self.where}: repeats several columns; expected a single one, which ONNX supports")
         fewest, most = sorted(shape.rows for shape in shapes)
         if fewest in (1, most):
             return self.combine_in_onnx(graph, *inputs)

@@ -158,7 +158,7 @@ class BeamSearch:
         with np.errstate(divide="ignore"):
             logs = np.log(value) if kind == "Softmax" else value
         if not np.isfinite(logs.max(axis=0)).all():
-            raise ModelError(f"{self.network[self.output].where}: not a finite number; expected a sound model")
+            raise ModelError(f"{self.network[self.output].where}: values that are not finite; expected finite values")
         if self.class_scores is not None:
             scores = self._value(self.class_scores)
             return _within_classes(logs, self.classes) + (scores - _log_sum(scores))[self.classes]

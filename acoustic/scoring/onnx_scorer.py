@@ -23,7 +23,7 @@ def require_onnxruntime(where: str) -> None:
     """Raise ModelError, naming what requires it, unless the onnxruntime package is installed."""
     if importlib.util.find_spec("onnxruntime") is None:
         raise ModelError(
-            f"{where}: the onnxruntime package is missing; expected it; "
+            f"{where}: the onnxruntime package is missing; expected it to be installed: "
             "pip install '.[onnx]' in the project's directory"
         )
 

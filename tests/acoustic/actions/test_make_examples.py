@@ -56,7 +56,7 @@ def test_what_is_there_stays_until_it_is_to_be_made_anew(data):
     run(data)
     before = (data / "e.1").read_bytes()
     (data / "data.txt").write_text("1 2 3\n" * 3)
-    assert run(data) == [f"{data}/e: 40 examples are there: nothing to do; makeMode=false makes them anew."]
+    assert run(data) == [f"{data}/e: 40 examples exist: nothing to do; makeMode=false creates them again."]
     assert (data / "e.1").read_bytes() == before
     assert "3 examples in 1 archives" in run(data, "makeMode=false")[0]
     (data / "e.1").write_bytes(before[:-1])

@@ -155,9 +155,7 @@ def test_tags_and_special_lists():
     assert (network.features, network.labels) == (["x"], ["y"])
     network.validate()
     network.features.append("J")
-    with pytest.raises(
-        ModelError, match=r"node 'J' \(SquareError\): stands among the features; expected an InputValue"
-    ):
+    with pytest.raises(ModelError, match=r"node 'J' \(SquareError\): is among the features; expected an InputValue"):
         network.validate()
     network.features.remove("J")
     network.evaluations.append("x")

@@ -150,7 +150,7 @@ def test_what_is_no_pair_is_refused():
     with pytest.raises(ModelError, match="depends on inputs words, labels; expected one, the previous word"):
         BeamSearch(network, network.add("Plus", "odd", "z", "labels").name, BEGIN, END, INPUTS)
     network.set_value("V", np.full((TARGETS, 4), np.nan))
-    with pytest.raises(ModelError, match="not a finite number"):
+    with pytest.raises(ModelError, match="values that are not finite"):
         BeamSearch(network, "z", BEGIN, END, INPUTS)({"source": np.ones((SOURCES, 1))}, layout_of([[1]]))
 
 

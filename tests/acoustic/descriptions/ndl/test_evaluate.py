@@ -211,7 +211,7 @@ def test_tags_and_arrays_add_up_and_name_the_node_of_a_call(tag, part):
         ("y=z\nz=y\nw=Exp(y)", "refers to itself; expected a value at the end of the references"),
         ("y=PastValue(5, x)", "net.ndl:2: node 'y' .PastValue.: m 'x' is 4x.; expected 5 rows, one column per frame"),
         ("y=PastValue(1, 7)", "net.ndl:2: node 'y' .PastValue.: m '.*' is 1x1; expected one column per frame"),
-        ("y=StrideTimes(x)", "net.ndl:2: node type StrideTimes, for recurrent networks, is not built yet"),
+        ("y=StrideTimes(x)", "net.ndl:2: node type StrideTimes is not built yet .recurrent networks"),
         ("y=Exp(x)\nA(a){\nb=Exp(a)\n}\nz=A(x)\nz.B=Exp(x)", "net.ndl:7: node z.B exists already, from net.ndl:4"),
         (
             "y=SBFF(x, 2, 5)",
