@@ -69,13 +69,13 @@ def own_name(stage: str, network: str) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--network", choices=NETWORKS, default="dnn", help="what to train (default dnn)")
+    parser.add_argument("--network", choices=NETWORKS, default="dnn", help="network to train (default dnn)")
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the training's configuration, such as AN4_Train=[SGD=[maxEpochs=4]] (repeat)",
+        help="setting of the training to replace, such as AN4_Train=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
     parser.add_argument(
-        "--live", action="store_true", help="features that need no end of the utterance, for argon --stream"
+        "--live", action="store_true", help="features that do not need the whole utterance, for argon --stream"
     )
     add_variants_argument(parser)
 

@@ -9,7 +9,7 @@ worked example: train the network that the block TIMIT_Train describes, then tes
                      (docs/reference/parameters.md lists all actions)
   precision          float (default) or double
   deviceId           auto (default), cpu or -1, or the number of a GPU
-  numCPUThreads      threads for matrix products; 0 (default): the library decides, -1: number of cores minus one
+  numCPUThreads      threads for matrix products; 0 (default): chosen by the library; -1: number of cores minus one
   engine             full (default), plain (all optimisations of the engine off), or the optimisations to switch off,
                      as in engine=noReplay:noFusion (docs/how_to/training.md); use it to find out whether a wrong result
                      comes from the engine
@@ -18,14 +18,14 @@ worked example: train the network that the block TIMIT_Train describes, then tes
   stderr             prefix of the log file: the names of the commands and .log are appended
   --scheduler A      address of the Dask scheduler that runs the jobs of a parallelTrain (docs/how_to/parallel.md)
   --extension F.py   a Python file with readers, writers or node types that the configuration uses
-  --allow-commands   run the command of renderCmd (action=plot), which is otherwise left out
+  --allow-commands   run the command of renderCmd (action=plot), which is otherwise not run
   doneFile           file to write when all commands have finished
   makeMode           true (default): continue a training where it stopped; false: start it again
 
 A training with modelPath=MODEL writes one model per epoch and, beside them, a checkpoint, MODEL.history.jsonl,
 MODEL.png (criterion and error of each epoch), MODEL.config (the configuration it used) and MODEL.COMMAND.report (the
-utterances that were left out).  Exit status: 0 success, 1 some utterances were left out, 2 nothing could be done,
-130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are kept.
+utterances that were left out).  Exit status: 0 success, 1 some utterances were left out, 2 the command could not
+run, 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are kept.
 """
 
 import contextlib

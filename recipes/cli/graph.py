@@ -16,12 +16,12 @@ After editing the text by hand, compile it again:
 For a phone loop, in which each phone is its own word (TIMIT), omit --dict and name the silence model:
   argonaut graph --states state_map --transitions transitions --lm phones.arpa --silence h# --out exp/graph
 
-Triphones from an HTK model set (the donor).  Stage one extracts its topology into tables in --hmms, stage two builds
-the graph:
+Triphones from an HTK model set.  Stage one writes its states and transitions as tables to --hmms, stage two builds the
+graph:
   argonaut graph --mmf macros hmmdefs --hmm-list tiedlist --trees trees --hmms exp/hmms \
                  --dict words.dict --lm words.arpa --state-list senones.list --out exp/graph
 Without --lm only stage one runs; with --hmms and without --mmf only stage two.  A --states file with names of triphones
-(l-c+r) can replace the donor.
+(l-c+r) can replace the model set.
 """
 
 import argparse
@@ -47,23 +47,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
     )
     files.add_argument("--out", metavar="DIR", help="directory for the results")
-    donor = parser.add_argument_group("triphones: an HTK model set (donor), or the tables extracted from one")
+    donor = parser.add_argument_group("triphones: an HTK model set, or the tables extracted from one")
     donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
     donor.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the models of --mmf)")
     donor.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST command, for unseen triphones")
-    donor.add_argument("--hmms", metavar="DIR", help="tables of the donor: written with --mmf, else read")
+    donor.add_argument("--hmms", metavar="DIR", help="tables of the model set: written with --mmf, else read")
     graph = parser.add_argument_group("graph")
     graph.add_argument(
         "--silence", metavar="PHONE", help="silence model (default: pronunciation of <s> in the dictionary)"
     )
     between = graph.add_mutually_exclusive_group()
     between.add_argument("--optional-silence", action="store_true", default=None, help="allow silence between words")
-    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not")
+    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not allow it")
     graph.add_argument(
         "--sil-prob",
         type=float,
         metavar="P",
-        help="probability of silence between words (default: silence costs nothing)",
+        help="probability of silence between words (default: silence has no cost)",
     )
     graph.add_argument(
         "--sil-topology",

@@ -6,7 +6,7 @@ worked example: `hcopy.config` contains
   TARGETRATE   = 100000        # a frame every 10 ms, in units of 100 ns
   WINDOWSIZE   = 250000
   NUMCHANS     = 24
-and every line of `list.scp` one `source target` pair:
+and each line of `list.scp` is a pair `source target`:
   audio/fash/cen1-fash-b.flac  feat/cen1-fash-b.fbank
 Then
   argonaut hcopy -C hcopy.config -S list.scp
@@ -15,7 +15,8 @@ writes the feature files, using all cores, and ends with
 With --scp train.scp it also writes a list of the feature files, which `cntk` and `argon` can read:
   cen1-fash-b.fbank=feat/cen1-fash-b.fbank[0,247]
 
-The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform.  The content of a file decides, not SOURCEFORMAT.
+The audio may be WAV, FLAC, NIST SPHERE or an HTK waveform; the format is detected from each file, not
+taken from SOURCEFORMAT.
 """
 
 import argparse
@@ -31,16 +32,16 @@ from readers.errors import ConfigError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from features.settings import SETTINGS
 
-    parser.epilog = "names of a configuration:\n" + textwrap.fill(
+    parser.epilog = "parameters of the configuration:\n" + textwrap.fill(
         ", ".join(sorted(SETTINGS)), initial_indent="  ", subsequent_indent="  "
     )
     parser.add_argument("-C", "--config", metavar="FILE", required=True, help="configuration file of HCopy")
     parser.add_argument("-S", "--script", metavar="LIST", help="list with a line `source target` for each file")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="source and target, source and target, ...")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="instead of -S: a source, its target, and so on")
     parser.add_argument("-j", "--workers", type=int, metavar="N", help="number of processes (default: one per core)")
     parser.add_argument("-A", "-D", dest="shown", action="store_true", help="as in HCopy: print the configuration")
     parser.add_argument(
-        "-T", dest="trace", type=int, default=0, metavar="N", help="as in HCopy; above 0 the same as -v"
+        "-T", dest="trace", type=int, default=0, metavar="N", help="as in HCopy; -T 1 is the same as -v"
     )
     parser.add_argument("--scp", metavar="FILE", help="write a list of the feature files and their frame ranges")
     parser.add_argument(

@@ -13,7 +13,8 @@ prints
     1-grams    107
     2-grams    1
 
-The content of a file decides what it is, not its name.  Exit status: 1 if some files could not be read, 2 if none.
+The kind of a file is detected from its content, not from its name.  Exit status: 1 if some files could not be read, 2
+if none could.
 """
 
 import argparse

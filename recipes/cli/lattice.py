@@ -52,9 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("openfst", "write word acceptors for OpenFst"),
         ("rescore", "replace the language model scores by those of another n-gram"),
     ):
-        action = actions.add_parser(
-            name, help=text, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        description = f"{text[0].upper()}{text[1:]}.  `argonaut lattice --help` shows worked examples."
+        action = actions.add_parser(name, help=text, description=description)
         action.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
         action.add_argument("--lattices", metavar="INDEX", required=True, help=LATTICES)
         action.add_argument("--report", metavar="FILE", help="file that lists the lattices that failed")
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             if name == "rescore":
                 action.add_argument("--lm", metavar="ARPA", required=True, help="the new language model")
                 action.add_argument(
-                    "--lm-scale", type=float, metavar="S", help="its scale (default: that of the lattices)"
+                    "--lm-scale", type=float, metavar="S", help="scale of the new model (default: that of the lattices)"
                 )
                 action.add_argument("--mlf", metavar="FILE", help="MLF for words and confidences of the new best paths")
             continue
@@ -90,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=float,
             default=1.0,
             metavar="X",
-            help="scale of all scores; below 1, confidences are lower (1)",
+            help="scale of all scores; a scale below 1 lowers the confidences (1)",
         )
         action.add_argument("-o", "--output", metavar="FILE", help="output file")
         if name == "words":

@@ -10,14 +10,14 @@ the second ends with
 
 If there is little text, interpolation with a class n-gram helps: --order 5 --classes 24 gives perplexity 14.74 here.
 
-Interpolate a network that was trained as a language model with the n-gram, half and half:
+Interpolate a network that was trained as a language model with the n-gram, with equal weights:
   argonaut lm perplexity --model lstm.dnn --words vocabulary --lm lm.arpa --text heldout.txt
 
 Extract the best hypotheses from lattices that argon wrote, and rescore them with the network:
   argonaut lm nbest --lattices exp/an4/decode/flat/lattices/test.index -o test.nbest
   argonaut lm rescore --nbest test.nbest --model lstm.dnn --words vocabulary --lm-scale 12 --mlf test.mlf
 
-A text has one sentence per line; blanks separate the words; <s> and </s> are not written.
+A text has one sentence per line, with blanks between the words and without <s> and </s>.
 """
 
 import argparse
@@ -32,25 +32,20 @@ FEWEST_NAMED = 10  # lines needed to decide whether their first words are uttera
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_estimate(actions.add_parser("estimate", help="estimate an n-gram model", description=__doc__, **_FORM))
-    _add_perplexity(
-        actions.add_parser("perplexity", help="compute the perplexity of a text", description=__doc__, **_FORM)
-    )
     for name, add, text in (
+        ("estimate", _add_estimate, "estimate an n-gram model"),
+        ("perplexity", _add_perplexity, "compute the perplexity of a text"),
         ("nbest", lm_network.add_nbest, "extract n-best lists from lattices"),
         ("rescore", lm_network.add_rescore, "rescore n-best lists with a network or an n-gram"),
     ):
-        parser = actions.add_parser(name, help=text, description=__doc__, **_FORM)
+        description = f"{text[0].upper()}{text[1:]}.  `argonaut lm --help` shows worked examples."
+        parser = actions.add_parser(name, help=text, description=description)
+        # The same option exists before the action; a default here would overwrite its value.
         parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
         add(parser)
 
 
-_FORM = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-
-
 def _add_texts(parser: argparse.ArgumentParser) -> None:
-    # The same option exists before the action; a default here would overwrite its value.
-    parser.add_argument("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="print more details")
     texts = parser.add_argument_group("text, from one or more files")
     texts.add_argument("--text", metavar="FILE", action="append", default=[], help="text with one sentence per line")
     texts.add_argument(
@@ -58,7 +53,7 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="lines `words (utterance)`, as Sphinx and NIST trn have them",
+        help="lines `words (utterance)`, as in Sphinx and NIST trn files",
     )
     texts.add_argument("--mlf", metavar="FILE", action="append", default=[], help="master label file of words")
 
@@ -80,7 +75,9 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     classes = parser.add_argument_group("interpolation with a class n-gram")
     classes.add_argument("--classes", metavar="N|FILE", help="number of classes to find, or file of lines `word class`")
     classes.add_argument("--class-order", type=int, metavar="N", help="order of the class n-gram (default: --order)")
-    classes.add_argument("--class-weight", type=float, default=0.5, metavar="X", help="its weight (default 0.5)")
+    classes.add_argument(
+        "--class-weight", type=float, default=0.5, metavar="X", help="weight of the class n-gram (default 0.5)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="ARPA file to write; .gz compresses")
 
 

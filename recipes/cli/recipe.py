@@ -16,9 +16,9 @@ from readers.errors import ConfigError
 
 RECIPES = {
     "simple2d": "demo of CNTK book 1.2: two classes of points in the plane",
-    "an4": "CMU Census (AN4): letters, numbers and dates over a close-talking microphone",
-    "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with single phones",
-    "timit": "TIMIT phone recognition; without --data, on a synthesised corpus of the same layout",
+    "an4": "CMU Census (AN4): letters, numbers and dates, recorded with a close-talking microphone",
+    "lvcsr": "cross-word triphones on AN4: states tied by decision trees, compared with monophones",
+    "timit": "TIMIT phone recognition; without --data, on a synthesised corpus with the layout of TIMIT",
     "natural_gradient": "natural gradient compared with plain SGD, with 1 to 16 jobs, on AN4 or TIMIT",
     "stress": "a large-vocabulary task for the decoder: 60,000 words, simulated speech; needs no corpus",
     "language_model": "RNN and LSTM language models (CNTK book 7.2, 7.3), on a generated text or your own",

@@ -5,13 +5,13 @@ worked example:
 prints a table with a line per speaker, draws the confusion matrix and ends with
   WER 5.8% (130 utterances, 773 words)
 
-Compare the boundaries of two alignments: phones are in column 1 after the states; silence is not counted:
+Compare the boundaries of two alignments with states at level 0 and phones at level 1, without those of silence:
   argonaut score ref.mlf aligned.mlf --boundaries --level 1 -z sil
 ends with
   boundaries within 10 ms 92.1%, 20 ms 96.7%, 30 ms 98.6% (60 utterances, 1077 boundaries)
 
 Either file can also be in NIST's trn format (lines `words (utterance)`) or CTM format, which is detected from the
-content.  With --text, files with lines `utterance words`, as Kaldi's text, are read, too.
+content.  With --text, files in the format of Kaldi's text (lines `utterance words`) are accepted as well.
 """
 
 import argparse
@@ -27,15 +27,21 @@ FOLDS = {"timit39": Path(__file__).parents[1] / "timit" / "data" / "phones.61-48
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reference", help="MLF, trn or CTM with the reference transcripts")
     parser.add_argument("hypothesis", help="MLF, trn or CTM with the recognised words")
-    parser.add_argument("-k", "--speakers", metavar="MASK", help="per-speaker lines; %% matches the speaker's name")
-    parser.add_argument("-t", "--transcriptions", action="store_true", help="print alignments of the wrong utterances")
+    parser.add_argument(
+        "-k", "--speakers", metavar="MASK", help="print a line for each speaker; %% in MASK matches the speaker's name"
+    )
+    parser.add_argument(
+        "-t", "--transcriptions", action="store_true", help="print the alignments of utterances with errors"
+    )
     parser.add_argument("-z", "--ignore", metavar="WORD", action="append", default=[], help="ignore WORD (repeatable)")
     parser.add_argument(
         "--fold", metavar="MAP", help=f"phone map: {', '.join(FOLDS)}, or a file that maps its first column to its last"
     )
     parser.add_argument("--present", action="store_true", help="ignore utterances without a hypothesis")
     parser.add_argument("--text", action="store_true", help="accept files with lines `utterance words` as well")
-    parser.add_argument("--level", type=int, default=0, help="MLF level of the words; 0 (default) is the third column")
+    parser.add_argument(
+        "--level", type=int, default=0, help="MLF level of the words; level 0 (default) is the third column"
+    )
     parser.add_argument(
         "--penalties",
         choices=("htk", "nist", "kaldi"),

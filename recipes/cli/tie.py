@@ -10,7 +10,7 @@ writes to exp/hmms
   tree.hed      the equivalent questions and TB commands of HHEd
   senones.list  names of the tied states: labelMappingFile of a network, whose outputs are in this order
   states.mlf    the alignment in tied states, to train that network with
-  report        utterances without statistics, and those missing in states.mlf (phones without a tree)
+  report        utterances that gave no statistics, and those left out of states.mlf (phones without a tree)
 and ends with
   tied: 1204 triphones of 33 phones, 401 senones
 Next step: argonaut graph --mmf exp/hmms/hmmdefs --hmm-list exp/hmms/tiedlist --trees exp/hmms/trees ...
@@ -39,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--state-list", metavar="FILE", help="instead of --states: state names such as aa_s2, one per line"
     )
-    files.add_argument(
-        "--trees", metavar="FILE", help="trees that define the tied states of the alignment, if it has any"
-    )
+    files.add_argument("--trees", metavar="FILE", help="for an alignment in tied states: the trees that define them")
     files.add_argument("--questions", metavar="FILE", required=True, help="HHEd script with QS commands")
     files.add_argument("--out", metavar="DIR", required=True, help="directory for the results")
     tying = parser.add_argument_group("tying")

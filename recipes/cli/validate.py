@@ -1,4 +1,4 @@
-"""Read everything that a configuration of `cntk` names and list every fault in it, before any work is done.
+"""Read a configuration of `cntk` and all files that it names, and list every fault, before any work is done.
 
 worked example:
   argonaut validate timit.cntk+mine.cntk command=TIMIT_Train
@@ -10,8 +10,8 @@ prints
   3 faults in 2 files; checked 1 command, 948 utterances
 
 It checks options (unknown, misspelled, out of range), lists and label files (malformed lines, repeated names, missing
-files, inconsistent order), headers and values of features, lengths of labels against features, states against state
-lists, dimensions of networks against readers, models against data, and whether outputs can be written.
+files, different order of utterances), headers and values of features, lengths of labels against features, states
+against state lists, dimensions of networks against readers, models against data, and whether outputs can be written.
 -v also prints what a run would do.  Exit status: 0 no fault, 1 some faults, 2 the configuration could not be read.
 """
 

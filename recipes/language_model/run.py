@@ -1,9 +1,9 @@
-"""Language models: a Kneser-Ney trigram, and the book's class-based RNN and LSTM (7.2, 7.3), which also rescore.
+"""Language models: a Kneser-Ney trigram, and the CNTK book's class-based RNN and LSTM (7.2, 7.3), also for rescoring.
 
 worked example:
   argonaut recipe language_model --out exp/lm --size demo        a generated text
-  argonaut recipe language_model --text novel.txt --out exp/lm   a text of yours, a sentence a line
-ends with the perplexities of all of them on the test set and with the word error rates before and after rescoring.
+  argonaut recipe language_model --text novel.txt --out exp/lm   your own text, one sentence per line
+ends with the perplexity of each model on the test set and the word error rates before and after rescoring.
 """
 
 import argparse
@@ -29,16 +29,26 @@ NUM_LISTS = {"tiny": 20, "demo": 200, "full": 400}  # utterances of each set tha
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--text", type=Path, metavar="FILE", help="a text, a sentence a line; its parts are kept apart")
-    parser.add_argument("--size", choices=tuple(SIZES), default="full", help="of text and networks (default full)")
+    parser.add_argument(
+        "--text",
+        type=Path,
+        metavar="FILE",
+        help="text with one sentence per line, to be split into training, development and test set",
+    )
+    parser.add_argument("--size", choices=tuple(SIZES), default="full", help="size of text and networks (default full)")
     parser.add_argument(
         "--model", dest="models", choices=MODELS, action="append", metavar="NAME",
-        help="rnn or lstm (repeat; default both)",
+        help="rnn or lstm (repeatable; default both)",
     )  # fmt: skip
-    parser.add_argument("--epochs", type=int, metavar="N", help="at most (default: 40, as in the book; fewer for demo)")
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        metavar="N",
+        help="maximum number of epochs (default: 40, as in the book; fewer for tiny and demo)",
+    )
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the configuration, such as HiddenSize=300 or Train=[SGD=[learningRatesPerSample=0.05]] (repeat)",
+        help="setting to replace, such as HiddenSize=300 or Train=[SGD=[learningRatesPerSample=0.05]] (repeatable)",
     )  # fmt: skip
 
 

@@ -1,18 +1,18 @@
-"""Cross-word triphones on AN4: states tied by decision trees, compared with single phones, realigned, retrained.
+"""Cross-word triphones on AN4, with states tied by decision trees: compared with monophones, realigned and retrained.
 
 worked example:
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
   argonaut recipe lvcsr --data ~/corpora/an4 --out exp/an4
-The first trains on single phones (it is run as a part of the second unless it is there).  The second ties triphones'
-states on the alignments, writes them as an HTK donor, builds graphs from that, trains the same network on the tied
-states, by momentum and by natural gradient, and decodes with the same language models; aligns the training set with
-the first of these systems, and trains it on for five epochs, once on the alignments it had and once on the new ones.
+The first command trains on monophones; if its results are missing, the second command runs it.  The second command
+ties the states of triphones, writes them as an HTK model set, builds graphs from it, trains the same network on the
+tied states with momentum and with natural gradient, and decodes with the same language models.  Then it aligns the
+training set with the first of these systems, and trains this for five more epochs on the old and on the new alignments.
 It ends with the word error rates on the test set:
-  WER 8.3%  5.0%  (flat LM, LM trained on the transcripts): single phones, 132 states
+  WER 8.3%  5.0%  (flat LM, LM trained on the transcripts): monophones, 132 states
   WER 5.8%  3.6%  (flat LM, LM trained on the transcripts): tied triphones, 348 states
-  WER 5.2%  3.1%  (flat LM, LM trained on the transcripts): the same by natural gradient, half the epochs
-  WER 5.6%  3.6%  (flat LM, LM trained on the transcripts): trained on with the same alignments
-  WER 6.0%  3.4%  (flat LM, LM trained on the transcripts): trained on with its own alignments
+  WER 5.2%  3.1%  (flat LM, LM trained on the transcripts): the same with natural gradient, half the epochs
+  WER 5.6%  3.6%  (flat LM, LM trained on the transcripts): trained further on the same alignments
+  WER 6.0%  3.4%  (flat LM, LM trained on the transcripts): trained further on its own alignments
 """
 
 import argparse
@@ -26,21 +26,21 @@ CONFIG = Path(__file__).parent / "config"
 QUESTIONS = Path(__file__).parent / "data" / "questions.hed"
 SYSTEMS = {
     "tied": "the network of 1680-768x4 on tied triphone states",
-    "natural": "the same by natural gradient, half the epochs",
-    "continued": "the same, trained on with the same alignments",
-    "realigned": "the same, trained on with its own alignments",
+    "natural": "the same with natural gradient, half the epochs",
+    "continued": "the same, trained further on the same alignments",
+    "realigned": "the same, trained further on its own alignments",
 }
 OVER = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}  # tied.cntk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--threshold", type=float, default=400.0, metavar="X", help="least gain of a split, ln likelihood (400)"
+        "--threshold", type=float, default=400.0, metavar="X", help="minimum gain of a split in ln likelihood (400)"
     )
-    parser.add_argument("--min-frames", type=float, default=100.0, metavar="N", help="least frames of a state (100)")
+    parser.add_argument("--min-frames", type=float, default=100.0, metavar="N", help="minimum frames of a state (100)")
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the trainings' configuration, such as LVCSR_Train=[SGD=[maxEpochs=4]] (repeat)",
+        help="setting of the trainings to replace, such as LVCSR_Train=[SGD=[maxEpochs=4]] (repeatable)",
     )  # fmt: skip
 
 
@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     def closing() -> None:
         for system, what in (
-            (phones, f"single phones, {count_lines(phones.out / 'labels' / 'states.list')} states"),
+            (phones, f"monophones, {count_lines(phones.out / 'labels' / 'states.list')} states"),
             (tied, f"tied triphones, {count_lines(tied.senones)} states"),
-            (natural, "the same by natural gradient, half the epochs"),
-            (continued, "trained on with the same alignments"),
-            (realigned, "trained on with its own alignments"),
+            (natural, "the same with natural gradient, half the epochs"),
+            (continued, "trained further on the same alignments"),
+            (realigned, "trained further on its own alignments"),
         ):
             rates = "  ".join(f"{system.total(name).word_error_rate:.1f}%" for name in LMS)
             print(f"WER {rates}  ({', '.join(LMS.values())}): {what}")
@@ -86,7 +86,7 @@ class Tied(Recipe):
     def making(self) -> list[Stage]:
         return [
             Stage("tie", "cepstra of the training set; tied states by decision trees", self.tie, settings=self.tying),
-            Stage("graph-tied", "cross-word triphone graphs for the three LMs, from the donor", self.graph),
+            Stage("graph-tied", "cross-word triphone graphs for the three LMs", self.graph),
         ]
 
     def using(self) -> list[Stage]:

@@ -1,15 +1,16 @@
-"""Natural gradient against plain descent with 1, 2, 4, 8 and 16 jobs: Figure 1 and Table 2 of Povey et al. (2015).
+"""Natural gradient compared with plain SGD, with 1, 2, 4, 8 and 16 jobs: Figure 1 and Table 2 of Povey et al. (2015).
 
 worked example:
   argonaut recipe natural_gradient --data ~/corpora/an4 --out exp/an4
   argonaut recipe natural_gradient --out exp/synthetic --size demo
-on AN4, and on a synthesised corpus of TIMIT's layout.  Features, labels and graphs are those of the recipes an4 and
-timit, which are made unless they are there.  Each network learns from the same archives of examples, from the same
-beginning, at the same effective learning rate.  Ends with a table of objectives and error rates and a picture of the
-objective against epochs and against the time that as many machines as there are jobs would have taken.
+The first command uses AN4, the second a synthesised corpus with the layout of TIMIT.  Features, labels and graphs are
+those of the recipes an4 and timit, and are made if they are missing.  All networks learn from the same archives of
+examples, with the same initial weights and the same effective learning rate.  The recipe ends with a table of
+objectives and error rates, and a picture of the objective against epochs and against the training time with one machine
+per job.
 
   argonaut recipe natural_gradient ... --jobs 1,4 --methods plain,online --set NumEpochs=3
-trains fewer of them, or with other settings of recipes/natural_gradient/config/common.cntk.
+trains fewer networks, with other settings of recipes/natural_gradient/config/common.cntk.
 """
 
 import argparse
@@ -34,13 +35,20 @@ PART_FRAMES = 25_000  # of the training set, on which the objective is measured
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--task", choices=("an4", "timit"), help="default: an4, without --data timit")
-    parser.add_argument("--size", choices=("demo", "full"), default="demo", help="of a synthesised TIMIT (demo)")
-    parser.add_argument("--jobs", default=",".join(map(str, JOBS)), metavar="N,...", help="default 1,2,4,8,16")
-    parser.add_argument("--methods", default=",".join(METHODS), metavar="NAME,...", help="default all three")
+    parser.add_argument("--task", choices=("an4", "timit"), help="corpus (default: an4 with --data, timit without)")
+    parser.add_argument("--size", choices=("demo", "full"), default="demo", help="size of the synthesised TIMIT (demo)")
+    parser.add_argument(
+        "--jobs", default=",".join(map(str, JOBS)), metavar="N,...", help="numbers of jobs (default 1,2,4,8,16)"
+    )
+    parser.add_argument(
+        "--methods",
+        default=",".join(METHODS),
+        metavar="NAME,...",
+        help=f"methods to compare (default {','.join(METHODS)})",
+    )
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over config/common.cntk, such as NumEpochs=3 (repeat)",
+        help="setting of config/common.cntk to replace, such as NumEpochs=3 (repeatable)",
     )  # fmt: skip
 
 

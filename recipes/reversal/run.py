@@ -1,13 +1,14 @@
-"""An encoder and a decoder learn to reverse strings of digits (CNTK book, 2.7), or whatever pairs you have.
+"""Train an encoder and a decoder that reverse strings of digits (CNTK book, 2.7), or learn your own pairs of sequences.
 
 worked example:
   argonaut recipe reversal --out exp/reversal
-makes strings of 1 to 8 digits, trains on some, decodes others and ends with the part that is reversed without a fault:
+makes strings of 1 to 8 digits, trains on some, decodes others and ends with the share that is reversed correctly:
   exact 100.0% (test, 736 sequences, 4071 tokens, 0.0% of them wrong)
 
   argonaut recipe reversal --data ~/corpora/g2p --out exp/g2p --set HiddenDim=256
-does the same with train.source, train.target, dev.source, ... of a directory: a sequence a line, tokens between blanks,
-line n of a source belonging to line n of its target.  For pronunciations, letters and phones.
+does the same with the files train.source, train.target, dev.source, ... of a directory.  Each line is a sequence with
+blanks between its tokens; line n of a source file belongs to line n of its target file.  With letters as source and
+phones as target, the network learns to pronounce words.
 """
 
 import argparse
@@ -21,7 +22,7 @@ CONFIG = Path(__file__).parent / "config"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the configuration, such as Train=[SGD=[maxEpochs=20]] (repeat)",
+        help="setting to replace, such as Train=[SGD=[maxEpochs=20]] (repeatable)",
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""The demo of the CNTK book, 1.2: a network of 2-50-50-2 parts two classes of points in the plane.
+"""The demo of the CNTK book, 1.2: a 2-50-50-2 network separates two classes of points in the plane.
 
 worked example:
   argonaut recipe simple2d --out exp/simple2d
-ends with the pictures it drew (the book's figures 1.2 and 1.3) and a line `error x.x% (test, 1000 points)`.
+ends with the names of its pictures (the book's figures 1.2 and 1.3) and a line `error x.x% (test, 1000 points)`.
 """
 
 import argparse
@@ -17,7 +17,7 @@ CONFIG = Path(__file__).parent / "config"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the configuration, such as Simple_Demo=[SGD=[maxEpochs=50]] (repeat)",
+        help="setting to replace, such as Simple_Demo=[SGD=[maxEpochs=50]] (repeatable)",
     )  # fmt: skip
 
 

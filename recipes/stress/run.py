@@ -1,14 +1,15 @@
-"""A large-vocabulary task without a corpus, for the decoder: 60,000 words, a trigram, cross-word triphones, simulated
-speech.
+"""A large-vocabulary task for the decoder, without a corpus: 60,000 words, a trigram, cross-word triphones and
+simulated speech.
 
 worked example:
   argonaut recipe stress --size 60k --out exp/stress
-makes dictionary, text, language model, HMM set, graph and speech, decodes and ends with the word error rate:
+makes a dictionary, a text, a language model, an HMM set, a graph and speech, decodes and ends with the word error rate:
   frames 50.0% wrong; WER 10.1%
-The speech is drawn from true state sequences with as much noise as makes the part --errors of the frames score best
-elsewhere.
+The simulated speech consists of scores of true state sequences with so much noise that in a part --errors of the frames
+a wrong state has the best score.
   argonaut recipe stress --dict cmudict-0.7b --text novel.txt --out exp/novel
-takes pronunciations from a CMUdict and sentences from a text, one a line; made-up words fill the dictionary up.
+takes pronunciations from a dictionary in CMUdict's format and sentences from a text, one per line; invented words fill
+the dictionary up to its size.
 """
 
 import argparse
@@ -43,14 +44,20 @@ SIZES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", choices=tuple(SIZES), default="60k", help="of dictionary and text (default 60k)")
-    parser.add_argument("--dict", dest="known", type=Path, metavar="FILE", help="a CMUdict: pronunciations, and words")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="a text, a sentence a line")
+    parser.add_argument("--size", choices=tuple(SIZES), default="60k", help="size of dictionary and text (default 60k)")
+    parser.add_argument("--dict", dest="known", type=Path, metavar="FILE", help="dictionary in CMUdict's format")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="text with one sentence per line")
     parser.add_argument(
-        "--errors", type=float, default=0.5, metavar="PART", help="of the frames score best elsewhere (default 0.5)"
+        "--errors",
+        type=float,
+        default=0.5,
+        metavar="PART",
+        help="part of the frames in which a wrong state scores best (default 0.5)",
     )
-    parser.add_argument("--utterances", type=int, metavar="N", help="to decode (default 60)")
-    parser.add_argument("--short-pause", action="store_true", help="with a model sp, tied to the middle of silence")
+    parser.add_argument("--utterances", type=int, metavar="N", help="number of utterances to decode (default 60)")
+    parser.add_argument(
+        "--short-pause", action="store_true", help="add a short-pause model sp, tied to the middle state of silence"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

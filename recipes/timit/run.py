@@ -1,4 +1,4 @@
-"""TIMIT phone recognition: the CNTK book's DNN (7.1.1), a phone bigram, phone error rate on 39 phones.
+"""TIMIT phone recognition with the CNTK book's DNN (7.1.1) and a phone bigram; the error rate is that of 39 phones.
 
 worked example:
   argonaut recipe timit --data /corpora/TIMIT --out exp/timit     the LDC disc
@@ -27,7 +27,7 @@ DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", choices=SIZES, default="full", help="of the synthesised corpus (default full)")
+    parser.add_argument("--size", choices=SIZES, default="full", help="size of the synthesised corpus (default full)")
     add_variants_argument(parser)
 
 

@@ -1,13 +1,13 @@
-"""Slot tagging of flight queries by an LSTM (CNTK book, 7.4): where from, where to, when, with whom.
+"""Slot tagging of flight queries with an LSTM (CNTK book, 7.4): origin, destination, time, airline.
 
 worked example:
   argonaut recipe understanding --out exp/slu
-makes 5,000 queries from a grammar, trains, tags other queries, some with names that it has never seen, and ends with
-the pictures it drew and the phrase-level F1 that conlleval would give:
+makes 5,000 queries from a grammar, trains, tags other queries, some with unseen names, and ends with the names of its
+pictures and the phrase-level F1 as computed by conlleval:
   F1 97.1% (test, 900 queries, 5029 phrases, lstm after 9 of 10 epochs)
 
   argonaut recipe understanding --data ~/corpora/atis --out exp/atis
-does the same with the files of ATIS that you have.
+does the same with your copy of ATIS.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from recipes.stages import Stage, command, run_recipe
 CONFIG = Path(__file__).parent / "config"
 NETWORKS = {
     "lstm": "the book's LSTM of 300 cells",
-    "window": "the same without memory",
-    "blstm": "two LSTMs of 150 cells, one from each end",
-    "crf": "the LSTM below a conditional random field",
+    "window": "the same without recurrence",
+    "blstm": "a bidirectional LSTM of 150 cells per direction",
+    "crf": "the LSTM with a conditional random field on top",
 }
 
 
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--rare", type=int, metavar="N", default=5,
-        help="words that the training has less often stand for those that it has not (default 5; 1: none does)",
+        help="training words that occur fewer than N times are treated as unknown (default 5; 1: no words)",
     )  # fmt: skip
     parser.add_argument(
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
-        help="over the configuration, such as SGD=[maxEpochs=20] (repeat)",
+        help="setting to replace, such as SGD=[maxEpochs=20] (repeatable)",
     )  # fmt: skip
 
 

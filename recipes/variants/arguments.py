@@ -1,4 +1,4 @@
-"""The option --variants of a recipe, and what it names."""
+"""The option --variants of a recipe, and the names that it takes."""
 
 import argparse
 
@@ -26,7 +26,8 @@ def add_variants_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variants",
         metavar="NAMES",
-        help=f"train variants instead: all (the book's example setups), recurrent, or some of {','.join(VARIANTS)}",
+        help=f"train variants instead: all (the book's example setups), recurrent, or a list NAME,... of "
+        f"{', '.join(VARIANTS)}",
     )
 
 

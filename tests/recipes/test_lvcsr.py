@@ -80,11 +80,11 @@ def test_recipe_ties_trains_decodes_aligns_and_trains_again(toy_run, tmp_path, m
     assert len(senones) > len(STATES)
     both = "(flat LM, LM trained on the transcripts)"
     systems = [
-        f"single phones, {len(STATES)} states",
+        f"monophones, {len(STATES)} states",
         f"tied triphones, {len(senones)} states",
-        "the same by natural gradient, half the epochs",
-        "trained on with the same alignments",
-        "trained on with its own alignments",
+        "the same with natural gradient, half the epochs",
+        "trained further on the same alignments",
+        "trained further on its own alignments",
     ]
     for line, system in zip(shown[-5:], systems, strict=True):
         match = re.fullmatch(rf"WER ([\d.]+)%  ([\d.]+)%  {re.escape(both)}: {system}", line)

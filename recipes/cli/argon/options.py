@@ -58,11 +58,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "--dict",
         default="",
         metavar="FILE",
-        help="dictionary: source of [output symbols], and of the words of -alignmlf",
+        help="dictionary with the [output symbols] of -precompile and the words of -alignmlf",
     )
 
     inputs = parser.add_argument_group("inputs (6.1.3.2)")
-    add(inputs, "infiles", "LIST", "list of feature files, one per line, or name=file[first,last]")
+    add(inputs, "infiles", "LIST", "list of feature files, one per line: FILE or NAME=FILE[first,last]")
     inputs.add_argument("--features", default="", metavar="CONFIG", help="HCopy configuration; -infiles lists audio")
     add(inputs, "lm", "FILE", "ARPA language model (default: only the costs of the graph)")
     add(inputs, "lm-collection", "FILE", "interpolated models: lines `ARPA-file weight`; weights sum to 1")
@@ -84,7 +84,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "--scores",
         default="",
         metavar="FILE",
-        help="log-likelihoods in place of -am and -infiles: Kaldi archive or .scp",
+        help="scaled log-likelihoods in place of -am and -infiles: Kaldi archive or .scp",
     )
     inputs.add_argument("--frame-shift", type=float, default=10.0, metavar="MS", help="frame shift of --scores (10)")
     add(inputs, "cntkmap", "FILE", "lines `[state] index-of-network-output`")
@@ -93,12 +93,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "--chunks",
         type=chunk_sizes,
         metavar="N:AHEAD",
-        help="score in chunks of N frames and AHEAD future frames, as in training (whole utterances)",
+        help="score chunks of N frames with AHEAD future frames, as in training (default: whole utterances)",
     )
 
     outputs = parser.add_argument_group("outputs (6.1.3.3)")
     add(outputs, "outmlf", "FILE", "MLF for the recognised words")
-    add_switch(outputs, "detailed-alignment", "one line per HMM state in -outmlf, with phone and word")
+    add_switch(outputs, "detailed-alignment", "write a line for each HMM state to -outmlf, with phone and word")
     add(outputs, "lattice-prefix", "PREFIX", "lattices PREFIX1.lat, ... and their list PREFIX.index")
     outputs.add_argument("--words", default="", metavar="FILE", help="words with times: .ctm, .json, .srt, .vtt, ...")
     outputs.add_argument("--report", metavar="FILE", help="file that lists what failed (default: OUTMLF.report)")
@@ -108,10 +108,14 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 
     searching = parser.add_argument_group(
         "search (6.1.3.4)",
-        "costs are -ln probabilities, acoustic ones scaled by -acweight; beams are differences of costs",
+        "costs are -ln probabilities, and acoustic costs are multiplied by -acweight; beams are differences of costs",
     )
-    add_number(searching, "acweight", "acoustic scale, 1/s of HVite; useful 0.1 to 2 (0.0667; aligning 1)")
-    add_number(searching, "beam", "beam: tokens this much worse than the best are pruned (15; aligning: none)")
+    add_number(searching, "acweight", "acoustic scale, 1/s of HVite -s; usually 0.1 to 2 (0.0667; when aligning: 1)")
+    add_number(
+        searching,
+        "beam",
+        "beam: tokens whose cost exceeds the best by more than X are pruned (15; when aligning: none)",
+    )
     add(searching, "max-tokens", "N", "maximum number of tokens per frame (20000)", 20000)
     add(searching, "word_end_beam_frac", "X", "beam after a word arc, as a fraction of -beam (0.33333)", 0.33333)
     searching.add_argument("--lm-scale", type=float, default=1.0, metavar="X", help="language model scale (1)")
@@ -124,7 +128,7 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     )
     searching.add_argument(
         "--slack-decay", type=float, default=0.8, metavar="X",
-        help="decay per frame of the allowance for language model costs that look-ahead missed (0.8)",
+        help="decay per frame of the extra beam for language model costs above the look-ahead (0.8)",
     )  # fmt: skip
     searching.add_argument(
         "--no-lm-lookahead",
@@ -133,15 +137,25 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         help="use only the look-ahead scores of the graph",
     )
     searching.add_argument(
-        "--lattice-beam", type=float, default=10.0, metavar="X", help="beam of lattices, from the best path (10)"
+        "--lattice-beam",
+        type=float,
+        default=10.0,
+        metavar="X",
+        help="lattices contain paths whose cost exceeds the best by at most X (10)",
     )
     add_streaming(parser.add_argument_group("streaming (S: seconds)"))
     aligning = parser.add_argument_group("forced alignment (6.1.3.4)")
-    add(aligning, "alignmlf", "FILE", "transcripts in words of --dict, else in phones; the tables lie beside -graph")
+    add(
+        aligning,
+        "alignmlf",
+        "FILE",
+        "transcripts in words of --dict, or in phones without --dict; -graph must be in an output directory of "
+        "`argonaut graph`",
+    )
     aligning.add_argument(
         "--level",
         choices=("word", "phone", "state"),
-        help="level of the labels (word; with -detailed-alignment: state)",
+        help="level of the labels to write (word; with -detailed-alignment: state)",
     )
     between = aligning.add_mutually_exclusive_group()
     between.add_argument(
@@ -150,9 +164,9 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         default=None,
         help="allow silence between labels and at the ends (default: with --dict)",
     )
-    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not")
+    between.add_argument("--no-optional-silence", dest="optional_silence", action="store_false", help="do not allow it")
     aligning.add_argument(
-        "--sil-prob", type=float, metavar="P", help="probability of such a silence (default: silence costs nothing)"
+        "--sil-prob", type=float, metavar="P", help="probability of such a silence (default: silence has no cost)"
     )
     aligning.add_argument(
         "--sil-topology",
@@ -172,7 +186,7 @@ def add_streaming(group) -> None:
         "--stream",
         default="",
         metavar="AUDIO",
-        help="recognise audio while it arrives: a file, a named pipe, - for standard input",
+        help="recognise audio while it arrives; AUDIO is a file, a named pipe, or - for standard input",
     )
     group.add_argument(
         "--rate", type=int, metavar="HZ", help="sampling rate of raw 16-bit samples (default: from the WAV header)"
@@ -193,7 +207,8 @@ def add_streaming(group) -> None:
         "--running-mean",
         default="100:600",
         metavar="START:MEMORY",
-        help="for _Z: mean of the last MEMORY frames, at first of START frames; or whole (100:600)",
+        help="for _Z: subtract the mean of the last MEMORY frames, and from the first START frames their own mean; or "
+        "`whole`: the mean of the whole input (100:600)",
     )
 
 
