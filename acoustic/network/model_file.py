@@ -63,7 +63,9 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
             tensors = {name: _ordered(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 (no mapping)
         metadata = json.loads(text)
     except SafetensorError as error:
-        raise ModelError(f"{path}: {error}; expected a whole safetensors file") from error
+        raise ModelError(
+            f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
+        ) from error
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
     if not isinstance(metadata, dict):

@@ -107,8 +107,9 @@ class WindowScorer:
 
     def _shape_text(self, frames: np.ndarray) -> str:
         return (
-            f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim}x*, at least one frame: the "
-            f"model's input of {self.dim * self.window} values stacks {self.window} frames"
+            f"a matrix of {'x'.join(map(str, frames.shape))}; expected {self.dim} rows and at least "
+            f"one column (frame): the model's input of {self.dim * self.window} values is a window of "
+            f"{self.window} frames"
         )
 
 

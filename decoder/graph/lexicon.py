@@ -154,7 +154,7 @@ def state_map_of(states: Sequence[str]) -> dict[str, list[str]]:
 def phone_loop(state_map: dict[str, Sequence[str]], options: GraphOptions) -> Lexicon:
     """A lexicon in which every model but silence is a word; <s> and </s> are silence (CNTK book 6.2.1)."""
     if options.silence is None:
-        raise GraphError("phone loop: the silence model is not named; expected its name (TIMIT: h#)")
+        raise GraphError("phone loop: no silence model; expected its name, such as --silence h# for TIMIT")
     words = [(phone, (phone,), 0.0) for phone in state_map if phone != options.silence]
     mark = [((options.silence,), 0.0)]
     return Lexicon(words, mark, list(mark), options.silence, bool(options.optional_silence))

@@ -54,13 +54,11 @@ def decode_text(raw: bytes, path: str | os.PathLike) -> str:
         line = raw.count(b"\n", 0, fault.start) + 1
         raise FormatError(
             f"{path}:{line}: byte 0x{raw[fault.start]:02x} is not UTF-8; expected UTF-8 text; "
-            "convert the file, for instance with iconv"
+            "convert text in another encoding with iconv"
         ) from fault
     if "\0" in text:  # binary data or UTF-16; moreover, file names cannot contain it
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise FormatError(
-            f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text; convert the file, for instance with iconv"
-        )
+        raise FormatError(f"{path}:{line}: byte 0x00 is not text; expected UTF-8 text, not binary data or UTF-16")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text

@@ -195,7 +195,7 @@ def read_pairs(path: str | os.PathLike) -> list[tuple[str, str]]:
             continue
         if len(fields) != 2:
             raise FormatError(
-                f"{path}:{number}: {len(fields)} names; expected two, source and target, separated by blanks"
+                f"{path}:{number}: found {len(fields)}; expected two names, source and target, separated by blanks"
             )
         pairs.append((fields[0][0], fields[1][0]))
     return pairs

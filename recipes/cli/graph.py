@@ -217,7 +217,8 @@ def read_or_estimate_transitions(arguments: argparse.Namespace, models) -> dict[
     from readers.tables.hmm_tables import read_transitions
 
     if bool(arguments.transitions) == bool(arguments.alignment):
-        raise ConfigError("command line: expected either --transitions or --alignment")
+        found = "both --transitions and" if arguments.transitions else "neither --transitions nor"
+        raise ConfigError(f"command line: {found} --alignment; expected one of them")
     if arguments.transitions:
         return read_transitions(arguments.transitions)
     senones = list(dict.fromkeys(models.senones.values()))

@@ -234,7 +234,7 @@ def run_oracle(arguments: argparse.Namespace) -> int:
     def nearest(name: str, lattice) -> list[str]:
         reference = references.get(Path(name).name)
         if reference is None:
-            raise ConfigError(f"{arguments.reference}: has no words of {name}; expected them")
+            raise ConfigError(f"{arguments.reference}: no entry for {name}; expected its reference transcript")
         reference = [word for word in reference if word not in SENTENCE_MARKS]
         errors, words = oracle(lattice, reference)
         totals[0] += errors

@@ -70,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         return compare(arguments)
     references = read_words(arguments.reference, arguments.level, arguments.text)
     hypotheses = read_words(arguments.hypothesis, arguments.level, arguments.text)
+    if arguments.fold and arguments.fold not in FOLDS and not Path(arguments.fold).exists():
+        raise ConfigError(f"command line: --fold {arguments.fold}: no such file; expected a file or {', '.join(FOLDS)}")
     fold = read_phone_map(FOLDS.get(arguments.fold, arguments.fold), -1) if arguments.fold else None
     ignore = scoring.SENTENCE_MARKS | frozenset(arguments.ignore)
     if arguments.present:

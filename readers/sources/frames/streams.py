@@ -170,15 +170,15 @@ class FeatureStream:
             self.left, self.right = self.context
             if self.dim != native:
                 raise ShapeError(
-                    f"{self.where}: dim of {self.name} is {self.dim}, values per frame in {self._model[0]} {native}; "
-                    "expected the same, because contextWindow is set"
+                    f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per "
+                    "frame; expected the same, because contextWindow is set"
                 )
             self.dim *= 1 + self.left + self.right
             return
         width, rest = divmod(self.dim, native)
         if rest or width % 2 == 0:
             raise ShapeError(
-                f"{self.where}: dim of {self.name} is {self.dim}, values per frame in {self._model[0]} {native}; "
+                f"{self.where}: dim of {self.name} is {self.dim}, but {self._model[0]} has {native} values per frame; "
                 f"expected {native} times an odd number of frames of context"
             )
         if self.expand and width > 1:

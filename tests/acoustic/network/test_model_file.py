@@ -122,10 +122,14 @@ def test_damaged_files(tmp_path):
     huge = {"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}
     for content in (b"", whole[:7], whole[:100], whole[:-1], whole + b"x", b"\xff" * 50, b"\x80\x02}q\x00."):
         path.write_bytes(content)
-        with pytest.raises(ModelError, match=f"^{path}: .*; expected a whole safetensors file"):
+        with pytest.raises(
+            ModelError, match=f"^{path}: .*; expected a model or checkpoint of Argonaut, a complete safetensors file"
+        ):
             load_model(path)
     file_with(path, huge)
-    with pytest.raises(ModelError, match=f"^{path}: .*; expected a whole safetensors file"):
+    with pytest.raises(
+        ModelError, match=f"^{path}: .*; expected a model or checkpoint of Argonaut, a complete safetensors file"
+    ):
         load_model(path)
 
 

@@ -109,6 +109,6 @@ def test_faults_are_named(plain):
     stream.push(np.zeros((DIM, 4)))
     with pytest.raises(ShapeError, match=r"frame 1 has a value that is infinite or NaN; .* \(after 4 others\)"):
         stream.push(np.array([[0, np.nan]] * DIM))
-    with pytest.raises(ShapeError, match=r"a matrix of 2x7; expected 3x\*"):
+    with pytest.raises(ShapeError, match=r"a matrix of 2x7; expected 3 rows"):
         stream.push(np.zeros((2, 7)))
     assert ScoreStream(scorer).finish().shape == (CLASSES, 0)

@@ -146,7 +146,7 @@ def test_hcopy_pairs_with_quotes(tmp_path):
 
 @pytest.mark.parametrize(("line", "count"), [("a.wav", 1), ("a b c", 3)])
 def test_hcopy_line_that_is_no_pair(tmp_path, line, count):
-    message = rf"a.scp:1: {count} names; expected two, source and target, separated by blanks"
+    message = rf"a.scp:1: found {count}; expected two names, source and target"
     with pytest.raises(FormatError, match=message):
         read_pairs(put(tmp_path / "a.scp", line + "\n"))
 

@@ -83,8 +83,8 @@ def test_reader_of_another_dimension_than_the_network(user):
     assert user.train().fault == (f"{place}: reader: features has dimension 50; expected 30, as the network's input")
     user.write("net.cntk", CNTK.replace("dim=30", "dim=40", 1))
     assert user.train().fault == (
-        f"{place}: dim of features is 40, values per frame in feat/utt00.fb 10; expected 10 times an odd number of "
-        "frames of context"
+        f"{place}: dim of features is 40, but feat/utt00.fb has 10 values per frame; expected 10 times an odd number "
+        "of frames of context"
     )
     user.write("net.cntk", CNTK.replace("layerSizes=30:24:8", "layerSizes=30:24:9"))
     place = line_of(user, "net.cntk", "labelDim=8")
@@ -102,8 +102,8 @@ def test_a_file_unlike_the_others_of_its_list_stops_training(user):
 def test_features_of_another_dimension_than_the_model(user):
     put_frames(f"feat/{FIRST_OF_TEST}.fb", lambda frames: frames[:8])
     assert re.fullmatch(
-        rf"feat/{FIRST_OF_TEST}\.fb: features: a matrix of 8x\d+; expected 10x\*, at least one frame: the "
-        "model's input of 30 values stacks 3 frames",
+        rf"feat/{FIRST_OF_TEST}\.fb: features: a matrix of 8x\d+; expected 10 rows and at least "
+        r"one column \(frame\): the model's input of 30 values is a window of 3 frames",
         loss(user, user.decode(), "hyp.mlf.report"),
     )
     assert user.decode("-dnn_window_size", 7).fault == (

@@ -73,7 +73,7 @@ def test_phone_loop_needs_the_silence_by_name(task, capsys):
     main(["lm", "estimate", "--text", str(task / "phones"), "-o", str(task / "lm.arpa")])
     arguments = [a for a in graph_arguments(task) if a not in ("--dict", str(task / "dict"))]
     assert main(arguments) == 2
-    assert "the silence model is not named" in capsys.readouterr().err
+    assert "phone loop: no silence model; expected its name" in capsys.readouterr().err
     assert main([*arguments, "--silence", "sil"]) == 0
     assert set(read_lookahead(task / "graph" / "lookahead")) == {"<s>", "</s>", "a", "b"}
 
@@ -81,7 +81,7 @@ def test_phone_loop_needs_the_silence_by_name(task, capsys):
 @pytest.mark.parametrize(
     ("remove", "message"),
     [
-        ("--alignment", "expected either --transitions or --alignment"),
+        ("--alignment", "neither --transitions nor --alignment; expected one of them"),
         ("--state-list", "no HMM states; expected --states"),
     ],
 )

@@ -292,4 +292,4 @@ def test_a_reference_that_lacks_an_utterance(place, capsys):
     write_mlf(place / "ref.mlf", [("*/u1.lab", [Label(None, None, "a")])])
     code, shown = run(place, capsys, "oracle", "--reference", place / "ref.mlf")
     assert code == 1
-    assert "ref.mlf: has no words of u2; expected them" in shown.err
+    assert "ref.mlf: no entry for u2; expected its reference transcript" in shown.err

@@ -54,7 +54,7 @@ def test_names_that_never_meet_are_one_line_and_status_2(mlf, capsys):
     [
         (["--level", "-1"], "command line: --level -1; expected 0 or more"),
         (["--level", "1"], "ref: no label has a level 1; expected --level with words, such as 0"),
-        (["--fold", "none.map"], "none.map: No such file or directory"),
+        (["--fold", "none.map"], "command line: --fold none.map: no such file; expected a file or timit39"),
         (["--speakers", "*-*"], "speaker mask '*-*' has no '%'"),
         (["--picture", "ref/x.png"], "ref/x.png: cannot be written: ref is not a directory; expected one"),
         (["--confusions", "."], ".: is a directory; expected a file to write"),

@@ -295,7 +295,7 @@ def test_a_damaged_checkpoint_is_named(examples, monkeypatch):
     files = IterationFiles(examples.with_name("m.parallel"), 20)
     files.checkpoint(4).write_bytes(files.checkpoint(4).read_bytes()[:100])
     examples.with_name("m").unlink()
-    with pytest.raises(ModelError, match=r"m\.parallel/model\.4\.ckp: .*whole safetensors file"):
+    with pytest.raises(ModelError, match=r"m\.parallel/model\.4\.ckp: .*complete safetensors file"):
         run(examples, ParallelOptions(2, samples=50), small_options(1))
     files.checkpoint(4).write_bytes(files.model(4).read_bytes())
     with pytest.raises(ModelError, match=r"model\.4\.ckp: 'argonaut-network' version 1; expected 'argonaut-outer-iter"):
