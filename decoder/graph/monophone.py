@@ -43,7 +43,7 @@ class DecodingAcceptor:
     acceptor : Acceptor
         The graph; costs are -ln.
     lookahead : dict of str to float
-        -ln of each word's most optimistic probability, as charged in the graph, <s> and </s> included.
+        -ln of the highest probability of each word, as charged in the graph, <s> and </s> included.
     sizes : list of (str, int, int)
         Step, states and arcs after each step of the construction.
     outputs : dict of str to str

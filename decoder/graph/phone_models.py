@@ -1,4 +1,4 @@
-"""Stage one of a triphone graph (CNTK book 6.2.2.1): reduces an HTK donor model to four small tables.
+"""Stage one of a triphone graph (CNTK book 6.2.2.1): reduces an HTK model set, the donor, to four small tables.
 
 state_map     `sil-aa+b aa_s2_4 aa_s3_1 aa_s4_7`   every logical model and its states, left to right
 transitions   `[aa_s2_4] ln_self ln_forward`       of each state
@@ -145,16 +145,16 @@ def distil(
     contexts: Iterable[str] = (),
     log: Callable[[str], None] | None = None,
 ) -> PhoneModels:
-    """Reduce an HTK donor model to its structure.
+    """Reduce an HTK model set to its structure: states, transitions and topologies.
 
     Parameters
     ----------
     donor : HmmSet
-        The HMM definitions.
+        The model set.
     names : mapping of str to str, optional
-        Logical -> physical model (an HMM list).  By default every model of the donor stands for itself.
+        Logical -> physical model (an HMM list).  By default every model of the set stands for itself.
     trees : DecisionTrees, optional
-        Give the states of models that the donor lacks; their transitions are those of the phone's other models.
+        Give the states of models that are not in the set; their transitions are those of the phone's other models.
     contexts : iterable of str
         Phones that may be neighbours: with trees, every triphone of these phones is made.
     log : callable, optional
@@ -168,7 +168,7 @@ def distil(
     ------
     GraphError
         For a model that is not defined, a triphone that is not left-to-right, and a leaf of a tree that is not a tied
-        state of the donor.
+        state of the model set.
 
     References
     ----------
@@ -187,7 +187,7 @@ def distil(
 
 
 def from_trees(trees: DecisionTrees, state_map: Mapping[str, Sequence[str]], contexts: Iterable[str]) -> PhoneModels:
-    """Models without a donor: those of a state map, and every triphone of the contexts from the trees.
+    """Build models without HMM definitions: those of a state map, and all triphones of the contexts from the trees.
 
     Parameters
     ----------
@@ -236,14 +236,14 @@ class _Distiller:
             return
         if self.trees is None:
             raise GraphError(
-                f"HMM list: model '{physical}' of '{logical}' is not in the donor; expected its definition, or "
+                f"HMM list: model '{physical}' of '{logical}' is not in the model set; expected its definition, or "
                 "decision trees"
             )
         states = self.trees.synthesise(logical)
         for state in states:
             if state not in self.donor.macros["s"]:
                 raise GraphError(
-                    f"decision trees: leaf '{state}' is not a tied state of the donor; expected one of its ~s macros"
+                    f"decision trees: leaf '{state}' is not a tied state of the model set; expected a ~s macro"
                 )
         self.states[logical] = states
 
@@ -312,8 +312,8 @@ class _Distiller:
                     known = by_place.get((split_triphone(model)[1], place))
                     if not known:
                         raise GraphError(
-                            f"decision trees: no model of the phone of '{model}' in the donor has a state {place + 2}; "
-                            "expected one to take transitions from"
+                            f"decision trees: no model of the phone of '{model}' in the model set has a state "
+                            f"{place + 2}; expected one to take transitions from"
                         )
                     self.stays[state] = [sum(known) / len(known)]
 

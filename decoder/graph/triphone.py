@@ -1,4 +1,4 @@
-"""Builds the decoding graph of cross-word triphones (CNTK book 6.1.1, 6.2.2): stage two, from the distilled donor.
+"""Builds the decoding graph of cross-word triphones (CNTK book 6.1.1, 6.2.2): stage two, from PhoneModels.
 
 The acceptor of `decoder.graph.cross_word` is optimised like the monophone graph: epsilon removal, determinisation,
 pushing, minimisation.  The result has paths `<s>`, words, `</s>`, each label just before the last phone (the last state

@@ -81,7 +81,7 @@ class Decoder:
     graph : DecodingGraph
         A compiled graph, see `decoder.graph.load_graph`.
     lm : LanguageModel, optional
-        Without one, the costs in the graph are all there is; its look-ahead is then part of the score.
+        Without one, words have only the costs in the graph, its look-ahead among them.
     options : SearchOptions, optional
         Beams, weights and penalties.
     cntkmap : mapping of str to int, optional

@@ -15,9 +15,9 @@ class SearchOptions:
     acweight : float
         Weight of the acoustic log-likelihoods (natural log).
     beam : float
-        Beam, in cost (weighted -ln): a token is pruned when it is worse than the best of its frame by more.
+        Beam, in cost (weighted -ln): a token is pruned if its cost exceeds the lowest of its frame by more.
     max_tokens : int
-        The most tokens kept in a frame.
+        Maximum number of tokens kept in a frame.
     word_end_beam_frac : float
         The beam right after a word arc, as a fraction of `beam`.
     sil_cost : float
@@ -31,8 +31,8 @@ class SearchOptions:
     slack_decay : float
         Factor per frame by which a token's language-model slack shrinks (CNTK book 6.1); 0 turns slack off.
     lm_lookahead : bool
-        Prune with the least n-gram cost of the words that can follow each token's own history.  Without pruning it does
-        not change the result.
+        For pruning, add to each token the lowest n-gram cost of the words that it can reach, given its history.
+        Without pruning it does not change the result.
     lattice_beam : float, optional
         Keep a lattice of all paths within this cost of the best; None keeps none.
     partial : bool

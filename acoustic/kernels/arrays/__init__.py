@@ -1,4 +1,4 @@
-"""Kernels written once in terms of `xp`, numpy or cupy: for the GPU and double precision, and as compiled ones' twins.
+"""Kernels written once in terms of `xp`, numpy or cupy: for the GPU, double precision, and to test compiled kernels.
 
 Open elementwise.py first.
 """

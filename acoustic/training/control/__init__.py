@@ -1,7 +1,7 @@
 """Automatic control of the learning rate and the minibatch size (CNTK book, section 3.3.1.2, `autoAdjust`).
 
 After each epoch a control receives the criterion and decides on the next epoch. Its state is saved in the checkpoint.
-A control does not train: a search receives a function that runs a short training.
+A control does not train: a search receives a function that runs a short training. Open base.py first.
 """
 
 from acoustic.training.control.after_epoch import AdjustAfterEpoch

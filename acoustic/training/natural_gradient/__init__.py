@@ -1,4 +1,7 @@
-"""Natural-gradient stochastic gradient descent (Povey, Zhang and Khudanpur, 2015)."""
+"""Natural-gradient stochastic gradient descent (Povey, Zhang and Khudanpur, 2015).
+
+Open online.py first, then updater.py.
+"""
 
 from acoustic.network.network import Network
 from acoustic.training.natural_gradient.updater import NaturalGradientUpdater

@@ -1,4 +1,7 @@
-"""Update rules by the names that `gradUpdateType` gives them (CNTK book, section 3.3.1.3)."""
+"""Update rules by their names in `gradUpdateType` (CNTK book, section 3.3.1.3).
+
+Open base.py first, then adagrad.py as a model for a rule.
+"""
 
 from acoustic.training.rules.adagrad import AdaGrad
 from acoustic.training.rules.adamw import AdamW

@@ -88,7 +88,7 @@ def test_trees_make_every_triphone_of_the_phones():
 
 
 def test_physical_model_that_is_nowhere_is_named():
-    with pytest.raises(GraphError, match="model 'p-q' of 'x-q' is not in the donor; expected its definition"):
+    with pytest.raises(GraphError, match="model 'p-q' of 'x-q' is not in the model set; expected its definition"):
         distil(make_donor()[0], {"x-q": "p-q"})
     with pytest.raises(GraphError, match="none for 'q', which model 'x-q' needs"):
         distil(make_donor()[0], {"x-q": "p-q"}, TREES)
@@ -97,7 +97,7 @@ def test_physical_model_that_is_nowhere_is_named():
 def test_leaf_that_the_donor_lacks_is_named():
     donor = make_donor()[0]
     del donor.macros["s"]["aa_s2_2"]
-    with pytest.raises(GraphError, match="leaf 'aa_s2_2' is not a tied state of the donor"):
+    with pytest.raises(GraphError, match="leaf 'aa_s2_2' is not a tied state of the model set"):
         distil(donor, NAMES, TREES, ["aa"])
 
 

@@ -153,7 +153,7 @@ def test_broken_files_are_named_on_one_line(task, capsys):
     assert "state list: no output for sil_s2, sil_s3, a_s2_2; expected every state" in capsys.readouterr().err
     (task / "list").write_text("sil-a+b x-y+z\n")
     assert main(["graph", *without(DONOR, "--trees"), *BUILD, "--out", "g"]) == 2
-    assert "mmf + list: HMM list: model 'x-y+z' of 'sil-a+b' is not in the donor" in capsys.readouterr().err
+    assert "mmf + list: HMM list: model 'x-y+z' of 'sil-a+b' is not in the model set" in capsys.readouterr().err
     (task / "mmf").write_text("~h sil\n")
     assert main(["graph", *DONOR, *BUILD, "--out", "g"]) == 2
     assert "mmf:1: the end of the file; expected <BEGINHMM>" in capsys.readouterr().err
