@@ -1,4 +1,4 @@
-"""Named stages of a recipe: run in order, skipped when done, run again from where something changed."""
+"""Named stages of a recipe: run in order, skipped if done, repeated if settings or inputs changed."""
 
 import argparse
 import json
@@ -93,7 +93,7 @@ def run_stages(
         try:
             lost = bool(stage.run())
         except KeyboardInterrupt:
-            again = "the same command goes on with it" if first is None else "the same command without --from goes on"
+            again = "to continue, run the same command again" + (" without --from" if first else "")
             raise KeyboardInterrupt(f"stage {stage.name} is not done; {again}") from None
         seconds = time.monotonic() - started
         _write_mark(out, stage, settings, seconds, lost)

@@ -1,6 +1,7 @@
 """Stages: order, resumption, changed settings, and the exit status."""
 
 import json
+import signal
 from dataclasses import replace
 
 import pytest
@@ -141,12 +142,12 @@ def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_
 
     monkeypatch.setattr("recipes.cli.score.run", interrupt)
     stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
-    assert run_guarded(run_stages, stages, tmp_path, {}) == INTERRUPTED
+    assert run_guarded(run_stages, stages, tmp_path, {}) == INTERRUPTED + signal.SIGINT
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "interrupted: stage a is not done; the same command goes on with it"
+    assert last == "interrupted: stage a is not done; to continue, run the same command again"
     assert not (tmp_path / "stages" / "a.done").exists()
-    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == INTERRUPTED
-    assert capsys.readouterr().err.endswith("the same command without --from goes on\n")
+    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == INTERRUPTED + signal.SIGINT
+    assert capsys.readouterr().err.endswith("run the same command again without --from\n")
 
 
 def test_only_an_interrupted_stage_with_the_same_settings_goes_on_with_what_it_left(tmp_path):
