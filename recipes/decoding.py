@@ -1,4 +1,4 @@
-"""What recipes do around the decoder: a development set's scores, and the options chosen by them."""
+"""Decoding in recipes: the scores of a development set, and the search options that are chosen with them."""
 
 import json
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Finding AN4's utterances and what belongs to them, and choosing the sets.
+"""Finds AN4's utterances with their files, and chooses the sets.
 
 The directory holds the corpus' own wav/ and etc/, the audio as FLAC, and align/: an HTK state alignment of the training
-set, the list of its states and the dictionary of its phones.  The sets are the corpus' own, less a few speakers of the
-training set, who make a development set (the corpus has none).
+set, the list of its states and the dictionary of its phones.  The sets are those of the corpus, except that
+a few training speakers form a development set (the corpus has none).
 """
 
 from dataclasses import dataclass
@@ -64,5 +64,5 @@ def _read_set(data: Path, name: str) -> list[Utterance]:
         audio = data / "wav" / path.with_name(path.name + ".flac")
         utterances.append(Utterance(path.name, path.parent.name, audio, tuple(transcripts[path.name])))
     if not utterances:
-        raise FormatError(f"{list_file}: no utterances; expected one a line")
+        raise FormatError(f"{list_file}: no utterances; expected one per line")
     return utterances

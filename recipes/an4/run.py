@@ -1,4 +1,4 @@
-"""AN4 (CMU Census): letters, numbers and dates over a close-talking microphone, with HTK alignments.
+"""AN4 (CMU Census): letters, numbers and dates, recorded with a close-talking microphone, with HTK alignments.
 
 worked example:
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4

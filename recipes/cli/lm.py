@@ -203,11 +203,11 @@ def check_text(path: str, lines: list[list[str]]) -> None:
     from readers.htk.mlf import HEADER
 
     if not lines:
-        raise FormatError(f"{path}: no sentences; expected one a line")
+        raise FormatError(f"{path}: no sentences; expected one per line")
     if lines[0] == [HEADER]:
-        raise FormatError(f"{path}:1: a master label file; expected sentences, one a line, or --mlf {path}")
+        raise FormatError(f"{path}:1: a master label file; expected sentences, one per line, or --mlf {path}")
     if lines[0] == ["\\data\\"]:
-        raise FormatError(f"{path}: an ARPA language model; expected sentences, one a line")
+        raise FormatError(f"{path}: an ARPA language model; expected sentences, one per line")
     names = [line[0] for line in lines]
     named = len(lines) >= FEWEST_NAMED and len(set(names)) == len(lines)
     if named and set(names).isdisjoint(word for line in lines for word in line[1:]):
@@ -230,7 +230,7 @@ def read_vocabulary(arguments: argparse.Namespace) -> list[str] | None:
             raise FormatError(f"{arguments.vocabulary}:{number}: {line.strip()[:60]!r}; expected one word a line")
         words += line.split()
     if arguments.vocabulary and not words:
-        raise FormatError(f"{arguments.vocabulary}: no words; expected one a line")
+        raise FormatError(f"{arguments.vocabulary}: no words; expected one per line")
     words += [entry.word for entry in read_dictionary(arguments.dict)] if arguments.dict else []
     return [word for word in dict.fromkeys(words) if word not in ("<s>", "</s>")]
 

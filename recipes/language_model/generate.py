@@ -1,9 +1,9 @@
-"""Text of a made-up language in which words far apart belong together: training, development and test sentences.
+"""Text of an invented language with long-distance dependencies: training, development and test sentences.
 
-A sentence is drawn from the grammar of `data/grammar.txt`; its content words from the words of a topic that belongs to
-the sentence, or from all.  Verbs agree with subjects across relative clauses, particles with verbs across objects,
-quotes and brackets close: things that the last two words do not tell.  How often words are there falls with their rank
-as in natural text (Zipf, with Mandelbrot's offset).  The same size and seed give the same bytes.
+A sentence is drawn from the grammar of `data/grammar.txt`, its content words from the words of the sentence's topic or
+from all words.  Verbs agree with subjects across relative clauses, particles with verbs across objects, and quotes and
+brackets are closed: the two previous words do not determine these.  Word frequencies fall with the rank as in natural
+text (Zipf's law with Mandelbrot's offset).  The same size and seed give the same text.
 """
 
 from bisect import bisect

@@ -6,9 +6,9 @@ Lines of the file, `#` begins a comment:
     words Act 1500 1.4 it=es past=ed    content words: stems, mean number of syllables, forms and their endings
     S 5 -> Clause:x .               a rule: symbol, weight, what it becomes
 
-What begins with a capital is a symbol, of a rule or of a `words` line, with features behind colons; all else is a
-word.  A feature is a value or a variable.  A variable of the left side stands for one value in the whole rule; one that
-is only on the right is drawn anew.
+A name that begins with a capital is a symbol of a rule or of a `words` line, with features after colons; everything
+else is a word.  A feature is a value or a variable.  A variable of the left side has one value in the whole rule; a
+variable that is only on the right is drawn anew.
 """
 
 import math

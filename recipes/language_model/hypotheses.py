@@ -1,8 +1,8 @@
-"""N-best lists of a recogniser that is simulated, to rescore without sound.
+"""N-best lists of a simulated recogniser, to be rescored without audio.
 
-Each word is heard as itself or as one that looks like it; what was heard is scored with noise, and a beam search with
-the n-gram takes the best sentences, as a decoder's would be.  Words are taken for each other where few letters are
-different: forms of one stem above all, whose choice a better language model knows.
+Each word competes with words of similar spelling; scores are random, and a beam search with the n-gram model finds the
+best sentences.  Similar words differ in few letters: they are mostly forms of one stem, which a better language model
+can tell apart.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Word error rates of n-best lists, before and after a network has scored them anew."""
+"""Word error rates of n-best lists, before and after rescoring with a network."""
 
 from collections.abc import Iterator
 from pathlib import Path

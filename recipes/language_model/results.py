@@ -1,4 +1,4 @@
-"""Perplexities of an n-gram and of networks on the same sentences, alone and mixed, as a table and as a picture."""
+"""Perplexities of an n-gram and of networks on the same sentences, alone and interpolated, as a table and a picture."""
 
 import json
 import math

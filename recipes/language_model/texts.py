@@ -1,4 +1,4 @@
-"""Texts of a user: one to be parted into training, development and test sentences, or a folder of three."""
+"""Texts of the user: one to be split into training, development and test sentences, or a folder with three."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def split_text(source: Path, out: Path) -> None:
     """
     sentences = read_sentences(source)
     if len(sentences) < FEWEST:
-        raise FormatError(f"{source}: {len(sentences)} sentences; expected at least {FEWEST}, one a line")
+        raise FormatError(f"{source}: {len(sentences)} sentences; expected at least {FEWEST}, one per line")
     block = min(BLOCK, len(sentences) // FEWEST)
     parts: dict[str, list[str]] = {name: [] for name in SETS}
     for number, sentence in enumerate(sentences):
@@ -44,7 +44,7 @@ def take_texts(folder: Path, out: Path) -> None:
             raise ConfigError(f"{folder}: {found}; expected one text *.txt with {expected} in its name")
         parts[name] = read_sentences(files[0])
         if not parts[name]:
-            raise FormatError(f"{files[0]}: no sentences; expected one a line")
+            raise FormatError(f"{files[0]}: no sentences; expected one per line")
     _write(out, parts)
 
 

@@ -1,4 +1,4 @@
-"""How the objective of averaged models grew, against the data they have seen and the time of N machines."""
+"""The objective of averaged models, against the training data they have seen and the time on N machines."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
-"""The text of the recipe: strings of digits and their reversals, or pairs that a user has.
+"""The text of the recipe: strings of digits and their reversals, or the user's own pairs.
 
-A directory of pairs holds train, dev and test, each as two files, NAME.source and NAME.target: a sequence a line,
-tokens between blanks, line n of one belonging to line n of the other.  For grapheme-to-phoneme conversion the source
-has letters, the target phones.
+A directory of pairs holds train, dev and test, each as two files, NAME.source and NAME.target: one sequence per
+line, with blanks between its tokens; line n of one file belongs to line n of the other.  For
+grapheme-to-phoneme conversion the source has letters and the target has phones.
 """
 
 from pathlib import Path

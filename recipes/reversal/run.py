@@ -52,8 +52,8 @@ class Recipe:
         return [
             Stage("data", what, self.write_data),
             Stage("train", "encoder and decoder", lambda: self.cntk("Train"), work=self.out / "models"),
-            Stage("decode", "what the decoder says for the test sources", lambda: self.cntk("Decode")),
-            Stage("score", "sequences without a fault", self.score),
+            Stage("decode", "outputs of the decoder for the test sources", lambda: self.cntk("Decode")),
+            Stage("score", "share of correct sequences", self.score),
         ]
 
     def _pairs(self):

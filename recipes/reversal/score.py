@@ -1,4 +1,4 @@
-"""How many sequences were transduced without a fault, by length, and how many tokens are wrong."""
+"""Counts of correct sequences by length, and of wrong tokens."""
 
 from collections import Counter
 from collections.abc import Iterator

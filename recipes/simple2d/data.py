@@ -1,6 +1,6 @@
-"""The points of the demo: two classes in the plane, apart along a wave, as lines `x y label`.
+"""The points of the demo: two classes in the plane, separated by a wave, as lines `x y label`.
 
-The book (1.2) shows its data as a picture alone (Fig. 1.1); this is data of the same kind, not the same data.
+The book (1.2) shows its data only as a picture (Fig. 1.1); this is data of the same kind, not the same data.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A tied-state model of 39 phones in HTK's own files, made up: decision trees of 2,964 leaves, states, transitions.
+"""An invented HTK model set with tied states: 39 phones, decision trees of 2,964 leaves, states, transitions.
 
-The trees ask for ten classes of left and of right neighbours, ten of one side by three of the other in a phone's outer
-states, so that every leaf is a phone, a state, a class of left and a class of right neighbours.
+The trees ask about ten classes of left and right neighbours; the outer states of a phone distinguish ten classes on one
+side and three on the other.  Every leaf is a phone, a state, a class of left and a class of right neighbours.
 """
 
 import itertools

@@ -96,13 +96,13 @@ class Recipe:
     def stages(self) -> list[Stage]:
         sounds = {"errors": self.errors, "utterances": self.num_utterances}
         return [
-            Stage("words", f"a dictionary of {self.size.words} words, and sentences of them", self.write_words, ()),
+            Stage("words", f"a dictionary of {self.size.words} words, and sentences", self.write_words, ()),
             Stage("lm", "a trigram of the text", self.estimate, ("words",)),
             Stage(
                 "donor", "a tied-state HMM set in HTK's files", self.write_donor, (), {"short_pause": self.short_pause}
             ),
             Stage("graph", "the graph of cross-word triphones", self.build, ("words", "lm", "donor")),
-            Stage("speech", "frames around true states, and the network that scores them", self.speak,
+            Stage("speech", "simulated frames, and the network that scores them", self.speak,
                   ("words", "donor", "graph"), sounds),
             Stage("decode", "with the trigram", self.decode, ("lm", "graph", "speech")),
             Stage("score", "word errors", self.score, ("decode", "speech")),
@@ -116,7 +116,7 @@ class Recipe:
         known = read_known(self.known) if self.known else {}
         sentences = read_sentences(self.source) if self.source else []
         if self.source and len(sentences) < HELD_OUT:
-            raise FormatError(f"{self.source}: {len(sentences)} sentences; expected at least {HELD_OUT}, one a line")
+            raise FormatError(f"{self.source}: {len(sentences)} sentences; expected at least {HELD_OUT}, one per line")
         return sentences, known
 
     def write_words(self) -> None:

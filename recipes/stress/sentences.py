@@ -1,8 +1,8 @@
-"""Sentences of a made-up language whose words depend on the two before them, as many as are wanted.
+"""Any number of sentences of an invented language, in which each word depends on the two before it.
 
-A word has FOLLOWERS words that like to stand after it, and of those each pair of words has FAVOURITES.  The next word
-is one of the favourites, one of the followers, or any word; words are drawn with Zipf's weights.  Who follows whom is a
-hash of the words' numbers, so that no table is kept.
+Each word has FOLLOWERS frequent successors, and each pair of words has FAVOURITES among them.  The next word
+is one of the favourites, one of the followers, or any word; words are drawn with Zipf's weights.  The
+successors are hashes of the words' numbers, so that no table is needed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,12 +1,12 @@
 """Simulated speech: true state sequences of sentences, frames drawn around each, and the network that scores them.
 
-A senone has a point in space, made of what its phone's kind, phone, place and neighbours add to it; a frame is the
-point of its true senone and noise.  Noise of one frame follows that of the frame before (COLOUR), and there is more of
-it in some stretches than in others (UNEVEN, STRETCH), as with real models: whole phones and words are misheard, and
-likelihoods are too sure of themselves.  The model knows the points and the noise on average, no more: a linear layer
-gives the log-likelihood of every senone.
+A senone is a point in space, the sum of contributions of its phone class, phone, state and neighbours; a frame is the
+point of its true senone plus noise.  The noise is correlated from frame to frame (COLOUR) and stronger in some
+stretches than in others (UNEVEN, STRETCH).  As with real models, whole phones and words are therefore misrecognised,
+and likelihoods are overconfident.  The model knows the points and the average noise only: a linear layer gives the
+log-likelihood of every senone.
 
-The error level is the part of the frames in which another senone is likelier than the true one.
+The error level is the part of the frames in which another senone is more likely than the true one.
 """
 
 import itertools

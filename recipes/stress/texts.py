@@ -1,4 +1,4 @@
-"""Sentences of a text, a line each, as the words that are said: lower-case letters and apostrophes, all else parts."""
+"""Sentences of a text, one per line, as spoken words: lower-case letters and apostrophes; the rest separates words."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Dictionaries of any size: words of a text, made-up words, and pronunciations by spelling or from a file.
+"""Dictionaries of any size: words of a text, invented words, and pronunciations by spelling or from a file.
 
-Made-up words are syllables in letters, the longer the rarer they are, said by the rules of `data/spelling.txt`, so that
-some are homophones (`seak` and `seek`).  A word's place is its rank: the first 5,000 of 60,000 words are those that a
-dictionary of 5,000 has.
+Invented words are sequences of syllables; rarer words are longer.  The rules of `data/spelling.txt` give their
+pronunciations, so that some are homophones (`seak` and `seek`).  Words are sorted by rank: the first 5,000 of 60,000
+words are those of a dictionary of 5,000.
 """
 
 from collections import Counter

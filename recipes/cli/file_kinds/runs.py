@@ -57,7 +57,7 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
         return None
     first = found[0]
     if len(found) > 1:
-        return "records in JSON, one a line", json_lines
+        return "records in JSON, one per line", json_lines
     if first and all(isinstance(value, dict) and "words" in value for value in first.values()):
         return "words with times (JSON)", json_words
     if {"stage", "settings"} <= set(first):

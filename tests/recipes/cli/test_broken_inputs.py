@@ -284,7 +284,7 @@ EMPTY = [
     ("hcopy.config", "decode audio", "hcopy.config: no TARGETKIND; expected for instance TARGETKIND = FBANK_Z_D_A"),
     ("hcopy.list", "hcopy", "hcopy.list: no files; expected `source target`, or -S LIST"),
     ("audio.list", "decode audio", "audio.list: no files; expected at least one"),
-    ("text", "estimate", "text: no sentences; expected one a line"),
+    ("text", "estimate", "text: no sentences; expected one per line"),
     ("words.mlf", "score", "words.mlf:1: first line ''; expected #!MLF!#"),
 ]
 

@@ -121,7 +121,7 @@ def test_lm_without_a_text_says_so(task, capsys):
     assert "no text; expected --text, --transcription or --mlf" in capsys.readouterr().err
     (task / "empty").write_text("\n")
     assert main(["lm", "estimate", "--text", str(task / "empty"), "-o", str(task / "lm.arpa")]) == 2
-    assert "empty: no sentences; expected one a line" in capsys.readouterr().err
+    assert "empty: no sentences; expected one per line" in capsys.readouterr().err
     assert not (task / "lm.arpa").exists()
 
 
@@ -140,8 +140,8 @@ def test_words_outside_the_vocabulary_name_its_file_and_the_way_out(task, capsys
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('#!MLF!#\n"*/u1.lab"\nX\n.\n', "text:1: a master label file; expected sentences, one a line, or --mlf"),
-        ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one a line"),
+        ('#!MLF!#\n"*/u1.lab"\nX\n.\n', "text:1: a master label file; expected sentences, one per line, or --mlf"),
+        ("\n\\data\\\nngram 1=2\n", "text: an ARPA language model; expected sentences, one per line"),
     ],
 )
 def test_other_files_in_place_of_a_text(task, capsys, text, message):

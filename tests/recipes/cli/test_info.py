@@ -107,7 +107,7 @@ TEXTS = {
     "mixture of language models": ("lm/a.arpa 0.25\nlm/b.arpa 0.75\n", {"numbers": "0.25 to 0.75"}),
     "names with a number each": ("u1 12.5\nu2 7\n", {"names": "2, 2 different", "numbers": "7 to 12.5"}),
     "JSON": ('{"a": [1, 2]}\n', {"a": "[1, 2]"}),
-    "records in JSON, one a line": ('{"type": "final"}\n{"type": "end", "frames": 3}\n', {"records": "2"}),
+    "records in JSON, one per line": ('{"type": "final"}\n{"type": "end", "frames": 3}\n', {"records": "2"}),
     "picture (Graphviz)": ("strict digraph {\na -> b;\n}\n", {}),
     "pronunciation dictionary": ("A 0.5 ey\nA ah\n!NULL []\n", {"phones": "2: ah ey", "output": "given for 1"}),
 }
