@@ -85,7 +85,7 @@ def test_examples_are_made_learned_and_tested(ring, capsys):
     assert run(ring) == 0
     shown = capsys.readouterr().err
     assert f"train.egs: {COUNT} examples in 1 archives" in shown
-    assert "Outer iteration 1: the model of job " in shown
+    assert "Outer iteration 1: uses the model of job " in shown
     assert float(shown.split("EvalErrorPrediction = ")[-1].split(" ")[0]) < 0.15  # guessing gives 0.47
     rows = read_history(ring / "model" / "net.parallel" / "history.jsonl")
     assert [row["epoch"] for row in rows] == sorted([1, 2, 3, 4, 5, 6] * 3)
