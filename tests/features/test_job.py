@@ -231,5 +231,5 @@ def test_command_faulty_arguments(tmp_path, capsys, arguments, message):
 def test_help_lists_every_configuration_name(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["hcopy", "--help"])
-    printed = capsys.readouterr().out.replace("\n", " ").split("names of a configuration:")[1]
+    printed = capsys.readouterr().out.replace("\n", " ").split("parameters of the configuration:")[1]
     assert {name.strip(" ,") for name in printed.split()} == set(SETTINGS)
