@@ -1,4 +1,4 @@
-"""Arithmetic on matrices: each kernel in terms of `xp` (numpy or cupy), the hot ones compiled as well.
+"""Arithmetic on matrices: every kernel in terms of `xp` (numpy or cupy), the most used ones also compiled.
 
 Open backend.py first, then arrays/elementwise.py and its compiled counterpart.
 """

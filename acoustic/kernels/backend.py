@@ -1,7 +1,7 @@
-"""The array module behind the network: numpy or cupy, the number type, and the few operations that need care.
+"""The backend of a network: its array module (numpy or cupy), number type, threads and kernels.
 
-Matrices are (rows, columns) in Fortran order, a column per frame.  numpy does not keep that order by itself
-(`a @ b` and `a.copy()` come back row by row), so every result goes into a buffer made here.
+Matrices are (rows, columns) in Fortran order, with a column per frame. numpy does not keep that order (`a @ b` and
+`a.copy()` are in C order), so every result is written to a buffer made here.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DTYPES = {"float": np.float32, "double": np.float64}
 
 
 def array_module(device: str) -> Any:
-    """numpy for "cpu", cupy for "gpu" or "gpu:N" (N makes that device the current one)."""
+    """numpy for "cpu", cupy for "gpu" or "gpu:N"; the latter makes device N the current one."""
     kind, _, index = device.partition(":")
     if kind == "cpu" and not index:
         return np
@@ -39,7 +39,7 @@ def array_module(device: str) -> Any:
 
 
 def matmul_into(xp: Any, a: Any, b: Any, out: Any, scale: float = 1.0, keep: float = 0.0) -> None:
-    """out = scale a b + keep out, out (m, n) in Fortran order; `a @ b` would make a matrix in C order, and a copy."""
+    """out = scale a b + keep out, out (m, n) in Fortran order; `out[...] = a @ b` would compute in C order and copy."""
     if xp is np:
         multiply(a, b, out, scale, keep)
     elif scale == 1 and keep == 0:
@@ -50,10 +50,21 @@ def matmul_into(xp: Any, a: Any, b: Any, out: Any, scale: float = 1.0, keep: flo
 
 @dataclass(frozen=True)
 class Backend:
-    """Where and how exactly a network computes.
+    """Device, precision and number of threads of a network.
 
-    precision: "float" (float32) or "double" (float64); device: "cpu", "gpu" or "gpu:N"; threads: how many share a
-    minibatch on the CPU (default: OMP_NUM_THREADS, else every processor).  Raises ConfigError.
+    Parameters
+    ----------
+    precision : str
+        "float" (float32) or "double" (float64).
+    device : str
+        "cpu", "gpu" or "gpu:N".
+    threads : int, optional
+        Threads that divide a minibatch on the CPU; by default OMP_NUM_THREADS, else all processors.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown precision or device, and for a GPU without cupy.
     """
 
     precision: str = "float"
@@ -63,7 +74,7 @@ class Backend:
     def __post_init__(self) -> None:
         if self.precision not in DTYPES:
             raise ConfigError(f"precision {self.precision!r}; expected float or double")
-        _ = self.xp  # a device that is not there is an error now, not at the first minibatch
+        _ = self.xp  # reports a missing device now, not at the first minibatch
 
     @cached_property
     def xp(self) -> Any:
@@ -75,7 +86,7 @@ class Backend:
 
     @cached_property
     def kernels(self) -> Any:
-        """Elementwise operations: compiled ones for float32 on the CPU, the same in terms of `xp` elsewhere."""
+        """The kernels: CompiledKernels for float32 on the CPU, otherwise ArrayKernels."""
         if self.xp is np and self.dtype is np.float32:
             # numba: only a job that computes loads it
             from acoustic.kernels.compiled.elementwise import CompiledKernels
@@ -87,24 +98,24 @@ class Backend:
 
     @cached_property
     def team(self) -> Team:
-        """The threads that share work: one where the device or the BLAS behind numpy has its own way."""
+        """The threads that divide work: a single one on a GPU, or if the threads of BLAS cannot be controlled."""
         alone = self.xp is not np or not (blas.controllable() or blas.mkl_sgemm())
         return Team(1 if alone else self.threads or default_threads())
 
     def empty(self, rows: int, cols: int) -> Any:
-        """An uninitialised matrix (rows, cols) in Fortran order."""
+        """Return an uninitialised matrix (rows, cols) in Fortran order."""
         return self.memory(rows * cols).reshape((rows, cols), order="F")
 
     def memory(self, size: int) -> Any:
-        """So many uninitialised numbers; on the CPU see `aligned_empty`."""
+        """Return an uninitialised vector (size,); on the CPU see `aligned_empty`."""
         return self.xp.empty(size, dtype=self.dtype) if self.xp is not np else aligned_empty(size, self.dtype)
 
     def asarray(self, array: Any) -> Any:
-        """The matrix on this device, in this precision and Fortran order; the same object when it already is."""
+        """Return a matrix on this device, in this precision and Fortran order; the same object if it is already."""
         if isinstance(array, Indicators):
             array = np.asarray(array)
         return self.xp.asarray(array, dtype=self.dtype, order="F")
 
     def to_host(self, array: Any) -> np.ndarray:
-        """The matrix as a numpy array."""
+        """Return a matrix as a numpy array."""
         return array if self.xp is np else self.xp.asnumpy(array, order="F")

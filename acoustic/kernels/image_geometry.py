@@ -1,8 +1,8 @@
-"""Images in columns: their memory order, the shapes that carry their size, and windows that move over them.
+"""Images in columns: their memory order, shapes that carry their size, and windows on them.
 
-An image is one column of a matrix: channel fastest, then row, then column of the picture, [channel, row, column] in
-column-major order (book 4.1.4.2; the 2016 tool calls it HWC).  Element (c, r, q) of an image of C channels and height
-H stands in row c + C (r + H q).  A 2-channel image of width 3 and height 2, numbers being rows of the matrix:
+An image is one column of a matrix, [channel, row, column] in column-major order: channel fastest, then row, then column
+of the picture (CNTK book 4.1.4.2; the 2016 tool calls it HWC). Element (c, r, q) of an image of C channels and height H
+is in row c + C (r + H q). A 2-channel image of width 3 and height 2, where numbers are rows of the matrix:
 
               column 0    column 1    column 2
     row 0    [ 0   1 ]   [ 4   5 ]   [  8   9 ]
@@ -10,8 +10,8 @@ H stands in row c + C (r + H q).  A 2-channel image of width 3 and height 2, num
                |   |
        channel 0   channel 1
 
-A context window of n frames of d filterbank outputs each, frame after frame in a column, is such an image of width n,
-height d and one channel: time runs to the right, frequency downwards.  The weights of a kernel lie in the same order.
+A context window of n frames of d filterbank outputs each, frame after frame in a column, is an image of width n, height
+d and one channel: time runs to the right, frequency downwards. The weights of a kernel have the same order.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,12 @@ from acoustic.kernels.shape import Shape
 
 
 class Image(NamedTuple):
-    """Size of an image."""
+    """Size of an image.
+
+    Attributes
+    ----------
+    width, height, channels : int
+    """
 
     width: int
     height: int
@@ -35,14 +40,14 @@ class Image(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Rows of the matrix that holds it."""
+        """Number of elements: the rows of the matrix that holds it."""
         return self.width * self.height * self.channels
 
 
 class ImageShape(Shape):
-    """A shape whose columns are images; equal to any shape of the same rows and columns.
+    """A shape whose columns are images; equal to any shape with the same rows and columns.
 
-    A node that gives the shape of an operand as its own passes the image on.
+    A node whose shape is that of an operand passes the image on.
     """
 
     image: Image
@@ -60,23 +65,23 @@ class ImageShape(Shape):
 
 
 def image_of(shape: Shape) -> Image | None:
-    """The image that a column of this shape is; None when it is none."""
+    """The image in a column of this shape; None if it is no image."""
     return getattr(shape, "image", None)
 
 
 def keep_image(shape: Shape, *operands: Shape) -> Shape:
-    """The shape, with the image of the first operand that has one, if it has as many rows."""
+    """The shape with the image of the first operand that has one, if the image has as many rows."""
     image = next(filter(None, map(image_of, operands)), None)
     return ImageShape(image, shape.cols) if image is not None and image.size == shape.rows else shape
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Where windows stand on an image: one for each of `rows` and each of `cols`, rows fastest.
+    """The positions of windows on an image: one window for each of `rows` and each of `cols`, rows fastest.
 
-    rows, cols: first row and first column of the windows, below 0 where they begin outside the image; height: rows of
-    a window, one after the other; offsets: its columns, relative to the first.  What lies outside the image counts as
-    0.  Packed, a window is a column in the order of an image: channel, row, column.
+    rows, cols: first row and first column of the windows, negative if they begin outside the image; height: number of
+    consecutive rows of a window; offsets: its columns, relative to the first. Elements outside the image count as 0. A
+    packed window is a column in the order of an image: channel, row, column.
     """
 
     image: Image
@@ -87,16 +92,16 @@ class Windows:
 
     @property
     def count(self) -> int:
-        """How many windows there are."""
+        """Number of windows."""
         return len(self.rows) * len(self.cols)
 
     @property
     def size(self) -> int:
-        """Elements of a window."""
+        """Number of elements of a window."""
         return self.image.channels * self.height * len(self.offsets)
 
     def output(self, channels: int) -> Image:
-        """The image of one place per window."""
+        """The image with one pixel per window."""
         return Image(len(self.cols), len(self.rows), channels)
 
     @property
@@ -116,9 +121,9 @@ class Windows:
 
     @cached_property
     def strips(self) -> "Windows":
-        """For windows without gaps: one for each of `rows`, as wide as all of `cols` take.
+        """For contiguous windows: one strip for each of `rows`, which covers the windows of all `cols`.
 
-        A window is a run of the elements of its strip, which begins at strip_starts.
+        The elements of a window are consecutive in its strip, from strip_starts on.
         """
         first = min(self.cols)
         last = max(self.cols) + len(self.offsets)
@@ -126,7 +131,7 @@ class Windows:
 
     @property
     def strip_starts(self) -> tuple[int, ...]:
-        """Per column of windows the first of their elements in a strip."""
+        """For each column of windows, their first element in a strip."""
         return tuple((col - min(self.cols)) * self.height * self.image.channels for col in self.cols)
 
     @cached_property
@@ -136,7 +141,7 @@ class Windows:
 
     @cached_property
     def index(self) -> np.ndarray:
-        """(size, count) int64: which row of the matrix each element of each window is; -1 outside the image."""
+        """(size, count) int64: the row of the matrix for each element of each window; -1 outside the image."""
         width, height, channels = self.image
         c = np.arange(channels)[:, None, None, None, None]
         r = np.arange(self.height)[:, None, None, None] + np.array(self.rows)[:, None]
@@ -147,11 +152,11 @@ class Windows:
 
 
 def spread(size: int, window: int, step: int, padded: bool = False) -> tuple[int, ...]:
-    """Where windows begin along one side of an image; none when the window is larger than the side.
+    """The starts of windows along one side of an image; empty if the window is larger than the side.
 
-    Without padding every window lies inside, (size - window) / step + 1 of them.  With it window i has its middle,
-    element window / 2, at i step, and there are (size - window mod 2) / step + 1.  Divisions round down.
-    [eq. 2.163, 2.164]
+    Without padding all (size - window) / step + 1 windows are inside. With padding there are
+    (size - window mod 2) / step + 1 windows; the centre of window i, element window / 2, is at i * step. Divisions
+    round down. [CNTK book, eq. 2.163, 2.164]
     """
     if padded:
         return tuple(i * step - window // 2 for i in range((size - window % 2) // step + 1))

@@ -1,4 +1,4 @@
-"""Rows and columns of a matrix, where the number of columns may follow from the number of frames in a minibatch."""
+"""Shapes of matrices, whose number of columns may depend on the number of frames in a minibatch."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class PerFrame:
-    """`columns` columns for every `frames` frames, in lowest terms and not 1 for 1: what reshaping makes of frames."""
+    """`columns` columns for every `frames` frames, in lowest terms and not 1 to 1: the result of reshaping."""
 
     columns: int
     frames: int
@@ -20,7 +20,14 @@ Columns = int | None | PerFrame
 
 
 class Shape(NamedTuple):
-    """Rows and columns of a matrix.  cols is None for one column per frame while the number of frames is not known."""
+    """Rows and columns of a matrix.
+
+    Attributes
+    ----------
+    rows : int
+    cols : int, PerFrame or None
+        None: one column per frame, while the number of frames is not known.
+    """
 
     rows: int
     cols: Columns
@@ -30,14 +37,14 @@ class Shape(NamedTuple):
 
     @property
     def has_frames(self) -> bool:
-        """Whether the number of columns follows from the number of frames."""
+        """Whether the number of columns depends on the number of frames."""
         return not isinstance(self.cols, int)
 
     def with_columns(self, num_columns: int) -> "Shape":
         return self if self.cols is not None else Shape(self.rows, num_columns)
 
     def with_rows(self, num_rows: int) -> "Shape | None":
-        """The shape with so many rows and as many elements; None when they do not divide."""
+        """Return the shape with this number of rows and the same number of elements; None if that is not possible."""
         if num_rows < 1:
             return None
         if isinstance(self.cols, int):
@@ -55,18 +62,18 @@ def _ratio(cols: Columns) -> Fraction:
 
 
 def is_multiple(cols: Columns, of: Columns) -> bool:
-    """Whether one number of columns is a multiple of another, as far as one can tell without the number of frames."""
+    """Whether one number of columns may be a multiple of another, without knowing the number of frames."""
     if isinstance(cols, int) != isinstance(of, int):
         return isinstance(of, int)
     return _ratio(of) > 0 and (_ratio(cols) / _ratio(of)).denominator == 1
 
 
 def broadcast_shape(x: Shape, y: Shape) -> Shape | None:
-    """The shape that both operands are expanded to, None when they do not fit (book 2.4.3, Plus).
+    """The shape that both operands are expanded to; None if they do not fit (CNTK book 2.4.3, Plus).
 
-    Rows are equal or 1 in one of them, or a multiple of those of a single column, which is repeated downwards: one
-    number per channel of an image.  Columns are equal, or the larger number is a multiple of the smaller.  Frames are
-    taken for a multiple of any fixed number until it is known how many they are.
+    Rows are equal, or 1 in one operand, or a multiple of the rows of a single column, which is repeated downwards: one
+    number per channel of an image. Columns are equal, or one number is a multiple of the other; an unknown number of
+    frames counts as a multiple of any fixed number.
     """
     fewer, more = sorted((x, y), key=lambda shape: shape.rows)
     rows = more.rows

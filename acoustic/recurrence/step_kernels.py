@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, njit
 
-from acoustic.kernels.compiled.elementwise_loops import ONE, TWO, exp32, inline, loop
+from acoustic.kernels.compiled.elementwise_loops import ONE, ZERO, inline, loop, relu, sigmoid, tanh
 from acoustic.recurrence.codes import (
     ADD,
     COLUMN,
@@ -44,7 +44,6 @@ from acoustic.runtime.memory import PLAIN
 from acoustic.runtime.pointers import prefetch
 from acoustic.runtime.thread_sync import meet
 
-ZERO = float32(0)
 NUMBER_BYTES = 4
 LINE = 16  # numbers in a line of the cache
 RESULT_ROWS, OPERAND_ROWS, OPERAND, RESULT = 3, 4, 5, 6  # columns of `products`
@@ -119,14 +118,11 @@ def operate(values, constants, operations, first, last):
                 if operations[k, 1] != operations[k, 2]:
                     copy(out, x)
                 if code == SIGMOID:
-                    for i in range(rows):
-                        out[i] = ONE / (ONE + exp32(-out[i]))
+                    sigmoid(out)
                 elif code == TANH:
-                    for i in range(rows):
-                        out[i] = TWO / (ONE + exp32(-TWO * out[i])) - ONE
+                    tanh(out)
                 else:
-                    for i in range(rows):
-                        out[i] = ZERO if out[i] < ZERO else out[i]  # NaN stays NaN
+                    relu(out)
 
 
 @inline

@@ -101,10 +101,10 @@ class Program(Placement):
         return self.split and node.name in self.graph.after_sums
 
     def _shape(self, key: Key) -> Shape:
+        if key[0] != "work":
+            return self.layout.shapes[key[1]]
         node = next(node for node in self.layout.forward if node.name == key[1])
-        if key[0] == "work":
-            return node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes))
-        return self.layout.shapes[node.name]
+        return node.work_shape(*self.graph.operand_shapes(node, self.layout.shapes))
 
     def _view(self, key: Key, shape: Shape) -> Any:
         """The matrix of a key: one object for each slab and shape, so that `is` detects shared memory."""
@@ -197,21 +197,15 @@ class Program(Placement):
         # A single worker's products are divided among the threads, and not replayed.
         possible = self.memory.options.replay and self.split and replay.is_possible(self.backend)
 
-        def repeats(step: ForwardStep | BoundBackward | LayerLook) -> bool:
-            step = step.bound if isinstance(step, LayerLook) else step
-            shapes = self.graph.operand_shapes(step.node, self.layout.shapes)
-            return possible and step.node.repeats_calls(*shapes)
-
-        def repeats_late(step: LateProducts | LateSum) -> bool:
+        def repeats(step: ForwardStep | BoundBackward | LayerLook | LateProducts | LateSum) -> bool:
             if isinstance(step, LateSum):
                 return possible
-            shapes = self.graph.operand_shapes(step.bound.node, self.layout.shapes)
-            return possible and step.bound.node.repeats_calls(*shapes)
+            return possible and step.node.repeats_calls(*self.graph.operand_shapes(step.node, self.layout.shapes))
 
         for worker in self.workers:
             worker.forward_pass = ReplayedSteps(list(worker.forward.values()), repeats)
             worker.backward_pass = ReplayedSteps(worker.backward_and_looks, repeats)
-            worker.late_pass = ReplayedSteps(worker.late, repeats_late)
+            worker.late_pass = ReplayedSteps(worker.late, repeats)
 
     # ---- backward
 
@@ -331,14 +325,7 @@ class Program(Placement):
         return BoundBackward(node, gradient, self._operands(node, worker, reads), value, work, into)
 
     def _gradient(self, name: str, worker: Worker | None) -> Any:
-        if self.graph.has_frames(name):
-            shape = self.layout.shapes[name]
-            full = self._view(gradient_of(name), shape)
-            place = (id(full), worker.columns.start if worker is not None and self.split else None)
-            if place not in self._views:
-                self._views[place] = full if place[1] is None else full[:, worker.columns]
-            return self._views[place]
-        return self.memory.own_gradient(name, self.layout.shapes[name])
+        return self._part(gradient_of(name), name, worker)
 
     def _target(self, name: str, worker: Worker | None) -> Any:
         """The matrix that contributions go to: for gradients without frames, later workers have parts of their own."""

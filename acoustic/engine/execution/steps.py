@@ -86,6 +86,10 @@ class _OnBound(_OnOperands):
     bound: BoundBackward
 
     @property
+    def node(self) -> Node:
+        return self.bound.node
+
+    @property
     def operands(self) -> Operands:
         return self.bound.operands
 

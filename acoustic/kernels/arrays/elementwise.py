@@ -1,7 +1,7 @@
-"""The elementwise operations of the nodes, written once in terms of `xp`.
+"""The elementwise operations of the nodes in terms of `xp`.
 
-They run on the GPU and in double precision, and are the plain twins that the compiled kernels are tested against.
-Every function fills buffers it is given: (rows, cols), Fortran order.
+They run on the GPU and in double precision, and are the references for tests of the compiled kernels. Every function
+fills buffers (rows, cols) in Fortran order that it receives.
 """
 
 from typing import Any
@@ -16,7 +16,13 @@ LOG_OF_FLOOR = -85.1
 
 
 class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, ArrayGroupKernels):
-    """Elementwise operations on arrays of the module `xp` (numpy or cupy)."""
+    """Kernels on arrays of any module.
+
+    Parameters
+    ----------
+    xp : module
+        numpy or cupy.
+    """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -121,11 +127,11 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
             xp.subtract(error, labels, out=error)
 
     def count_errors(self, labels: Any, z: Any, out: Any) -> None:
-        """out (1, 1) = number of columns whose largest elements stand in different rows; of equals the first counts."""
+        """out (1, 1) = number of columns whose largest elements (the first of equals) are in different rows."""
         out[...] = (labels.argmax(axis=0) != z.argmax(axis=0)).sum()
 
     def log(self, x: Any, out: Any) -> None:
-        """out = ln x, and LOG_OF_FLOOR below LOG_FLOOR."""
+        """out = ln x, or LOG_OF_FLOOR if x is below LOG_FLOOR."""
         xp = self.xp
         low = x < LOG_FLOOR
         xp.log(xp.where(low, 1, x), out=out)
@@ -134,7 +140,7 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
     def dropout(self, x: Any, key: int, rate: float, out: Any, first: int = 0) -> None:
         """out = 0 with probability `rate`, else x / (1 - rate); out may be x.
 
-        Element i, counted column by column, goes by a hash of (key, first + i): 64 and 32 bits.
+        A hash of (key, first + i), 64 and 32 bits, decides on element i, counted column by column.
         """
         xp = self.xp
         words = xp.arange(first, first + x.size, dtype=xp.uint32) * xp.uint32(0x9E3779B9)
@@ -144,7 +150,7 @@ class ArrayKernels(ArrayImageKernels, ArrayWordKernels, ArraySequenceKernels, Ar
         xp.multiply(x, keep * x.dtype.type(1 / (1 - rate)), out=out)
 
     def _mix(self, words: Any) -> Any:
-        """A 32-bit finaliser: every bit of the input reaches every bit of the output."""
+        """A 32-bit finaliser: every bit of the input affects every bit of the output."""
         xp = self.xp
         words ^= words >> xp.uint32(16)
         words *= xp.uint32(0x21F0AAAD)

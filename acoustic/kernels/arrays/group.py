@@ -18,18 +18,18 @@ class ArrayGroupKernels:
     def group_norms(self, x: Any, out: Any) -> None:
         """out (groups, cols) = the square root of the sum of squares over each group of rows of x."""
         magnitude = self.xp.absolute(grouped(x, out.shape[0]))
-        largest = magnitude.max(axis=0)  # taken out, so that no square overflows
+        largest = magnitude.max(axis=0)  # divided by it, so that no square overflows
         total = self.xp.square(magnitude / self.xp.where(largest == 0, 1, largest)).sum(axis=0)
         self.xp.multiply(largest, self.xp.sqrt(total), out=out)
 
     def group_norms_gradient(self, grad: Any, value: Any, x: Any, out: Any) -> None:
-        """out = x times grad / value of its group, 0 where value is; out may be x."""
+        """out = x * grad / value of its group, 0 where value is 0; out may be x."""
         slope = self.xp.where(value == 0, 0, grad / self.xp.where(value == 0, 1, value))
         groups = value.shape[0]
         self.xp.multiply(grouped(x, groups), slope, out=grouped(out, groups))
 
     def root_mean_square_one(self, x: Any, out: Any) -> None:
-        """out = each column of x over the root of its mean square, which is taken for SQUARE_FLOOR if less."""
+        """out = each column of x divided by the root of its mean square, which is at least SQUARE_FLOOR."""
         self.xp.multiply(x, self._factor(x)[0], out=out)
 
     def root_mean_square_one_gradient(self, grad: Any, x: Any, out: Any) -> None:
@@ -45,7 +45,7 @@ class ArrayGroupKernels:
         first (groups + 1,) int64, on the host, rising.
         """
         xp, sizes = self.xp, first[1:] - first[:-1]
-        top = x[xp.asarray(first[:-1])]  # by the k-th rows of all groups that have one, for k = 1, 2, ...
+        top = x[xp.asarray(first[:-1])]  # the k-th rows of all groups that have one, for k = 1, 2, ...
         later = [
             (xp.asarray(groups), xp.asarray(first[groups] + k))
             for k in range(1, int(sizes.max()))
@@ -64,6 +64,6 @@ class ArrayGroupKernels:
         self.xp.multiply(self.xp.exp(x - value[group]), grad[group], out=out)
 
     def _factor(self, x: Any) -> tuple[Any, Any]:
-        """(r, whether it follows the column), both (1, cols)."""
+        """(r, whether it depends on the column), both (1, cols)."""
         square = (x * x).mean(axis=0, keepdims=True)
         return 1 / self.xp.sqrt(self.xp.maximum(square, SQUARE_FLOOR)), square > SQUARE_FLOOR

@@ -1,8 +1,8 @@
 """Operations on images in columns, in terms of `xp`: packing windows, adding them back, pooling.
 
-Source: CNTK book, section 2.5.  x and the like are (rows, T) in Fortran order, an image a column; packed matrices are
-(size, count T), the windows of an image side by side.  What windows are, and the memory order, says
-acoustic.kernels.image_geometry.
+Source: CNTK book, section 2.5. Matrices such as x are (rows, T) in Fortran order, with an image per column; packed
+matrices are (size, count T), with the windows of an image side by side. See image_geometry.py for windows and memory
+order.
 """
 
 from typing import Any
@@ -11,20 +11,20 @@ from acoustic.kernels.image_geometry import Windows
 
 
 class ArrayImageKernels:
-    """The operations on arrays of the module `xp`."""
+    """Mixed into ArrayKernels, which has `xp`."""
 
     xp: Any
-    packed_elements = 1 << 62  # how many elements to pack at a time
+    packed_elements = 1 << 62  # number of elements to pack at a time
 
     def pack(self, windows: Windows, x: Any, out: Any) -> None:
-        """out (size, count T) = Pack(x): a window a column.  [eq. 2.165]"""
+        """out (size, count T) = Pack(x), with a window per column. [eq. 2.165]"""
         xp = self.xp
         padded = xp.concatenate([x, xp.zeros((1, x.shape[1]), x.dtype)])  # row -1: what lies outside
         taken = padded[xp.asarray(windows.index.reshape(-1, order="F"))]
         out[...] = taken.reshape(out.shape, order="F")
 
     def unpack(self, windows: Windows, packed: Any, out: Any) -> None:
-        """out (rows, T) = Unpack(packed): every window added where it lies.  [eq. 2.169]"""
+        """out (rows, T) = Unpack(packed): the sum of all windows at their positions. [eq. 2.169]"""
         index = windows.index.reshape(-1, order="F")
         inside = index >= 0
         out.fill(0)
@@ -32,13 +32,13 @@ class ArrayImageKernels:
         self.xp.add.at(out, self.xp.asarray(index[inside]), columns[self.xp.asarray(inside)])
 
     def rows_per_channel(self, windows: Windows) -> Any:
-        """(elements of a window in one channel, rows of the pooled matrix): which rows of the matrix they are."""
+        """The row of the matrix for each (element of a window in one channel, row of the pooled matrix)."""
         channels = windows.image.channels
         index = windows.index.reshape((channels, -1, windows.count), order="F")
         return self.xp.asarray(index.transpose(1, 0, 2).reshape((index.shape[1], -1), order="F"))
 
     def max_pool(self, windows: Windows, x: Any, out: Any, winner: Any) -> None:
-        """out = the largest element of each window and channel; winner = its number in the window, of equals the first.
+        """out = the largest element of each window and channel; winner = its number in the window, the first of equals.
 
         [eq. 2.170]
         """
@@ -48,7 +48,7 @@ class ArrayImageKernels:
         out[...] = self.xp.take_along_axis(candidates, best[None], axis=0)[0]
 
     def max_pool_gradient(self, windows: Windows, grad: Any, winner: Any, out: Any) -> None:
-        """out = the gradient where the winners were, 0 elsewhere.  [eq. 2.171]"""
+        """out = the gradient at the winners, 0 elsewhere. [eq. 2.171]"""
         index = self.rows_per_channel(windows)
         rows = index[winner.astype(int), self.xp.arange(index.shape[1])[:, None]]
         out.fill(0)
@@ -76,7 +76,7 @@ class ArrayImageKernels:
         x[self.rows_per_channel(windows)].mean(axis=0, out=out)
 
     def average_pool_gradient(self, windows: Windows, grad: Any, out: Any) -> None:
-        """out = each window's gradient shared out evenly.  [eq. 2.173]"""
+        """out = each window's gradient, divided evenly among its elements. [eq. 2.173]"""
         index = self.rows_per_channel(windows)
         out.fill(0)
         for places in index:

@@ -1,7 +1,7 @@
-"""Operations on paths through sequences, in terms of `xp`: the plain twins of the compiled ones, step by step.
+"""Operations on paths through sequences in terms of `xp`, step by step; the references of the compiled ones.
 
-h (labels, N): scores of every label in every column, a (labels, labels): of going from one label (row) to another.
-A path through a sequence scores the sum of both along it.  Source: CNTK book 2.4.3, CRF.
+h (labels, N): scores of every label in every column; a (labels, labels): scores of transitions from a label (row) to
+another. The score of a path through a sequence is the sum of both along it. Source: CNTK book 2.4.3, CRF.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Marks:
-    """Which columns are steps of which sequence: (steps, slots) bool each, on the host; column t * slots + s.
+    """The sequences of a minibatch: (steps, slots) bool each, on the host; step t of slot s is column t * slots + s.
 
-    starts, ends: the first and last step of what a minibatch has of a sequence; frames: there is a step at all.
+    starts, ends: the first and last step of a sequence in the minibatch; frames: whether the column is no gap.
     """
 
     starts: np.ndarray
@@ -23,14 +23,14 @@ class Marks:
 
     @classmethod
     def of_columns(cls, count: int) -> "Marks":
-        """All columns are one sequence."""
+        """One sequence of all columns."""
         starts, ends, frames = np.zeros((count, 1), bool), np.zeros((count, 1), bool), np.ones((count, 1), bool)
         starts[0] = ends[-1] = True
         return cls(starts, ends, frames)
 
     @classmethod
     def of_layout(cls, layout: Any) -> "Marks":
-        """Of a SequenceLayout, context aside; what goes on in another minibatch ends here, and begins there anew."""
+        """The marks of a SequenceLayout without its context; a sequence that continues in another minibatch is cut."""
         frames, kept = ~layout.gaps, layout.num_kept
         starts, ends = layout.starts.copy(), layout.ends.copy()
         frames[kept:] = ends[kept:] = False

@@ -1,4 +1,4 @@
-"""Operations on numbered words in terms of `xp`: for the GPU and double precision, and as twins of the compiled ones.
+"""Operations on numbered words in terms of `xp`: for the GPU, for double precision, and as references.
 
 Numbers of words and classes are numpy arrays on the host, whatever the device; matrices are in Fortran order.
 """
@@ -13,10 +13,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """What the label rows of class-based models say: int64 (T,) each, on the host.
+    """The label rows of class-based models: int64 (T,) each, on the host.
 
-    word: its number; word_class: that of its class; first, behind: the words of the class are first to behind - 1;
-    equal where a column has no frame.
+    word: its number; word_class: the number of its class; first, behind: the class holds the words first to behind - 1;
+    first equals behind in a gap.
     """
 
     word: np.ndarray
@@ -26,12 +26,12 @@ class ClassLabels:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """(T,): how many words the class has."""
+        """(T,): the number of words in the class."""
         return self.behind - self.first
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """(T,): where each frame's words begin when the words of all frames' classes stand in a row."""
+        """(T,): the start of each frame's words in the concatenation of the words of all frames' classes."""
         return np.cumsum(self.sizes) - self.sizes
 
     def touched(self, num_words: int) -> np.ndarray:
@@ -54,7 +54,7 @@ class ArrayWordKernels:
     xp: Any
 
     def add_columns(self, columns: Any, place: np.ndarray, block: Any) -> None:
-        """block[:, place[t]] += columns[:, t], where the block has such a column; place (T,)."""
+        """block[:, place[t]] += columns[:, t] for the columns that the block has; place (T,)."""
         here = ((place >= 0) & (place < block.shape[1])).nonzero()[0]
         self.xp.add.at(block.T, self.xp.asarray(place[here]), columns.T[self.xp.asarray(here)])
 
@@ -96,7 +96,7 @@ class ArrayWordKernels:
         return (xp.log(xp.exp(scores).sum(axis=0)) - picked).sum()
 
     def class_errors(self, labels: ClassLabels, h: Any, weight: Any) -> Any:
-        """Flat, frame after frame: the probability of each word of the class within it, less 1 for the word itself."""
+        """Flat, frame after frame: the probability of each word within its class, less 1 for the word itself."""
         xp, starts = self.xp, labels.starts
         errors = xp.empty(int(labels.sizes.sum()), dtype=h.dtype)
         for words, frames in labels.groups():
@@ -108,7 +108,7 @@ class ArrayWordKernels:
         return errors
 
     def _places(self, starts: np.ndarray, words: slice, frames: np.ndarray) -> Any:
-        """(words, frames): where the errors of a group stand."""
+        """(words, frames): the positions of the errors of a group."""
         return self.xp.asarray(np.arange(words.stop - words.start)[:, None] + starts[frames])
 
     def class_hidden_gradient(self, labels: ClassLabels, errors: Any, weight: Any, scale: float, out: Any) -> None:
@@ -123,7 +123,7 @@ class ArrayWordKernels:
     ) -> None:
         """block (rows, n) = scale times the gradient with respect to some columns of the weights.
 
-        place (T,): which of them belongs to the first word of each frame's class; before or behind the block, too.
+        place (T,): the column of the first word of each frame's class, which may be outside the block.
         """
         block.fill(0)
         for words, frames in labels.groups():

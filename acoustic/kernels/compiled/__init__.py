@@ -1,6 +1,6 @@
 """Kernels compiled with numba, for float32 on the CPU.
 
-A module such as elementwise.py checks and arranges its operands; the loops are in elementwise_loops.py.
+A module such as elementwise.py checks and prepares the operands; its loops are in elementwise_loops.py.
 """
 
 from readers.common.lazy import face

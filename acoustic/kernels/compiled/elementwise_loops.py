@@ -3,9 +3,9 @@
 x and the like are flat, a matrix column by column; frames and the like are (T, rows) in C order, a frame a row, which
 is the transposed view of a matrix (rows, T) in Fortran order.
 
-Everything works in place: a kernel that reads one array and writes another must prove to itself that they do not
-overlap before it can use vector instructions, and in-place use, the common case, then ran four times slower.
-Sums may be reordered and products fused with sums, but NaN and infinity keep their meaning.
+Kernels work in place: if a kernel reads one array and writes another, vector instructions need a check that the two do
+not overlap, and in-place use, the common case, then ran four times slower. Sums may be reordered and products fused
+with sums, but NaN and infinity keep their meaning.
 """
 
 import numpy as np
@@ -21,10 +21,10 @@ ZERO, ONE, TWO = float32(0), float32(1), float32(2)
 
 @inline
 def exp32(x):
-    """exp x to about 1e-7, relative; arguments beyond +-87 are taken as +-87, NaN stays NaN.
+    """exp(x) with a relative error of about 1e-7; x is limited to +-87, NaN stays NaN.
 
-    2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], the coefficients of Cephes' expf; plain arithmetic, so that the
-    loop around it becomes vector instructions, which a call of the mathematics library does not.
+    2^n times a polynomial on [-ln 2 / 2, ln 2 / 2], with the coefficients of Cephes' expf. Plain arithmetic lets the
+    compiler vectorise the surrounding loop, which a library call would prevent.
     """
     if x < float32(-87):
         x = float32(-87)
@@ -127,7 +127,7 @@ def sum_frames(frames, total):
 
 @loop
 def moments(frames, mean, variance):
-    """mean and variance (float64) of every column of frames; variances about the mean, in a second pass."""
+    """mean and variance (float64) of every column of frames; the variance in a second pass, about the mean."""
     count = frames.shape[0]
     mean[:] = 0.0
     for t in range(count):
@@ -154,7 +154,7 @@ def scale_shift(frames, centre, factor, bias):
 
 @loop
 def gradient_moments(grad, frames, centre, total, match):
-    """total = the sum of grad, match = that of grad * (frames - centre), over frames, float64."""
+    """total = the sum over frames of grad, match = that of grad * (frames - centre), float64."""
     total[:] = 0.0
     match[:] = 0.0
     for t in range(grad.shape[0]):
@@ -174,9 +174,9 @@ def centred_gradient(grad, frames, centre, factor, shift, slope):
 
 @inline
 def largest(frame, lanes):
-    """The largest element that is a number.  lanes (16,) is scratch.
+    """The largest element of a frame without NaN; lanes (16,) is scratch memory.
 
-    The compiler does not make vectors of a running maximum; sixteen running maxima side by side it does.
+    The compiler does not vectorise a single running maximum, but it does vectorise sixteen of them.
     """
     width = lanes.shape[0]
     whole = frame.shape[0] // width
@@ -193,16 +193,31 @@ def largest(frame, lanes):
     return top
 
 
+@inline
+def sum_exponentials(frame, lanes):
+    """The largest element of a frame, and the sum of exp(frame - that element)."""
+    top, total = largest(frame, lanes), ZERO
+    for i in range(frame.shape[0]):
+        total += exp32(frame[i] - top)
+    return top, total
+
+
+@inline
+def exponentials(frame, out, lanes):
+    """The same, and out = exp(frame - that element); out may be frame."""
+    top, total = largest(frame, lanes), ZERO
+    for i in range(frame.shape[0]):
+        e = exp32(frame[i] - top)
+        out[i] = e
+        total += e
+    return top, total
+
+
 @loop
 def softmax(frames):
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
-        top = largest(frames[t], lanes)
-        total = float32(0)
-        for i in range(frames.shape[1]):
-            e = exp32(frames[t, i] - top)
-            frames[t, i] = e
-            total += e
+        _, total = exponentials(frames[t], frames[t], lanes)
         scale = ONE / total
         for i in range(frames.shape[1]):
             frames[t, i] *= scale
@@ -212,10 +227,7 @@ def softmax(frames):
 def log_softmax(frames):
     lanes = np.empty(16, np.float32)
     for t in range(frames.shape[0]):
-        top = largest(frames[t], lanes)
-        total = float32(0)
-        for i in range(frames.shape[1]):
-            total += exp32(frames[t, i] - top)
+        top, total = sum_exponentials(frames[t], lanes)
         shift = top + np.log(total)
         for i in range(frames.shape[1]):
             frames[t, i] -= shift
@@ -260,7 +272,7 @@ def cross_entropy_softmax_error(labels, z, error, loss):
 
 @inline
 def first_largest(frame, lanes):
-    """Index of the largest element, the first of equals: a second pass, for vectors know no branches."""
+    """Index of the first largest element, found in a second pass, which can be vectorised."""
     top = largest(frame, lanes)
     first = int32(frame.shape[0])
     for i in range(frame.shape[0]):
@@ -270,7 +282,7 @@ def first_largest(frame, lanes):
 
 @loop
 def count_errors(labels, z, count):
-    """count[0] = the number of frames whose largest elements stand in different rows."""
+    """count[0] = the number of frames whose largest elements have different indices."""
     errors, lanes = 0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(labels[t], lanes) != first_largest(z[t], lanes)

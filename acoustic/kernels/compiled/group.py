@@ -1,6 +1,6 @@
 """Compiled p-norms and sums over groups of rows, and normalisation of columns, for float32 on the CPU.
 
-What each does says ArrayGroupKernels.
+ArrayGroupKernels describes each operation.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ FLOOR = np.array([SQUARE_FLOOR], np.float32)
 class CompiledGroupKernels(ArrayGroupKernels):
     """Mixed into the compiled kernels.
 
-    A sum of squares beyond 3e38 is infinite here: such a network has diverged.
+    A sum of squares above 3e38 is infinite here: such a network has diverged.
     """
 
     def group_norms(self, x: Any, out: Any) -> None:

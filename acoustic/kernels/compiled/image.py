@@ -9,9 +9,9 @@ from acoustic.kernels.image_geometry import Windows
 
 
 class CompiledImageKernels(ArrayImageKernels):
-    """The operations of ArrayImageKernels, which says what each does."""
+    """Mixed into the compiled kernels; ArrayImageKernels describes each operation."""
 
-    # 2 MiB.  Much less makes products too narrow: with 13 x 12 windows 5 images at a time took 1.2 times as long as 22.
+    # 2 MiB. Fewer make products too narrow: with 13 x 12 windows, 5 images at a time took 1.2 times as long as 22.
     packed_elements = 1 << 19
 
     def pack(self, windows: Windows, x: Any, out: Any) -> None:
@@ -51,12 +51,12 @@ def _steps(windows: Windows) -> tuple[int, int]:
 
 
 def _strip_steps(windows: Windows, pooled: Any) -> tuple[int, int]:
-    """The same where images lie in strips."""
+    """The same for images in strips."""
     return windows.image.height * pooled.shape[1], windows.image.height
 
 
 def _pixels(windows: Windows, x: Any) -> Any:
-    """The pixels of all images, a channel a column."""
+    """The pixels of all images, one channel per column."""
     return frames(x).reshape(-1, windows.image.channels)
 
 

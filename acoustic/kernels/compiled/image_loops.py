@@ -1,7 +1,7 @@
 """Loops over images, float32: packing windows into columns, adding them back, pooling; see image.py.
 
-frames are (T, rows) in C order, an image a row; packed (T windows, size), a window a row.  Windows are told by their
-first rows and columns, their height and the offsets of their columns; see acoustic.kernels.image_geometry.Windows.
+frames (T, rows) in C order hold an image per row, packed (T windows, size) a window per row. Windows are described by
+their first rows and columns, their height and the offsets of their columns; see Windows in image_geometry.py.
 """
 
 from numba import float32
@@ -65,7 +65,7 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
 
 @loop
 def max_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled, winner):
-    """pooled = the largest of every window and channel; winner = its place in the window, of equals the first.
+    """pooled = the largest element of every window and channel; winner = its place in the window, the first of equals.
 
     pixels (n, channels): row r and column q of image t is pixel r + q col_step + t image_step; pooled (T, rows).
     """
@@ -137,7 +137,7 @@ def average_pool(pixels, col_step, image_step, rows, cols, height, offsets, pool
 
 @loop
 def average_pool_gradient(grad, col_step, image_step, rows, cols, height, offsets, pixels):
-    """pixels = each window's gradient shared out evenly among its places."""
+    """pixels = each window's gradient, divided evenly among its places."""
     channels = pixels.shape[1]
     scale = float32(1 / (height * offsets.shape[0]))
     pixels[:] = float32(0)

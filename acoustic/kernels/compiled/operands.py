@@ -1,4 +1,4 @@
-"""Matrices as compiled loops take them, and loops shared out among the threads of a team."""
+"""Matrices as operands of compiled loops, and loops divided among the threads of a team."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,19 +12,19 @@ SPLIT_FROM = 1 << 15  # elements: below this, waking another thread costs more t
 
 
 def frames(matrix: Any) -> Any:
-    """The transposed view (T, rows), C order, of a float32 matrix in Fortran order; anything else is a ValueError."""
+    """The transposed view (T, rows), in C order, of a float32 matrix in Fortran order; ValueError for any other."""
     if not matrix.flags.f_contiguous or matrix.dtype != np.float32:
         raise ValueError(f"{matrix.dtype} matrix of {matrix.shape}; expected float32 in Fortran order")
     return matrix.T
 
 
 def flat(matrix: Any) -> Any:
-    """The elements column by column, a view."""
+    """A view of the elements, column by column."""
     return frames(matrix).reshape(-1)
 
 
 def share_columns(team: Team | None, elements: int, count: int, work: Callable[[slice], Any]) -> list[Any]:
-    """The results of work(part) for parts of `count` columns, shared out among the team if there are many elements."""
+    """The results of work(part) for parts of `count` columns, divided among the team if there are many elements."""
     if team is None or team.size == 1 or elements < SPLIT_FROM:
         return [work(slice(0, count))]
     results: list[Any] = [None] * team.size
@@ -37,9 +37,9 @@ def share_columns(team: Team | None, elements: int, count: int, work: Callable[[
 
 
 def share_elements(team: Team | None, loop: Callable[..., Any], matrices: list[Any], *settings: Any) -> list[Any]:
-    """Run a loop over the elements of matrices of one shape, long ones shared out among the team.
+    """Run a loop over the elements of matrices of one shape, divided among the team if there are many.
 
-    Returns what each call of the loop gave, in the order of the elements.
+    Returns the results of the calls in the order of the elements.
     """
     arrays = [flat(matrix) for matrix in matrices]
     size = arrays[0].size

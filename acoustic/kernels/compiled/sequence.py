@@ -1,4 +1,4 @@
-"""Compiled operations on paths through sequences, for float32 on the CPU: what each does says ArraySequenceKernels."""
+"""Compiled operations on paths through sequences, for float32 on the CPU; ArraySequenceKernels describes each."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class CompiledSequenceKernels(ArraySequenceKernels):
 
 
 def _pieces(marks: Marks) -> tuple[np.ndarray, np.ndarray, int]:
-    """First column and number of steps of every sequence, and columns from one step to the next."""
+    """First column and number of steps of every sequence, and the distance of columns between steps."""
     slots = marks.starts.shape[1]
     slot, start = marks.starts.T.nonzero()
     _, end = marks.ends.T.nonzero()

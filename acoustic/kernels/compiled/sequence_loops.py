@@ -1,8 +1,8 @@
 """Compiled loops over the paths through sequences; see sequence.py for what they compute.
 
-h (N, labels): the transposed view; a (labels, labels): from row to column; marks (steps, slots) bool.  Sums over paths
-are of probabilities in double precision, scaled at every step, not of logarithms: a step then costs products alone.
-Paths that score 700 less than others count for nothing.
+h (N, labels): the transposed view; a (labels, labels): from row to column. Sums over paths are sums of probabilities in
+double precision, scaled at every step, and not of logarithms: a step then consists of products only. Paths whose score
+is 700 below that of others are lost.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def times_weights(vector, weights, out):
 
 @loop
 def forward(h, weights, top, first, stride, count, alphas, emissions, sums):
-    """alphas (count, labels): probabilities of the labels given what came up to here; sums: what they were scaled by.
+    """alphas (count, labels): probabilities of the labels given the steps so far; sums: their scales.
 
     Returns the logarithm of the sum over all paths.
     """

@@ -1,7 +1,7 @@
-"""Compiled operations on numbered words for float32 on the CPU: what each does says ArrayWordKernels.
+"""Compiled operations on numbered words, for float32 on the CPU; ArrayWordKernels describes each.
 
-The work of class-based models is proportional to classes and words of a class, so that plain loops over the frames do;
-see word_loops.py.
+The cost of class-based models is proportional to the number of classes and of words in a class, so that plain loops
+over the frames are fast enough; see word_loops.py.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from acoustic.runtime.thread_team import Team
 
 
 class CompiledWordKernels(ArrayWordKernels):
-    """Mixed into the compiled kernels; team: threads that share the columns."""
+    """Mixed into the compiled kernels; team: threads that divide the columns."""
 
     team: Team | None = None
 

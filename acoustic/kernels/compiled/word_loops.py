@@ -6,14 +6,12 @@ frames (T, rows), weight (words, rows), q (T, classes): transposed views of matr
 import numpy as np
 from numba import float32
 
-from acoustic.kernels.compiled.elementwise_loops import exp32, first_largest, inline, largest, loop
-
-ONE = float32(1)
+from acoustic.kernels.compiled.elementwise_loops import ONE, exponentials, first_largest, inline, loop, sum_exponentials
 
 
 @loop
 def add_rows(frames, place, block):
-    """block[place[t]] += frames[t], where there is such a row."""
+    """block[place[t]] += frames[t] if the block has such a row."""
     for t in range(frames.shape[0]):
         if 0 <= place[t] < block.shape[0]:
             row, frame = block[place[t]], frames[t]
@@ -23,33 +21,25 @@ def add_rows(frames, place, block):
 
 @loop
 def cross_entropy_numbers(numbers, z):
-    """-sum of log softmax(z) of the rows that numbers (T,) names, summed in double; -1: no row."""
+    """-sum of log softmax(z)[numbers], in double; frames with the number -1 are left out."""
     loss, lanes = 0.0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             continue
-        top = largest(z[t], lanes)
-        total = float32(0)
-        for i in range(z.shape[1]):
-            total += exp32(z[t, i] - top)
+        top, total = sum_exponentials(z[t], lanes)
         loss += np.log(total) - (z[t, numbers[t]] - top)
     return loss
 
 
 @loop
 def cross_entropy_numbers_error(numbers, z, error):
-    """The same, and error = softmax(z) less 1 in the row that is named; zeros where none is."""
+    """The same, and error = softmax(z) less 1 at the number; zeros for frames that are left out."""
     loss, lanes = 0.0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         if numbers[t] < 0:
             error[t, :] = float32(0)
             continue
-        top = largest(z[t], lanes)
-        total = float32(0)
-        for i in range(z.shape[1]):
-            e = exp32(z[t, i] - top)
-            error[t, i] = e
-            total += e
+        top, total = exponentials(z[t], error[t], lanes)
         loss += np.log(total) - (z[t, numbers[t]] - top)
         scale = ONE / total
         for i in range(z.shape[1]):
@@ -60,7 +50,7 @@ def cross_entropy_numbers_error(numbers, z, error):
 
 @loop
 def count_errors_numbers(numbers, z):
-    """Frames whose largest element does not stand in the row that is named."""
+    """The number of frames whose largest element is not the one of the number."""
     errors, lanes = 0, np.empty(16, np.float32)
     for t in range(z.shape[0]):
         errors += first_largest(z[t], lanes) != max(numbers[t], 0)
@@ -71,7 +61,7 @@ def count_errors_numbers(numbers, z):
 def class_scores(frame, weight, first, behind, scores):
     """scores[j] = the inner product of a frame and word first + j."""
     count = behind - first
-    for j in range(0, count - 3, 4):  # four at a time: each element of the frame is fetched once for all
+    for j in range(0, count - 3, 4):  # four at a time, which load each element of the frame once
         a, b, c, d = weight[first + j], weight[first + j + 1], weight[first + j + 2], weight[first + j + 3]
         s, t, u, v = float32(0), float32(0), float32(0), float32(0)
         for i in range(frame.shape[0]):
@@ -97,16 +87,10 @@ def class_loss(word, word_class, first, behind, frames, weight, q):
         count = behind[t] - first[t]
         if count <= 0:
             continue
-        top = largest(q[t], lanes)
-        total = float32(0)
-        for i in range(q.shape[1]):
-            total += exp32(q[t, i] - top)
+        top, total = sum_exponentials(q[t], lanes)
         loss += np.log(total) - (q[t, word_class[t]] - top)
         class_scores(frames[t], weight, first[t], behind[t], scores)
-        top = largest(scores[:count], lanes)
-        total = float32(0)
-        for j in range(count):
-            total += exp32(scores[j] - top)
+        top, total = sum_exponentials(scores[:count], lanes)
         loss += np.log(total) - (scores[word[t] - first[t]] - top)
     return loss
 
@@ -121,12 +105,7 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
             continue
         mine = errors[starts[t] : starts[t] + count]
         class_scores(frames[t], weight, first[t], behind[t], mine)
-        top = largest(mine, lanes)
-        total = float32(0)
-        for j in range(count):
-            e = exp32(mine[j] - top)
-            mine[j] = e
-            total += e
+        _, total = exponentials(mine, mine, lanes)
         scale = ONE / total
         for j in range(count):
             mine[j] *= scale
@@ -137,7 +116,7 @@ def class_errors(word, first, behind, starts, frames, weight, errors):
 def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
     """out[t] = scale times the sum of errors times the words' weights."""
     for t in range(out.shape[0]):
-        mine = out[t]  # views of rows: with two indices the compiler makes no vectors, and takes five times as long
+        mine = out[t]  # a view of the row: with two indices the loop is not vectorised, and takes five times as long
         mine[:] = float32(0)
         for j in range(behind[t] - first[t]):
             row, e = weight[first[t] + j], scale * errors[starts[t] + j]
@@ -147,7 +126,7 @@ def class_hidden_gradient(first, behind, starts, errors, weight, scale, out):
 
 @loop
 def class_weight_gradient(first, behind, starts, errors, frames, scale, place, block):
-    """block[place[t] + j] += scale errors frames[t], where there are such rows."""
+    """block[place[t] + j] += scale * errors * frames[t] for the rows that the block has."""
     for t in range(frames.shape[0]):
         frame = frames[t]
         for j in range(max(0, -place[t]), min(behind[t] - first[t], block.shape[0] - place[t])):
@@ -158,18 +137,13 @@ def class_weight_gradient(first, behind, starts, errors, frames, scale, place, b
 
 @loop
 def class_posterior_gradient(word_class, first, behind, q, scale, out):
-    """out[t] = scale (softmax(q[t]) less 1 for the class); zeros where there is no word."""
+    """out[t] = scale * (softmax(q[t]) less 1 for the class); zeros for frames without a word."""
     lanes = np.empty(16, np.float32)
     for t in range(q.shape[0]):
         if behind[t] <= first[t]:
             out[t, :] = float32(0)
             continue
-        top = largest(q[t], lanes)
-        total = float32(0)
-        for i in range(q.shape[1]):
-            e = exp32(q[t, i] - top)
-            out[t, i] = e
-            total += e
+        _, total = exponentials(q[t], out[t], lanes)
         factor = scale / total
         for i in range(q.shape[1]):
             out[t, i] *= factor
