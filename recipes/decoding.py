@@ -18,12 +18,12 @@ from recipes.tuning import Development, Grid, choose
 
 
 def open_decoder(graph: Path, lm: Path) -> Decoder:
-    """graph: a directory that `argonaut graph` wrote; lm: an ARPA file."""
+    """Open a decoder.  graph: a directory that `argonaut graph` wrote; lm: an ARPA file."""
     return Decoder(load_graph(graph / "graph.dg"), open_language_model(lm), cntkmap=read_cntkmap(graph / "cntkmap"))
 
 
 def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int] | None = None) -> dict:
-    """utterance -> scaled log-likelihoods (states, frames) float32; chunks: see AcousticScorer."""
+    """Return utterance -> scaled log-likelihoods (states, frames) float32; chunks: see AcousticScorer."""
     scorer = AcousticScorer(model, window=window, chunks=chunks)
     return {entry.key: scorer.score(read_htk(entry.path).frames) for entry in read_scp(scp)}
 
@@ -31,7 +31,7 @@ def score_utterances(model: Path, scp: Path, window: int, chunks: tuple[int, int
 def choose_options(
     decoder: Decoder, development: Development, grid: Grid, record: Path, workers: int
 ) -> tuple[dict[str, float], Score]:
-    """Choose the search options and write what was tried to `record`, JSON.  Returns (options, their score)."""
+    """Choose the search options, and write all trials to `record` as JSON.  Returns (options, their score)."""
     with progress_display("tune", "trials") as progress:
         chosen, trials = choose(decoder, development, grid, workers, progress)
     with atomic_write(record, "w") as file:
@@ -42,13 +42,13 @@ def choose_options(
 
 
 def read_choice(record: Path) -> dict[str, float]:
-    """The options that `choose_options` wrote."""
+    """Return the options that `choose_options` wrote."""
     try:
         return json.loads(record.read_text(encoding="utf-8"))["chosen"]
     except (json.JSONDecodeError, KeyError) as fault:
-        raise FormatError(f"{record}: {fault}; expected what stage tune wrote; run with --from tune") from fault
+        raise FormatError(f"{record}: {fault}; expected the result of stage tune; run with --from tune") from fault
 
 
 def search_flags(options: dict[str, float]) -> list[object]:
-    """The options as `argon` takes them."""
+    """Return the options as arguments of `argon`."""
     return [word for name, value in options.items() for word in (f"-{name}", value)]

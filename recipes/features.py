@@ -1,4 +1,4 @@
-"""From feature files on disk to the lists that training and decoding read; shared by the recipes."""
+"""Lists of feature files for training and decoding."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from readers.htk.scp import ScpEntry, write_scp
 def write_feature_list(scp: Path, files: Iterable[tuple[str, Path]]) -> RunReport:
     """Write `name.ext=path[0,last]` for every (utterance name, HTK feature file) that can be read.
 
-    The range is what blockRandomize asks for (CNTK book, 3.4.2).  A file that is missing or damaged is reported.
+    blockRandomize needs the frame range (CNTK book, 3.4.2).  Missing and damaged files are reported.
     """
     report = RunReport("feature files")
     entries = []

@@ -1,7 +1,8 @@
-"""Choosing the search options on a development set.
+"""Choice of search options on a development set.
 
-From a start each option in turn takes the best value of its grid while the others stay; that is done twice.  The sets
-are small, so every step away from the start has to save a word.  Last comes the narrowest beam that loses nothing.
+Starting from given values, each option in turn takes the best value of its grid while the others are fixed; this is
+done twice.  The sets are small, so a step away from the start is made only if it avoids at least one word error.
+Finally, the narrowest beam without additional errors is chosen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from decoder.scoring.error_counts import Score, score
 from readers.common.report import Progress
 
-if TYPE_CHECKING:  # whoever only names a grid needs no compiled search
+if TYPE_CHECKING:  # defining a grid must not import the compiled search
     from decoder.search.decoder import Decoder
 
 ROUNDS = 2
@@ -22,9 +23,12 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Grid:
-    """What is tried: values, an option's candidates in rising order; start, one of them for each.
+    """The values to try.
 
-    beams: rising, the widest is used while the others are chosen; fixed: options that are not chosen.
+    values: option -> candidates in increasing order.
+    start: one of the candidates for each option.
+    beams: in increasing order; the widest is used while the other options are chosen.
+    fixed: options that are not chosen.
     """
 
     start: Mapping[str, float]
@@ -35,9 +39,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Development:
-    """A development set: scores, utterance -> log-likelihoods (outputs, frames); references, utterance -> words.
+    """A development set.
 
-    fold: word -> word it counts as, None to leave it out.
+    scores: utterance -> log-likelihoods (outputs, frames).
+    references: utterance -> words.
+    fold: word -> word that it counts as, None to ignore it.
     """
 
     scores: Mapping[str, np.ndarray]
@@ -52,7 +58,7 @@ def choose(
     workers: int,
     progress: Progress = lambda *counts, **figures: None,
 ) -> tuple[dict[str, float], list[tuple[dict[str, float], Score]]]:
-    """(the options chosen, every trial with its score in the order they were made)."""
+    """Return (chosen options, all trials with their scores in order)."""
     trials: dict[tuple, tuple[dict[str, float], Score]] = {}
 
     def errors(options: dict[str, float]) -> int:

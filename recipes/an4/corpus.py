@@ -23,7 +23,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Utterance:
-    """name: the corpus' utterance id, e.g. an251-fash-b; words: what was said."""
+    """An utterance.  name: id in the corpus, such as an251-fash-b; words: its transcript."""
 
     name: str
     speaker: str
@@ -32,9 +32,9 @@ class Utterance:
 
 
 def find_sets(data: Path | None) -> dict[str, list[Utterance]]:
-    """The utterances of "train", "dev" and "test", in the corpus' order.
+    """Return the utterances of "train", "dev" and "test", in the order of the corpus.
 
-    Raises FormatError, naming all that is missing, when `data` is not this corpus.
+    Raises FormatError, listing all that is missing, if `data` is not this corpus.
     """
     if data is None:
         raise FormatError("recipe an4: no corpus; expected --data DIR with AN4's wav, etc and align")
@@ -51,7 +51,7 @@ def find_sets(data: Path | None) -> dict[str, list[Utterance]]:
 
 
 def _read_set(data: Path, name: str) -> list[Utterance]:
-    """The utterances of a list of files and their transcripts."""
+    """Return the utterances of a list of files, with their transcripts."""
     list_file, transcription = data / f"etc/an4_{name}.fileids", data / f"etc/an4_{name}.transcription"
     transcripts = read_trn(transcription)
     utterances = []

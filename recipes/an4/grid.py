@@ -1,4 +1,4 @@
-"""The search options that the recipe tries on the development set, and those that it tries for the variants."""
+"""The search options that the recipe tries on the development set, and those for the variants."""
 
 from recipes.tuning import Grid
 
@@ -11,11 +11,11 @@ GRID = Grid(
         "sil_cost": (-1.0, 0.0, 1.0, 2.0),
     },
     beams=(8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0),
-    # Beside so small an acweight the default, a third of the beam after each word, loses words: 18 errors, not 13.
+    # With such a small acweight, the default word-end beam, a third of the beam, loses words: 18 errors instead of 13.
     fixed={"word_end_beam_frac": 1.0},
 )
 
-# For the variants, smaller networks on fewer values: coarser, since one choice serves all of them.
+# For the variants, which are smaller networks with fewer inputs: a coarser grid, because they share one choice.
 VARIANTS_GRID = Grid(
     start={"acweight": 0.2, "lm_scale": 1.0, "word_penalty": 0.0, "sil_cost": 0.0},
     values={

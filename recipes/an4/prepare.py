@@ -1,4 +1,4 @@
-"""AN4's lists and labels in the forms that the commands take."""
+"""AN4's lists and labels in the formats of the commands."""
 
 import math
 from pathlib import Path
@@ -11,11 +11,11 @@ from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.tables.hmm_tables import write_transitions
 from recipes.an4.corpus import ALIGNMENT, STATES, Utterance
 
-WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is copied with each
+WARPS = (1.0, 0.92, 0.96, 1.04, 1.08)  # of the frequency axis; the training set is used with each of them
 
 
 def warp_name(warp: float) -> str:
-    """The directory of features of one warp, which also begins their utterances' names."""
+    """Return the feature directory of one warp, with which the names of its utterances begin."""
     return "plain" if warp == 1.0 else f"warp{round(100 * warp)}"
 
 
@@ -25,11 +25,11 @@ def write_warped_config(base: Path, warp: float, path: Path) -> None:
 
 
 def write_states(data: Path, train: list[Utterance], dev: list[Utterance], labels: Path, power: float) -> None:
-    """states.list, states.mlf (the alignment under plain names, states alone) and transitions.
+    """Write states.list, states.mlf (the alignment, only states) and transitions.
 
-    An entry `*/NAME.lab` serves the warped copies too: their names are NAME below a directory.
-    power: of the transition probabilities, which are counted in the training set; 0 makes all alike.
-    Raises FormatError when the alignment lacks an utterance.
+    An entry `*/NAME.lab` also applies to the warped copies, whose names are NAME below a directory.
+    power: exponent of the transition probabilities, which are counted in the training set; 0 makes them equal.
+    Raises FormatError if an utterance has no alignment.
     """
     alignment = {key.rsplit("/", 1)[-1]: entry for key, entry in read_mlf(data / ALIGNMENT).items()}
     missing = [utterance.name for utterance in (*train, *dev) if utterance.name not in alignment]
@@ -51,18 +51,18 @@ def write_states(data: Path, train: list[Utterance], dev: list[Utterance], label
 
 
 def flatten(pair: tuple[float, float], power: float) -> tuple[float, float]:
-    """ln of p^power and q^power, scaled to add up to 1, from ln p and ln q."""
+    """Return ln of p^power and q^power, normalised to sum to 1, given ln p and ln q."""
     stay, go = (power * value for value in pair)
     total = math.log(math.exp(stay) + math.exp(go))
     return stay - total, go - total
 
 
 def write_words(utterances: list[Utterance], path: Path) -> None:
-    """What was said, as an MLF without times: the reference to score against."""
+    """Write the transcripts as an MLF without times, the reference for scoring."""
     write_mlf(path, ((f"*/{u.name}.lab", [Label(None, None, word) for word in u.words]) for u in utterances))
 
 
 def write_text(utterances: list[Utterance], path: Path) -> None:
-    """What was said, a sentence a line: what a language model learns from."""
+    """Write the transcripts with one sentence per line, to train a language model."""
     with atomic_write(path, "w") as file:
         file.writelines(" ".join(utterance.words) + "\n" for utterance in utterances)

@@ -2,21 +2,21 @@
 
 worked example:
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4
-ends with the word error rate on the test set, first with the corpus' flat unigram, then with a language model that is
-trained on the transcripts:
+ends with the word error rate on the test set, with the flat unigram of the corpus and with a language model trained on
+the transcripts:
   WER 8.3% (test, 130 utterances, 773 words, flat LM)
   WER 5.0% (test, 130 utterances, 773 words, LM trained on the transcripts)
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --network dnn-blstm
-puts a bidirectional LSTM on top of the DNN (which it trains first unless it is there) and decodes with the same graphs;
-`--network blstm` trains one that sees the features themselves.
+adds a bidirectional LSTM on top of the DNN (which is trained first if it does not exist) and decodes with the same
+graphs; `--network blstm` trains one directly on the features.
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4 --variants all
 trains the eight example setups of the CNTK book instead and ends with their frame and word error rates.
 `--variants recurrent` trains an LSTM, an LSTM with projection and a bidirectional one on the same features.
 
   argonaut recipe an4 --data ~/corpora/an4 --out exp/an4-live --live
-leaves each utterance's mean in the features, so that the network can be run while the audio comes in.
+does not subtract the mean of each utterance from the features, so that the network can recognise live audio.
 """
 
 import argparse
@@ -30,8 +30,8 @@ from recipes.stages import Stage, account, command, run_recipe, run_stages
 from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
-WINDOW = 21  # frames that the DNN sees at once
-TRANSITION_POWER = 0.3  # beside an acweight of 0.15 the counted transition probabilities would weigh too much
+WINDOW = 21  # frames in the input of the DNN
+TRANSITION_POWER = 0.3  # compensates for the small acweight of 0.15
 LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the order they are reported
 
 
@@ -39,8 +39,11 @@ LMS = {"flat": "flat LM", "trained": "LM trained on the transcripts"}  # in the 
 class Acoustic:
     """A network that the recipe can train.
 
-    help: what it is; config: in config/; folder: of what is made with it, below the run's own; window: frames that it
-    takes at once, a recurrent one all that follow one after the other; on_dnn: whether it begins with the trained DNN.
+    help: description.
+    config: file in config/.
+    folder: directory of its results, below that of the run.
+    window: frames in its input; for a recurrent network, number of consecutive frames.
+    on_dnn: whether it is built on the trained DNN.
     """
 
     help: str
@@ -64,7 +67,7 @@ NETWORKS = {
 
 
 def own_name(stage: str, network: str) -> str:
-    """The name of a stage that belongs to one of the networks."""
+    """Return the name of a stage that belongs to one of the networks."""
     return stage if network == "dnn" else f"{stage}-{network}"
 
 
@@ -82,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.variants and arguments.network != "dnn":
-        raise ConfigError(f"command line: --network {arguments.network} beside --variants; expected one of them")
+        raise ConfigError(f"command line: --network {arguments.network} and --variants; expected only one of them")
     recipe = Recipe(arguments)
     if arguments.variants:
         variants = recipe.variants(arguments)
@@ -95,17 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.data: Path = arguments.data
         self.out: Path = arguments.out
         self.seed, self.overrides = arguments.seed, arguments.overrides
-        self.live = getattr(arguments, "live", False)  # recipes that begin as this one know nothing of it
+        self.live = getattr(arguments, "live", False)  # recipes derived from this one do not have the option
         self.network, self.acoustic = arguments.network, NETWORKS[arguments.network]
         self.home = self.out / self.acoustic.folder
         self.workers = arguments.workers or os.cpu_count() or 1
-        self.sets  # noqa: B018  (a missing corpus is told before anything is written)
+        self.sets  # noqa: B018  (reports a missing corpus before anything is written)
 
     def settings(self) -> dict:
         settings = {"data": str(self.data), "seed": self.seed, "overrides": self.overrides}
@@ -138,7 +141,7 @@ class Recipe:
         return find_sets(self.data)
 
     def variants(self, arguments: argparse.Namespace):
-        """The book's example setups on this corpus; the second task is the speaker."""
+        """Return the example setups of the book on this corpus; the second task is speaker identification."""
         from recipes.an4.grid import VARIANTS_GRID
         from recipes.variants.lists import Item
         from recipes.variants.run import Decoding, Task, Variants
@@ -236,7 +239,7 @@ class Recipe:
             read_words(self.out / "labels" / "dev.words.mlf"),
         )
         for name, label in LMS.items():
-            # The development speakers' own sentences are not in the model that they choose the options with.
+            # The language model used for tuning is trained without the sentences of the development speakers.
             tuned = "tune-trained" if name == "trained" else name
             decoder = open_decoder(self.graph_folder(tuned), self.lm_file(tuned))
             chosen, score = choose_options(decoder, development, GRID, self.tuned_file(name), self.workers)
@@ -278,7 +281,7 @@ class Recipe:
             )
 
     def total(self, name: str):
-        """Word errors on the test set with one of the language models."""
+        """Return the word errors on the test set with one of the language models."""
         from decoder.scoring.error_counts import score
         from recipes.cli.score import read_words
 
