@@ -1,1 +1,1 @@
-"""The recipe of language models: class-based RNN and LSTM against n-grams."""
+"""The recipe for language models: class-based RNN and LSTM compared with n-grams."""

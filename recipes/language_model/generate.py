@@ -19,15 +19,15 @@ from recipes.language_model.grammar import Grammar, Words, read_grammar
 
 GRAMMAR = Path(__file__).parent / "data" / "grammar.txt"
 SETS = ("train", "dev", "test")
-SIZES = {  # tokens of the three sets
+SIZES = {  # words of the three sets
     "tiny": (6_000, 1_000, 1_000),
     "demo": (150_000, 15_000, 15_000),
     "full": (600_000, 40_000, 40_000),
 }
-LEVELS = 9  # of a tree, before everything ends as soon as it can
+LEVELS = 9  # depth of a tree below which the shortest rules are chosen
 NUM_TOPICS = 40
-TOPICS_OF_STEM = 2  # topics that a stem belongs to
-TOPIC_SHARE = 0.8  # of the content words are the topic's
+TOPICS_OF_STEM = 2  # topics per stem
+TOPIC_SHARE = 0.8  # fraction of content words that belong to the topic
 ZIPF, OFFSET = 1.1, 3.0  # a stem of rank r has weight 1 / (r + OFFSET)^ZIPF
 ONSETS = "b c d f g h j l m n p r s t v w bl br ch cl cr dr fl fr gl gr pl pr sh sl sp st sw th tr".split()
 VOWELS = "a e i o u a e i o ai ea ee oa ou".split()
@@ -36,7 +36,7 @@ CODAS = "b d g l m n p r s t ck ft ld lm lt mp nd nk nt rd rk rm rn rt sh sk st 
 
 @dataclass(frozen=True)
 class _Stems:
-    """Stems to draw from, and the sums of their weights up to each."""
+    """Stems with their cumulative weights."""
 
     stems: list[str]
     sums: list[float]
@@ -50,14 +50,14 @@ class _Stems:
 
 
 class Lexicon:
-    """The content words of a grammar, made up from syllables; `draw` takes one for a topic.
+    """The content words of a grammar, made of syllables; `draw` returns one for a topic.
 
-    seed: of the words and their topics; every text of a seed shares them.
+    seed: determines the words and their topics, which all texts with this seed share.
     """
 
     def __init__(self, grammar: Grammar, seed: int):
         rng = Random(f"words {seed}")
-        # A form of a content word may be no word of the grammar, nor a form of another stem.
+        # A form of a content word must not be a word of the grammar or a form of another stem.
         self._taken = {item.name for rules in grammar.rules.values() for rule in rules for item in rule.items}
         self._words = grammar.words
         values = dict.fromkeys(domain.values for domain in grammar.domains.values())
@@ -72,7 +72,9 @@ class Lexicon:
         self._tables: dict[tuple, _Stems] = {}
 
     def draw(self, rng: Random, topic: int, name: str, features: tuple[str, ...]) -> str:
-        """A word of this name: the form of its first feature; of a second one, only stems that belong to its value."""
+        """Return a word with this name: the form of its first feature; a second feature restricts the stems to its
+        value.
+        """
         form, *of = features
         table = self._table(name, topic if rng.random() < TOPIC_SHARE else None, *of)
         return table.draw(rng) + self._words[name].forms[form]
@@ -88,7 +90,7 @@ class Lexicon:
         return self._tables[key]
 
     def _new_stem(self, words: Words, rank: int, rng: Random) -> str:
-        """Stems are the longer, the rarer they are, from half to one and a half times the mean number of syllables."""
+        """Return a new stem; rarer stems are longer, from half to one and a half times the mean number of syllables."""
         target = words.syllables * (0.5 + rank / max(words.stems, 1))
         while True:
             number = max(1, int(target + rng.random()))
@@ -104,7 +106,7 @@ def _topics(rng: Random) -> frozenset[int]:
 
 
 def make_sentences(grammar: Grammar, lexicon: Lexicon, num_tokens: int, rng: Random):
-    """Sentences until their words are num_tokens or more, each with a topic of its own."""
+    """Yield sentences, each with its own topic, until there are at least num_tokens words."""
     made = 0
     while made < num_tokens:
         topic = int(rng.random() * NUM_TOPICS)
@@ -114,7 +116,7 @@ def make_sentences(grammar: Grammar, lexicon: Lexicon, num_tokens: int, rng: Ran
 
 
 def write_texts(out: Path, size: str, seed: int, progress: Callable[..., None] = lambda done, total: None) -> None:
-    """out/train.txt, dev.txt, test.txt: a sentence a line.  progress(done, total) counts words.
+    """Write out/train.txt, dev.txt, test.txt with one sentence per line.  progress(done, total) counts words.
 
     Raises ConfigError for an unknown size.
     """

@@ -1,10 +1,10 @@
-"""A weighted grammar with features, read from a text file, and sentences of it.
+"""A weighted grammar with features, read from a text file, and its sentences.
 
-Lines of the file, `#` begins a comment:
+Lines of the file; `#` begins a comment:
 
-    domain x y = m:3 f:3 p:5        variables, and the values they take with their weights
+    domain x y = m:3 f:3 p:5        variables, and their values with weights
     words Act 1500 1.4 it=es past=ed    content words: stems, mean number of syllables, forms and their endings
-    S 5 -> Clause:x .               a rule: symbol, weight, what it becomes
+    S 5 -> Clause:x .               a rule: symbol, weight, expansion
 
 A name that begins with a capital is a symbol of a rule or of a `words` line, with features after colons; everything
 else is a word.  A feature is a value or a variable.  A variable of the left side has one value in the whole rule; a
@@ -24,12 +24,12 @@ from readers.errors import FormatError
 
 Draw = Callable[[str, tuple[str, ...]], str]  # (name of the words, features) -> a word
 START = "S"
-DEEPEST = 1000  # more than any grammar's own depth
+DEEPEST = 1000  # more than the depth of any grammar
 
 
 @dataclass(frozen=True)
 class Item:
-    """Part of a right side: a word, without features, or a symbol with its features."""
+    """An element of a right side: a word without features, or a symbol with its features."""
 
     name: str
     features: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Rule:
     where: str
 
     def bind(self, features: tuple[str, ...], domains: dict[str, "Domain"]) -> dict[str, str] | None:
-        """The values of the rule's variables where it has these features; None where it does not."""
+        """Return the values of the rule's variables for these features; None if the rule does not match."""
         bound: dict[str, str] = {}
         if len(features) != len(self.features):
             return None
@@ -62,7 +62,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Domain:
-    """The values of a variable, with the sums of their weights up to each."""
+    """The values of a variable, with their cumulative weights."""
 
     values: tuple[str, ...]
     sums: tuple[float, ...]
@@ -73,7 +73,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Words:
-    """Content words of one kind: how many stems, their mean number of syllables, form -> ending."""
+    """Content words of one kind: number of stems, mean number of syllables, form -> ending."""
 
     stems: int
     syllables: float
@@ -82,7 +82,7 @@ class Words:
 
 @dataclass
 class _Choice:
-    """The rules that a symbol with features has: their bindings, sums of weights, the fewest levels each needs."""
+    """The rules of a symbol with features: their bindings, cumulative weights, and the minimum depth of each."""
 
     rules: list[tuple[Rule, dict[str, str]]]
     sums: list[float]
@@ -91,7 +91,7 @@ class _Choice:
 
 @dataclass
 class Grammar:
-    """domains: variable -> values; words: name -> content words; rules: symbol -> rules."""
+    """A grammar.  domains: variable -> values; words: name -> content words; rules: symbol -> rules."""
 
     path: Path
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -100,9 +100,9 @@ class Grammar:
     _choices: dict[tuple[str, tuple[str, ...]], _Choice] = field(default_factory=dict)
 
     def sentence(self, rng: Random, draw: Draw, levels: int) -> list[str]:
-        """A sentence; below so many levels of the tree every symbol becomes what ends soonest."""
+        """Return a sentence; below this depth of the tree, every symbol is expanded by its shallowest rule."""
         words: list[str] = []
-        waiting = [(Item(START), levels)]  # a stack: a grammar may go deeper than Python's recursion
+        waiting = [(Item(START), levels)]  # an explicit stack, because grammars may exceed Python's recursion limit
         while waiting:
             item, left = waiting.pop()
             if not item.is_symbol:
@@ -117,9 +117,9 @@ class Grammar:
         return words
 
     def check(self) -> None:
-        """Raise FormatError, with the line, for a symbol without rules, one that never ends, and an unknown form.
+        """Raise FormatError, with the line, for a symbol without rules, infinite recursion, and an unknown form.
 
-        Every symbol that the start can become is looked at, with every value of its features.
+        All symbols that are reachable from the start are checked, with all values of their features.
         """
         todo, seen = [(Item(START), f"{self.path}")], set()
         while todo:
@@ -140,7 +140,7 @@ class Grammar:
         self._measure([item for item in seen if item.name not in self.words])
 
     def _measure(self, symbols: Sequence[Item]) -> None:
-        """Find how many levels each rule needs at least, until nothing changes."""
+        """Compute the minimum depth of each rule, iterating until nothing changes."""
         fewest = dict.fromkeys(symbols, math.inf)
         changed = True
         while changed:
@@ -156,7 +156,7 @@ class Grammar:
         for symbol, depth in fewest.items():
             if depth > DEEPEST:
                 where = self.rules[symbol.name][0].where
-                raise FormatError(f"{where}: {_text(symbol)} never ends; expected a rule of words for it in the end")
+                raise FormatError(f"{where}: {_text(symbol)} has only infinite expansions; expected a rule that ends")
 
     def _part_depth(self, part: Item, bound: dict[str, str], fewest: dict[Item, float]) -> float:
         if not part.is_symbol or part.name in self.words:
@@ -179,14 +179,14 @@ class Grammar:
         return self._choices[key]
 
     def _fill(self, part: Item, bound: dict[str, str], rng: Random) -> Item:
-        """The part with values for its variables; those that are not bound yet are drawn."""
+        """Return the element with values for its variables; unbound ones are drawn."""
         for feature in part.features:
             if feature in self.domains and feature not in bound:
                 bound[feature] = self.domains[feature].draw(rng)
         return Item(part.name, tuple(bound.get(feature, feature) for feature in part.features))
 
     def _fillings(self, part: Item, bound: dict[str, str]) -> list[Item]:
-        """The part with every value that its variables can have."""
+        """Return the element with all possible values of its variables."""
         found: list[tuple[tuple[str, ...], dict[str, str]]] = [((), bound)]
         for feature in part.features:
             free = feature in self.domains
@@ -201,7 +201,10 @@ class Grammar:
 
 
 def read_grammar(path: Path) -> Grammar:
-    """Raises FormatError, with file and line, for a line that is none of the three, and what `Grammar.check` finds."""
+    """Read a grammar.
+
+    Raises FormatError, with file and line, for a malformed line and the errors of `Grammar.check`.
+    """
     grammar = Grammar(Path(path))
     for number, line in enumerate(read_lines(path), 1):
         fields = line.partition("#")[0].split()
@@ -229,7 +232,7 @@ def read_grammar(path: Path) -> Grammar:
                 "`words NAME STEMS SYLLABLES FORM=ENDING ...` or `SYMBOL WEIGHT -> ...`"
             ) from fault
     if START not in grammar.rules:
-        raise FormatError(f"{path}: no rule for {START}; expected one, sentences begin there")
+        raise FormatError(f"{path}: no rule for {START}; expected one, because sentences begin with it")
     grammar.check()
     return grammar
 

@@ -18,15 +18,15 @@ from recipes.language_model.results import read_sentences
 
 NUM_HYPOTHESES = 100
 BEAM = 100  # hypotheses kept after each word
-NUM_ALIKE = 4  # words that a word is taken for, besides itself
+NUM_ALIKE = 4  # confusable words for each word, besides itself
 MOST_EDITS = 3
-EDIT_COST = 2.0  # -ln likelihood of a letter heard wrong
-NOISE = 1.5  # standard deviation of a word's score
-KEY = 2  # letters at the beginning, or the end, that words taken for each other share
+EDIT_COST = 2.0  # -ln likelihood of a wrong letter
+NOISE = 1.5  # standard deviation of the score of a word
+KEY = 2  # letters at the beginning or end that confusable words share
 
 
 def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: int, progress: Progress) -> None:
-    """out/NAME.nbest and out/NAME.mlf, the true words, of the first `count` sentences of NAME.txt."""
+    """Write out/NAME.nbest and out/NAME.mlf, the references, for the first `count` sentences of NAME.txt."""
     sentences = read_sentences(text)[:count]
     alike = Alike([word for word in model.vocabulary if word not in (SENTENCE_START, SENTENCE_END)])
     rng = Random(f"{text.name} {seed}")
@@ -41,7 +41,7 @@ def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: i
 
 
 class Alike:
-    """Which words of a vocabulary a word may be taken for."""
+    """The words of a vocabulary with which each word may be confused."""
 
     def __init__(self, vocabulary: Sequence[str], unknown: str = "<unk>"):
         self._place, self._unknown = {word: place for place, word in enumerate(vocabulary)}, unknown
@@ -52,8 +52,11 @@ class Alike:
         self._found: dict[str, list[tuple[str, int]]] = {}
 
     def of(self, word: str) -> list[tuple[str, int]]:
-        """(word, letters that are different): itself, if it is in the vocabulary, then the NUM_ALIKE nearest, of equals
-        the earliest of the vocabulary; the unknown word where there is none.
+        """Return (word, number of different letters) for the word itself, if it is in the vocabulary, and its nearest
+        words.
+
+        There are at most NUM_ALIKE others; of equally near words the first of the vocabulary.  If there is none, the
+        unknown word is returned.
         """
         if word not in self._found:
             others = {other for key in _keys(word) for other in self._by_key.get(key, []) if other != word}
@@ -66,12 +69,12 @@ class Alike:
 
 
 def _keys(word: str) -> set[str]:
-    """Marks of punctuation have none: they are not heard wrong."""
+    """Return the keys of a word; punctuation has none, because it is not confused."""
     return {f"{word[:KEY]}*", f"*{word[-KEY:]}"} if word.isalnum() else set()
 
 
 def edits(first: str, second: str, most: int) -> int:
-    """The letters to insert, delete or replace; most + 1 where there are more."""
+    """Return the number of letters to insert, delete or replace; most + 1 if it is larger than `most`."""
     if abs(len(first) - len(second)) > most:
         return most + 1
     row = list(range(len(second) + 1))
@@ -85,12 +88,12 @@ def edits(first: str, second: str, most: int) -> int:
 
 
 def hear(alike: Sequence[tuple[str, int]], rng: Random) -> list[tuple[str, float]]:
-    """(word, ln likelihood) of each that a word may be, which `Alike.of` gives."""
+    """Return (word, ln likelihood) for the words of `Alike.of`."""
     return [(word, rng.gauss(-EDIT_COST * different, NOISE)) for word, different in alike]
 
 
 def recognise(heard: Sequence[Sequence[tuple[str, float]]], model: LanguageModel) -> list[Hypothesis]:
-    """The best sentences under sound and n-gram, best first."""
+    """Return the best sentences according to the scores and the n-gram, best first."""
     kept = [Partial((), model.start_state, 0.0, 0.0)]
     for words in heard:
         longer = [partial.follow(word, acoustic, model) for partial in kept for word, acoustic in words]
@@ -101,7 +104,7 @@ def recognise(heard: Sequence[Sequence[tuple[str, float]]], model: LanguageModel
 
 
 class Partial:
-    """A sentence so far: words, state of the n-gram, ln likelihood of the sound and of the words."""
+    """A partial hypothesis: words, n-gram state, ln likelihoods of acoustics and words."""
 
     __slots__ = ("acoustic", "lm", "state", "total", "words")
 

@@ -11,16 +11,16 @@ from readers.htk.mlf import read_mlf
 from readers.language.arpa import read_arpa
 from readers.results.nbest import Lists, read_nbest
 
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the network against the n-gram, word by word
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # interpolation weights of the network
 
 
 def first_score(nbest: Path, references: Path) -> Score:
-    """Of each list's first hypothesis."""
+    """Return the score of each list's first hypothesis."""
     return score_lists(read_nbest(nbest), references)
 
 
 def oracle_score(nbest: Path, references: Path) -> Score:
-    """Of each list's hypothesis with the fewest errors: what no choice can go below."""
+    """Return the score of each list's hypothesis with the fewest errors, a lower bound for rescoring."""
     true = read_words(references)
     lists = read_nbest(nbest)
     best = {
@@ -30,7 +30,7 @@ def oracle_score(nbest: Path, references: Path) -> Score:
 
 
 def trials(scorer: WordScorer, ngram: Path, nbest: Path, references: Path) -> Iterator[tuple[float, Score]]:
-    """(weight, score of the lists rescored with it) for each of WEIGHTS."""
+    """Yield (weight, score of the lists rescored with it) for each of WEIGHTS."""
     lists = read_nbest(nbest)
     sentences = list(dict.fromkeys(one.words for hypotheses in lists.values() for one in hypotheses))
     new = dict(zip(sentences, scorer.score(sentences)))
@@ -45,12 +45,12 @@ def score_lists(lists: Lists, references: Path) -> Score:
 
 
 def score_files(references: Path, hypotheses: Path) -> Score:
-    """Of an MLF of words against one of the true words."""
+    """Score an MLF of words against the reference MLF."""
     return score(read_words(references), read_words(hypotheses)).total
 
 
 def read_words(path: Path) -> dict[str, list[str]]:
-    """utterance -> words of an MLF."""
+    """Return utterance -> words of an MLF."""
     return {name: [label.name for label in labels] for name, labels in read_mlf(path).items()}
 
 

@@ -19,13 +19,15 @@ from readers.errors import FormatError
 from readers.language.arpa import read_arpa
 
 SETS = ("dev", "test")
-WEIGHTS = tuple(k / 10 for k in range(11))  # of a network against the n-gram
+WEIGHTS = tuple(k / 10 for k in range(11))  # interpolation weights of a network
 NGRAM = "trigram"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One model, or a mixture: its perplexity on both sets; weight: of the network, chosen on dev, None where alone."""
+    """A model or an interpolation: its perplexities on both sets; weight: of the network, chosen on dev; None if
+    single.
+    """
 
     name: str
     dev: float
@@ -35,7 +37,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Perplexities:
-    """num_predicted: words and sentence ends of both sets that every model predicted; num_unknown: of them <unk>."""
+    """num_predicted: number of words and sentence ends in both sets, which every model predicted; num_unknown: of
+    <unk>.
+    """
 
     models: list[Measured]
     num_predicted: dict[str, int]
@@ -64,10 +68,10 @@ class Perplexities:
 
 
 def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perplexities:
-    """Of the n-gram, of each network, and of each mixed with the n-gram by the weight that is best on dev.
+    """Measure the n-gram, each network, and each interpolation with the weight that is best on dev.
 
-    text: the folder of dev.txt and test.txt.  Raises FormatError when the models do not take the same words for <unk>:
-    their perplexities would not be of the same thing.
+    text: directory of dev.txt and test.txt.  Raises FormatError if the vocabularies of the models differ, because their
+    perplexities would not be comparable.
     """
     model = LanguageModel.from_arpa(read_arpa(ngram))
     sentences = {name: read_sentences(text / f"{name}.txt") for name in SETS}
@@ -77,7 +81,7 @@ def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perpl
             (w for s in sentences.values() for one in s for w in one if (w in known) != scorer.is_known(w)), None
         )
         if odd is not None:
-            raise FormatError(f"{ngram}: {odd!r} is a word of one of it and {name}; expected one vocabulary for both")
+            raise FormatError(f"{ngram}: only one of it and {name} has the word {odd!r}; expected equal vocabularies")
     logs = {NGRAM: {part: np.concatenate(sentence_logs(model, sentences[part])) for part in SETS}}
     logs |= {
         name: {part: np.concatenate(scorer.score(sentences[part])) for part in SETS} for name, scorer in scorers.items()
@@ -92,7 +96,7 @@ def measure(ngram: Path, scorers: Mapping[str, WordScorer], text: Path) -> Perpl
 
 
 def perplexity_of(logs: np.ndarray) -> float:
-    """exp of the mean of - ln P."""
+    """Return exp of the mean of -ln P."""
     return math.exp(-float(logs.mean()))
 
 
@@ -101,7 +105,7 @@ def read_sentences(path: Path) -> list[list[str]]:
 
 
 def epochs_of(model: Path) -> list[dict[str, float]]:
-    """Per epoch of a training: epoch, train and dev perplexity, learning rate, words per second."""
+    """Return for each epoch of a training: epoch, train and dev perplexity, learning rate, words per second."""
     rows = []
     for row in read_history(Path(f"{model}.history.jsonl")):
         figures = {part: math.exp(min(next(iter(row[part].values())), 700)) for part in ("training", "validation")}
@@ -114,7 +118,7 @@ def epochs_of(model: Path) -> list[dict[str, float]]:
 
 
 def history_lines(model: Path) -> list[str]:
-    """A line an epoch, with its perplexities."""
+    """Return one line per epoch with its perplexities."""
     return [
         f"epoch {row['epoch']}: perplexity {row['train']:.2f} (training), {row['dev']:.2f} (dev); "
         f"learning rate {row['rate']:g}; {row['words/s']:.0f} words/s"
@@ -123,7 +127,9 @@ def history_lines(model: Path) -> list[str]:
 
 
 def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Path) -> None:
-    """A PNG: dev perplexity after each epoch of every network, dashed that of training, and the n-gram's."""
+    """Write a PNG: dev perplexity after each epoch of every network, training perplexity dashed, and that of the
+    n-gram.
+    """
     figure = new_figure(6.4, 4.4)
     axes = figure.add_subplot()
     for number, (name, model) in enumerate(models.items()):
@@ -133,7 +139,7 @@ def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Pat
         axes.plot(epochs, [row["train"] for row in rows], color=f"C{number}", ls="--", lw=1, label=f"{name}, training")
     level = found.of(NGRAM).dev
     axes.axhline(level, color="black", linewidth=1, label=f"Kneser-Ney {NGRAM}, dev")
-    # The first epochs of a large text can be far above what matters.
+    # The perplexities of the first epochs can be outside the interesting range.
     lowest, highest = axes.get_ylim()
     axes.set_ylim(lowest, min(highest, 3 * level))
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -19,13 +19,13 @@ CONFIG = Path(__file__).parent / "config"
 MODELS = ("rnn", "lstm")
 TITLES = {"rnn": "simple recurrent layer", "lstm": "LSTM"}
 UNKNOWN, MARK = "<unk>", "</s>"
-# What sizes other than the book's (full) set otherwise; the smaller the text, the fewer words and the fewer epochs.
+# Settings of sizes other than the book's (full): smaller texts need smaller vocabularies and fewer epochs.
 SETTINGS = {
     "tiny": {"VocabSize": 500, "NbrClass": 20, "HiddenSize": 30, "MaxEpochs": 3},
     "demo": {"VocabSize": 5000, "NbrClass": 50, "HiddenSize": 100, "MaxEpochs": 5},
     "full": {"VocabSize": 10000, "NbrClass": 50, "HiddenSize": 200, "MaxEpochs": 40},
 }
-NUM_LISTS = {"tiny": 20, "demo": 200, "full": 400}  # utterances of each set that are recognised and rescored
+NUM_LISTS = {"tiny": 20, "demo": 200, "full": 400}  # utterances per set to recognise and rescore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.data and arguments.text:
-        raise ConfigError(f"command line: --data {arguments.data} and --text {arguments.text}; expected one of them")
+        raise ConfigError(
+            f"command line: --data {arguments.data} and --text {arguments.text}; expected only one of them"
+        )
     if arguments.epochs is not None and arguments.epochs < 1:
         raise ConfigError(f"command line: --epochs {arguments.epochs}; expected at least 1")
     recipe = Recipe(arguments)
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
@@ -118,7 +120,7 @@ class Recipe:
         return status
 
     def write_word_list(self) -> None:
-        """The words that the n-gram is to know: the networks' without the marks that it has of its own."""
+        """Write the vocabulary of the n-gram: that of the networks without sentence marks, which the n-gram adds."""
         from readers.language.vocabulary import read_vocabulary
 
         words = [word.word for word in read_vocabulary(self.vocabulary) if word.word not in (MARK, UNKNOWN)]
@@ -135,7 +137,7 @@ class Recipe:
         from readers.language.vocabulary import read_vocabulary
         from recipes.language_model.results import history_lines
 
-        words = read_vocabulary(self.vocabulary)  # a small text has fewer than were asked for
+        words = read_vocabulary(self.vocabulary)  # a small text may have fewer words than requested
         status = self.cntk(name, "Train:Test", f"VocabSize={len(words)}")
         print("\n".join(history_lines(self.model(name))), flush=True)
         return status
@@ -160,7 +162,7 @@ class Recipe:
         draw_perplexities({name: self.model(name) for name in self.models}, found, self.picture)
 
     def scorers(self):
-        """name -> what gives ln P of words."""
+        """Return name -> scorer of ln P for each network."""
         from acoustic.scoring.word_scorer import WordScorer
         from readers.language.vocabulary import read_vocabulary
 

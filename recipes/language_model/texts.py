@@ -7,17 +7,17 @@ from readers.common.files import atomic_write
 from readers.common.text import read_lines
 from readers.errors import ConfigError, FormatError
 
-SETS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}  # and what names of files hold
+SETS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}  # set -> parts of file names
 MARKS = ("<s>", "</s>")
-PART = 20  # of so many sentences one is for development and one for testing
-BLOCK = 10  # sentences of a text that stay together: neighbours speak of the same
+PART = 20  # one in this many sentences is for development and one for testing
+BLOCK = 10  # consecutive sentences that stay together, because neighbours have the same topic
 FEWEST = 3 * PART
 
 
 def split_text(source: Path, out: Path) -> None:
-    """out/train.txt, dev.txt, test.txt: of every PART blocks of BLOCK sentences the last two are dev and test.
+    """Write out/train.txt, dev.txt, test.txt: of each PART blocks of BLOCK sentences, the last two are dev and test.
 
-    Raises FormatError for a text of less than a few sentences.
+    Raises FormatError for a text with too few sentences.
     """
     sentences = read_sentences(source)
     if len(sentences) < FEWEST:
@@ -31,9 +31,9 @@ def split_text(source: Path, out: Path) -> None:
 
 
 def take_texts(folder: Path, out: Path) -> None:
-    """The same from files whose names say train, dev or valid, and test, such as ptb.train.txt.
+    """Copy texts whose names contain train, dev or valid, and test, such as ptb.train.txt.
 
-    Raises ConfigError where there is not one of each.
+    Raises ConfigError unless there is exactly one of each.
     """
     parts = {}
     for name, words in SETS.items():
@@ -49,7 +49,7 @@ def take_texts(folder: Path, out: Path) -> None:
 
 
 def read_sentences(path: Path) -> list[str]:
-    """Lines with words, words by one blank, without sentence marks."""
+    """Return the lines that contain words, without sentence marks; one blank separates the words."""
     lines = ([word for word in line.split() if word not in MARKS] for line in read_lines(path))
     return [" ".join(words) for words in lines if words]
 

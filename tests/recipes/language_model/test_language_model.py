@@ -137,7 +137,7 @@ def test_a_generated_text_goes_to_the_stages_that_are_asked_for(tmp_path, monkey
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "d", "--text", "t"], "--data d and --text t; expected one of them"),
+        (["--data", "d", "--text", "t"], "--data d and --text t; expected only one of them"),
         (["--epochs", "0"], "--epochs 0; expected at least 1"),
         (["--text", "missing"], "missing"),
     ],

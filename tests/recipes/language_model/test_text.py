@@ -68,7 +68,7 @@ def test_below_the_levels_a_tree_ends_as_soon_as_it_can(tmp_path):
     [
         (["S 1 -> A"], "g:1: A has no rule; expected one"),
         (["domain x = s:1 p:1", "S 1 -> A:x", "A:s 1 -> a"], "g:2: A:p has no rule"),
-        (["S 1 -> S a"], "g:1: S never ends"),
+        (["S 1 -> S a"], "g:1: S has only infinite expansions"),
         (["words W 5 1 one=", "S 1 -> W:two"], "g:2: W:two; expected a form of W: one"),
         (["words W 5 1 one=", "S 1 -> W"], "g:2: W; expected a form of W: one"),
         (["A 1 -> a"], "no rule for S"),
