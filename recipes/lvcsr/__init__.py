@@ -1,1 +1,1 @@
-"""The recipe of cross-word triphones tied by decision trees, on AN4."""
+"""The recipe for cross-word triphones with tied states on AN4."""

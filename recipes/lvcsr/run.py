@@ -30,7 +30,8 @@ SYSTEMS = {
     "continued": "the same, trained further on the same alignments",
     "realigned": "the same, trained further on its own alignments",
 }
-OVER = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}  # tied.cntk
+# Configurations that replace settings of tied.cntk.
+OVER = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,13 +72,13 @@ def count_lines(path: Path) -> int:
 
 
 class Tied(Recipe):
-    """The AN4 recipe's system with tied states for outputs.  name: of SYSTEMS."""
+    """The AN4 recipe with tied states as outputs.  name: one of SYSTEMS."""
 
     def __init__(self, arguments: argparse.Namespace, name: str):
         super().__init__(arguments)
         self.name = name
         self.tying = {"threshold": arguments.threshold, "min_frames": arguments.min_frames}
-        self.shared = self.out / "lvcsr" / "tied"  # the same states in both systems
+        self.shared = self.out / "lvcsr" / "tied"  # all systems share the tied states
         self.home = self.out / "lvcsr" / name
         self.hmms, self.senones = self.shared / "hmms", self.shared / "hmms" / "senones.list"
         aligned = self.out / "lvcsr" / "align" / "states.mlf"
@@ -147,7 +148,7 @@ class Tied(Recipe):
         )  # fmt: skip
 
     def align(self) -> int:
-        """The plain copies; the warped ones have the same labels."""
+        """Align the original utterances; the warped copies have the same labels."""
         from readers.htk.mlf import read_mlf, write_mlf
         from readers.htk.scp import read_scp, write_scp
         from recipes.an4.corpus import ALIGNMENT, DICTIONARY
