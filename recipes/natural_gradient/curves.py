@@ -11,14 +11,16 @@ from readers.common.files import atomic_write
 from readers.errors import FormatError
 
 CRITERION, ERROR = "CrossEntropyWithSoftmax", "EvalErrorPrediction"
-MOST_POINTS = 20  # of a curve
+MOST_POINTS = 20  # per curve
 BLOCK = 4096  # frames at a time
 
 
 @dataclass(frozen=True)
 class Point:
-    """A model after some outer iterations, and so many epochs; objectives: log probability per frame, error: share of
-    wrong frames, of a part of the training set and of the development set.
+    """A model after some outer iterations and epochs.
+
+    objectives: log probability per frame, and errors: fraction of wrong frames, for a part of the training set and the
+    development set.
     """
 
     iterations: int
@@ -29,20 +31,20 @@ class Point:
 
 
 def measured_iterations(count: int, most: int = MOST_POINTS) -> list[int]:
-    """The outer iterations after which a run of `count` is measured: evenly, the last among them."""
+    """Return the outer iterations after which a run of `count` is measured: evenly spaced, including the last one."""
     return sorted({round(k * count / min(count, most)) for k in range(1, min(count, most) + 1)})
 
 
 def job_seconds(rows: Sequence[dict]) -> list[float]:
-    """What each job of a run took."""
+    """Return the time of each job of a run."""
     return [job["seconds"] for row in rows for job in row["jobs"]]
 
 
 def iteration_seconds(runs: Sequence[Sequence[dict]]) -> float:
-    """What an outer iteration takes where each job has a machine of its own, by the runs of one method.
+    """Estimate the time of an outer iteration with one machine per job, from the runs of one method.
 
-    A job's time is the lower quartile of all, so that what else ran on the machine counts little; averaging's is the
-    median.
+    The time of a job is the lower quartile of all jobs, to reduce the influence of other load on the machine; that of
+    the averaging is the median.
     """
     jobs = [seconds for rows in runs for seconds in job_seconds(rows)]
     averaging = [row["averaging_seconds"] for rows in runs for row in rows]
@@ -50,9 +52,9 @@ def iteration_seconds(runs: Sequence[Sequence[dict]]) -> float:
 
 
 def measure(models: dict[int, Path], rows: Sequence[dict], readers: Sequence[Callable]) -> list[Point]:
-    """Evaluate models, by the outer iterations they have seen, on the training part and the development set.
+    """Evaluate models, given by their number of outer iterations, on the training part and the development set.
 
-    rows: the run's history; readers: open the two.
+    rows: history of the run; readers: functions that open the two sets.
     """
     from acoustic.engine.engine import Engine
     from acoustic.network.model_file import load_model
@@ -77,8 +79,8 @@ def write_curve(path: Path, points: Sequence[Point]) -> None:
 
 
 def read_curve(path: Path) -> list[Point]:
-    """Raises FormatError for what `write_curve` did not write."""
+    """Read a file of `write_curve`.  Raises FormatError for other files."""
     try:
         return [Point(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     except (ValueError, TypeError) as fault:
-        raise FormatError(f"{path}: {fault}; expected what the training stage wrote; run it again") from fault
+        raise FormatError(f"{path}: {fault}; expected the result of the training stage; repeat that stage") from fault

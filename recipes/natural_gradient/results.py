@@ -9,14 +9,18 @@ from recipes.natural_gradient.curves import Point
 
 METHODS = {"plain": "plain SGD", "simple": "simple NG-SGD", "online": "online NG-SGD"}  # in the paper's order
 STYLES = {"plain": "--", "simple": ":", "online": "-"}
-DEPTH = 3.0  # of the picture, below the best objective
+DEPTH = 3.0  # range of the picture below the best objective
 COLOURS = {1: "tab:blue", 2: "tab:orange", 4: "tab:green", 8: "tab:red", 16: "tab:purple"}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training: method and number of jobs; curve; seconds of an outer iteration of its method; rates: error rates of
-    words or phones, in percent, of dev and test, None where they have not been decoded.
+    """A training run.
+
+    method, jobs: method and number of jobs.
+    curve: its points.
+    seconds: time of an outer iteration of its method.
+    rates: word or phone error rates of dev and test in percent; None if they were not decoded.
     """
 
     method: str
@@ -31,7 +35,7 @@ class Run:
 
 
 def table(runs: Sequence[Run], unit: str) -> str:
-    """A line for each run."""
+    """Return a table with one line per run."""
     headings = ("run", "iterations", "minutes", "train objective", "dev objective", "dev frames",
                 f"dev {unit}", f"test {unit}")  # fmt: skip
     lines = [headings, *map(_cells, runs)]
@@ -42,7 +46,7 @@ def table(runs: Sequence[Run], unit: str) -> str:
 
 
 def markdown(runs: Sequence[Run]) -> str:
-    """The rows for RESULTS.md."""
+    """Return the rows for RESULTS.md."""
     return "".join(f"| {' | '.join(_cells(run))} |\n" for run in runs)
 
 
@@ -55,7 +59,7 @@ def _cells(run: Run) -> tuple[str, ...]:
 
 
 def draw(runs: Sequence[Run], path: Path, title: str) -> None:
-    """A PNG: objective against epochs, and against simulated clock time, as the paper's Figure 1."""
+    """Write a PNG with the objective against epochs and against simulated clock time, as in Figure 1 of the paper."""
     figure = new_figure(11, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, time in zip(panels, (False, True)):
@@ -69,7 +73,7 @@ def draw(runs: Sequence[Run], path: Path, title: str) -> None:
         axes.grid(alpha=0.3)
     panels[1].set_xscale("log")
     panels[0].set_ylabel("log probability per frame, training set")
-    # First points lie far below, and runs that diverge further; what is of interest is how runs come together.
+    # Cut off the first points and diverging runs, which are far below, to show how the runs converge.
     lowest = min(min(p.train_objective for p in run.curve[len(run.curve) // 4 :]) for run in runs)
     best = max(p.train_objective for run in runs for p in run.curve)
     lowest = max(lowest, best - DEPTH)

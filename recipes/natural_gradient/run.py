@@ -28,10 +28,10 @@ from recipes.variants.run import Decoding
 
 CONFIG = Path(__file__).parent / "config"
 METHODS, JOBS = ("plain", "online", "simple"), (1, 2, 4, 8, 16)
-ALONE = "simple"  # a method that is run with one job only, as in the paper
-WINDOW = 11  # frames that the network sees at once
-HOPELESS = 0.6  # share of wrong development frames from which on a network is not decoded with
-PART_FRAMES = 25_000  # of the training set, on which the objective is measured
+ALONE = "simple"  # method that runs only with one job, as in the paper
+WINDOW = 11  # frames in the input of the network
+HOPELESS = 0.6  # frame error on the development set above which a network is not used for decoding
+PART_FRAMES = 25_000  # size of the part of the training set on which the objective is measured
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Task:
-    """A corpus with labels and graphs.  stages: those of its recipe that make them; settings: of that recipe;
-    decoding: of dev and test; train_list: of the training set, prefix: of the names in it that count."""
+    """A corpus with labels and graphs.
+
+    stages: stages of its recipe that produce them; settings: of that recipe.
+    decoding: of dev and test.
+    train_list: list of the training set; prefix: prefix of the names in it that are used.
+    """
 
     name: str
     title: str
@@ -116,7 +120,7 @@ def timit_task(arguments: argparse.Namespace) -> Task:
 
 
 def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
-    """(method, number of jobs) of every run.  Raises ConfigError."""
+    """Return the (method, number of jobs) of every run.  Raises ConfigError."""
     names = methods.split(",")
     unknown = [name for name in names if name not in METHODS]
     if unknown or len(set(names)) < len(names):
@@ -128,8 +132,7 @@ def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
 
 
 class Comparison:
-    """Stages; what is made with them lies below `out`/natural_gradient, and what it is made from where the task's own
-    recipe has it."""
+    """The stages; their results are below `out`/natural_gradient, their inputs where the task's recipe stores them."""
 
     def __init__(self, arguments: argparse.Namespace):
         name = arguments.task or ("an4" if arguments.data else "timit")
@@ -165,7 +168,7 @@ class Comparison:
         return self.folder(method, jobs) / "net"
 
     def cntk_arguments(self, method: str = METHODS[0], jobs: int = 1) -> list[str]:
-        """What `cntk` is called with for a run."""
+        """Return the arguments of `cntk` for a run."""
         return [
             f"configFile={CONFIG / self.task.name}.cntk", f"ExpDir={self.out}", f"RunDir={self.folder(method, jobs)}",
             f"Method={method}", f"NumJobs={jobs}", f"randomSeed={self.seed}", *self.overrides,
@@ -184,14 +187,15 @@ class Comparison:
         return command("cntk", *self.cntk_arguments(), "command=NG_Examples")
 
     def train(self, method: str, jobs: int) -> int:
-        """Train, measure averaged models, keep the last."""
+        """Train, measure averaged models, and keep the last one."""
         from acoustic.training.reporting.log import read_history
         from readers.common.files import atomic_write
         from recipes.natural_gradient.curves import measure, measured_iterations, write_curve
 
         model, start = self.model(method, jobs), self.home / "start"
         if start.exists() and not model.with_name("net.0").exists():
-            with atomic_write(model.with_name("net.0")) as file:  # statistics are computed, and weights drawn, once
+            # Statistics are computed and weights initialised only once.
+            with atomic_write(model.with_name("net.0")) as file:
                 file.write(start.read_bytes())
         lost = command("cntk", *self.cntk_arguments(method, jobs), "command=NG_Train")
         if not start.exists():
@@ -205,7 +209,7 @@ class Comparison:
         return lost
 
     def readers(self) -> list[Callable]:
-        """Open the training part and the development set."""
+        """Return functions that open the training part and the development set."""
         from readers.config.config import load_config
         from readers.minibatches.base import open_reader
 
@@ -234,7 +238,7 @@ class Comparison:
         results.draw(runs, self.picture, f"{self.task.title}, {epochs} epochs, equal effective learning rates")
 
     def error_rates(self, runs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, float]]:
-        """dev and test of these runs; the search options are chosen once, on dev, with the run in the middle."""
+        """Return the error rates of dev and test; search options are chosen on dev with the run in the middle."""
         from recipes.cli.score import read_words
         from recipes.decoding import choose_options, open_decoder, score_utterances
         from recipes.tuning import Development, decode_and_score

@@ -76,7 +76,7 @@ def test_curves_are_read_back(tmp_path):
     write_curve(tmp_path / "curve", POINTS)
     assert read_curve(tmp_path / "curve") == POINTS
     (tmp_path / "curve").write_text('{"iterations": 4}\n')
-    with pytest.raises(FormatError, match="expected what the training stage wrote"):
+    with pytest.raises(FormatError, match="expected the result of the training stage"):
         read_curve(tmp_path / "curve")
 
 
