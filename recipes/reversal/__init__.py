@@ -1,1 +1,1 @@
-"""Strings of digits and their reversals, learned by an encoder and a decoder."""
+"""The recipe in which an encoder and a decoder learn to reverse strings of digits."""

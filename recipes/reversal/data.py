@@ -17,15 +17,15 @@ PARTS = ("train", "dev", "test")
 SIDES = ("source", "target")
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 LENGTHS = range(1, 9)
-MOST = 10000  # strings of one length
-HELD_OUT = 0.1  # of the strings of a length, for dev and for test each
-MOST_HELD_OUT = 125  # of a length
+MOST = 10000  # strings per length
+HELD_OUT = 0.1  # fraction of the strings of a length for dev, and for test
+MOST_HELD_OUT = 125  # at most, per length
 
 Pair = tuple[list[str], list[str]]
 
 
 def reversals(seed: int) -> dict[str, list[Pair]]:
-    """Of every length the strings, all of them or MOST at random, parted so that none is in two parts."""
+    """Return strings of each length, all of them or MOST random ones; no string is in two sets."""
     rng = np.random.default_rng(seed)
     parts: dict[str, list[Pair]] = {part: [] for part in PARTS}
     for length in LENGTHS:
@@ -42,19 +42,19 @@ def reversals(seed: int) -> dict[str, list[Pair]]:
 
 
 def _distinct(rng: np.random.Generator, below: int, count: int) -> np.ndarray:
-    """count different numbers, without a list of all of them."""
+    """Return `count` distinct random integers below `below`, without listing all of them."""
     numbers = np.unique(rng.integers(0, below, 2 * count))
     return rng.permutation(numbers)[:count]
 
 
 def read_pairs(directory: Path) -> dict[str, list[Pair]]:
-    """The pairs of a directory; a pair with an empty side is left out.  Raises FormatError and OSError."""
+    """Return the pairs of a directory; pairs with an empty side are left out.  Raises FormatError and OSError."""
     parts = {}
     for part in PARTS:
         texts = [[line.split() for line in read_lines(directory / f"{part}.{side}")] for side in SIDES]
         if len(texts[0]) != len(texts[1]):
             raise FormatError(
-                f"{directory / part}.target: {len(texts[1])} lines; expected {len(texts[0])}, as {part}.source has"
+                f"{directory / part}.target: {len(texts[1])} lines; expected {len(texts[0])}, as in {part}.source"
             )
         parts[part] = [(source, target) for source, target in zip(*texts) if source and target]
         if not parts[part]:
@@ -63,7 +63,9 @@ def read_pairs(directory: Path) -> dict[str, list[Pair]]:
 
 
 def write_pairs(parts: dict[str, list[Pair]], out: Path) -> None:
-    """NAME.source and NAME.target for each part, and the words of both sides, source.words and target.words."""
+    """Write NAME.source and NAME.target for each set, and the vocabularies of both sides, source.words and
+    target.words.
+    """
     out.mkdir(parents=True, exist_ok=True)
     for k, side in enumerate(SIDES):
         for part, pairs in parts.items():

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.corpus: Path | None = arguments.data
@@ -40,7 +40,7 @@ class Recipe:
         self.seed, self.overrides = arguments.seed, arguments.overrides
         self.data, self.decoded = self.out / "data", self.out / "decoded" / "test.target"
         if self.corpus is not None:
-            self._pairs()  # a fault of the corpus is told before anything is written
+            self._pairs()  # reports errors in the corpus before anything is written
 
     def settings(self) -> dict:
         return {"data": str(self.corpus or ""), "seed": self.seed, "overrides": self.overrides}

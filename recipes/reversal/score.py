@@ -12,7 +12,7 @@ from readers.errors import FormatError
 
 @dataclass
 class Score:
-    """tokens: of the targets; errors: the fewest edits; sequences, exact: how many, by the length of the source."""
+    """tokens: number of target tokens; errors: minimum edits; sequences, exact: counts by length of the source."""
 
     tokens: int = 0
     errors: int = 0
@@ -26,7 +26,7 @@ class Score:
         self.exact[len(source)] += output == target
 
     def lines(self) -> Iterator[str]:
-        """`length 3: 99 of 100`, then the whole; percentages are rounded down, so that 100 is all of them."""
+        """Yield lines `length 3: 99 of 100`, then the total; percentages are rounded down, so 100 means all."""
         for length in sorted(self.sequences):
             yield f"length {length}: {self.exact[length]} of {self.sequences[length]}"
         total, exact = self.sequences.total(), self.exact.total()
@@ -38,12 +38,12 @@ class Score:
 
 
 def score(source: Path, target: Path, output: Path) -> Score:
-    """Compare outputs with targets, line by line.  Raises FormatError for files of other numbers of lines."""
+    """Compare outputs with targets, line by line.  Raises FormatError if the numbers of lines differ."""
     texts = [[line.split() for line in read_lines(path)] for path in (source, target, output)]
     if len({len(text) for text in texts}) != 1 or not texts[0]:
         raise FormatError(
-            f"{output}: {len(texts[2])} lines, for {len(texts[0])} sources and {len(texts[1])} targets; expected "
-            "as many"
+            f"{output}: {len(texts[2])} lines, for {len(texts[0])} sources and {len(texts[1])} targets; expected equal "
+            "numbers"
         )
     result = Score()
     for lines in zip(*texts):

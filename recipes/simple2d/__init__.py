@@ -1,1 +1,1 @@
-"""The CNTK book's first demo: two classes on a plane."""
+"""The first demo of the CNTK book: two classes of points in the plane."""

@@ -12,20 +12,20 @@ from readers.tables.text_matrix import read_text_matrix
 
 LABELS = ("0", "1")
 NUM_TRAIN, NUM_TEST = 3000, 1000
-REGION = (-1.0, 1.0)  # of both coordinates
-BLUR = 0.04  # standard deviation of the noise on a point's height before it is given its class
-GRID_STEPS = 101  # points of the grid in each direction
+REGION = (-1.0, 1.0)  # range of both coordinates
+BLUR = 0.04  # standard deviation of the noise on a point's height before its class is determined
+GRID_STEPS = 101  # grid points in each direction
 
 
 def boundary(x: np.ndarray) -> np.ndarray:
-    """The height of the wave that parts the classes."""
+    """Return the height of the wave that separates the classes."""
     return 0.6 * np.sin(np.pi * x)
 
 
 def make_points(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(points (count, 2) float64, classes (count,) int64), half of them of each class; count is even.
+    """Return points (count, 2) float64 and classes (count,) int64, half of them of each class; count is even.
 
-    Near the wave a point may be given the other class.
+    Points near the wave may have the other class.
     """
     points: list[np.ndarray] = []
     for label in range(2):
@@ -41,26 +41,26 @@ def make_points(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
 
 
 def grid_points() -> np.ndarray:
-    """(GRID_STEPS^2, 2): x runs fastest."""
+    """Return (GRID_STEPS^2, 2); x varies fastest."""
     steps = np.linspace(*REGION, GRID_STEPS)
     return np.stack([np.tile(steps, GRID_STEPS), np.repeat(steps, GRID_STEPS)], axis=1)
 
 
 def write_points(path: Path, points: np.ndarray, classes: np.ndarray | None = None) -> None:
-    """A line a point, `x y` and, where there are classes, its label."""
+    """Write one point per line, `x y` and, if there are classes, its label."""
     labels = [""] * len(points) if classes is None else [f" {LABELS[number]}" for number in classes]
     with atomic_write(path, "w") as file:
         file.writelines(f"{x:.6f} {y:.6f}{label}\n" for (x, y), label in zip(points.tolist(), labels))
 
 
 def read_points(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """(points, classes) of a file that `write_points` wrote with classes."""
+    """Read (points, classes) from a file that `write_points` wrote with classes."""
     table = read_text_matrix(path)
     return table[:, :2], table[:, 2].astype(np.int64)
 
 
 def write_data(directory: Path, seed: int) -> None:
-    """SimpleDataTrain.txt, SimpleDataTest.txt, SimpleDataPlane.txt (the grid) and SimpleMapping.txt (the labels)."""
+    """Write SimpleDataTrain.txt, SimpleDataTest.txt, SimpleDataPlane.txt (grid) and SimpleMapping.txt (labels)."""
     rng = np.random.default_rng(seed)
     for name, count in (("SimpleDataTrain", NUM_TRAIN), ("SimpleDataTest", NUM_TEST)):
         write_points(directory / f"{name}.txt", *make_points(count, rng))

@@ -1,4 +1,4 @@
-"""The book's figures 1.2 and 1.3: an output over the plane with its decision boundary, the error over the epochs."""
+"""Figures 1.2 and 1.3 of the book: an output over the plane with its decision boundary, and the error of each epoch."""
 
 from pathlib import Path
 
@@ -11,9 +11,10 @@ SHOWN_POINTS = 600
 
 
 def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, path: Path) -> None:
-    """A PNG: the difference of the two outputs over the plane, dashed where it is 0, and some of the points.
+    """Write a PNG: the difference of the two outputs over the plane, a dashed line where it is 0, and some of the
+    points.
 
-    outputs (GRID_STEPS^2, 2): of the points of the grid; points (N, 2), classes (N,).
+    outputs: (GRID_STEPS^2, 2) for the points of the grid; points: (N, 2); classes: (N,).
     """
     steps = np.linspace(*REGION, GRID_STEPS)
     difference = (outputs[:, 0] - outputs[:, 1]).reshape(GRID_STEPS, GRID_STEPS)
@@ -31,9 +32,9 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
 
 
 def draw_errors(history: list[dict], path: Path) -> None:
-    """A PNG: error of training and test set after each epoch.
+    """Write a PNG: error of training and test set after each epoch.
 
-    history: as acoustic.training.reporting.log.read_history gives.
+    history: result of acoustic.training.reporting.log.read_history.
     """
     figure = new_figure(5.6, 4.6)
     axes = figure.add_subplot()

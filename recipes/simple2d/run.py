@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
@@ -72,7 +72,7 @@ class Recipe:
         draw_errors(read_history(self.out / "models" / "simple.dnn.history.jsonl"), self.errors)
 
     def outputs(self, name: str):
-        """(points, 2) as action write left them."""
+        """Return (points, 2) as action write stored them."""
         from readers.tables.text_matrix import read_text_matrix
 
         return read_text_matrix(self.out / "output" / f"{name}.ScaledLogLikelihood")

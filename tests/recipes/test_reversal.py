@@ -50,7 +50,7 @@ def test_files_hold_pairs_and_the_words_of_both_sides(tmp_path):
 def test_files_that_do_not_fit_are_refused(tmp_path, capsys):
     write_user_pairs(tmp_path / "mine")
     (tmp_path / "mine" / "dev.target").write_text("A0\nB0\n")
-    with pytest.raises(FormatError, match=r"dev.target: 2 lines; expected 1, as dev.source has"):
+    with pytest.raises(FormatError, match=r"dev.target: 2 lines; expected 1, as in dev.source"):
         data.read_pairs(tmp_path / "mine")
     assert main(["recipe", "reversal", "--data", str(tmp_path / "mine"), "--out", str(tmp_path / "out")]) == 2
     assert "dev.target: 2 lines" in capsys.readouterr().err
