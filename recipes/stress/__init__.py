@@ -1,1 +1,1 @@
-"""The stress test of the decoder: 5,000 and 60,000 words with simulated speech."""
+"""The stress test of the decoder: vocabularies of 5,000 and 60,000 words with simulated speech."""

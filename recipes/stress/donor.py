@@ -21,15 +21,15 @@ CONSONANTS = "b ch d dh f g hh jh k l m n ng p r s sh t th v w y z zh".split()
 PHONES = VOWELS + CONSONANTS
 SILENCE, SHORT_PAUSE = "sil", "sp"
 SILENT_STATES = ("sil_s2", "sil_s3", "sil_s4")
-STATES = ((2, 10, 3), (3, 4, 4), (4, 3, 10))  # HTK's number, classes of left and of right neighbours told apart
-STAYS = (0.6, 0.7, 0.6)  # 8.3 frames a phone
+STATES = ((2, 10, 3), (3, 4, 4), (4, 3, 10))  # HTK's number, classes of left and of right neighbours
+STAYS = (0.6, 0.7, 0.6)  # self-loop probabilities: 8.3 frames per phone
 SILENT_STAY = 0.9
 NUM_CLASSES = 10
-DIMENSION = 39  # of the Gaussians, which nobody looks at
+DIMENSION = 39  # of the Gaussians, whose values are not used
 
 
 class Senone(NamedTuple):
-    """A leaf: state is HTK's number; the last of its classes is that of all other neighbours."""
+    """A leaf.  state: HTK's number; the last class of neighbours contains all that are in no other class."""
 
     phone: str
     state: int
@@ -51,7 +51,7 @@ def senones() -> list[Senone]:
 
 
 def make_trees(rng: np.random.Generator) -> DecisionTrees:
-    """The classes of neighbours are drawn."""
+    """Return trees with random classes of neighbours."""
     group = dict(zip([*PHONES, SILENCE], rng.permutation(np.arange(len(PHONES) + 1) % NUM_CLASSES).tolist()))
     questions = {}
     for number in range(NUM_CLASSES):
@@ -62,7 +62,7 @@ def make_trees(rng: np.random.Generator) -> DecisionTrees:
 
 
 def _tree(phone: str, state: int, num_left: int, num_right: int) -> Tree:
-    """A node for each class but the last of each side, in a row."""
+    """Return a tree with a node for each class except the last of each side, in a chain."""
     nodes = []
 
     def grow(sides, known):
@@ -84,9 +84,9 @@ def _tree(phone: str, state: int, num_left: int, num_right: int) -> Tree:
 
 
 def write_donor(directory: Path, rng: np.random.Generator, short_pause: bool = True) -> None:
-    """directory/mmf, list, trees, and senones.list, the order of a network's outputs.
+    """Write directory/mmf, list, trees, and senones.list, the order of a network's outputs.
 
-    A tied state for each leaf, one triphone of each phone as seen, silence; sp only with short_pause.
+    The set has a tied state for each leaf, one triphone of each phone, silence, and sp if short_pause.
     """
     trees = make_trees(rng)
     donor = HmmSet()

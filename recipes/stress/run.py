@@ -21,14 +21,14 @@ from readers.common.files import atomic_write
 from readers.errors import ConfigError, FormatError
 from recipes.stages import Stage, command, run_recipe
 
-# Looking ahead with n-grams, slack only costs time.
+# With n-gram look-ahead, slack only costs time.
 SEARCH = {"acweight": 0.1, "beam": 20.0, "word_end_beam_frac": 0.7, "sil_cost": 0.0, "slack_decay": 0.0}
-HELD_OUT = 20  # of so many sentences of a user's text one is kept for testing
+HELD_OUT = 20  # one in this many sentences of a user's text is used for testing
 
 
 @dataclass(frozen=True)
 class Size:
-    """words of the dictionary; tokens: words of the text; utterances to decode."""
+    """Size of the task: words of the dictionary, words of the text, utterances to decode."""
 
     words: int
     tokens: int
@@ -66,13 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.utterances is not None and arguments.utterances < 1:
         raise ConfigError(f"command line: --utterances {arguments.utterances}; expected at least 1")
     if arguments.data and arguments.text:
-        raise ConfigError(f"command line: --data {arguments.data} and --text {arguments.text}; expected one of them")
+        raise ConfigError(
+            f"command line: --data {arguments.data} and --text {arguments.text}; expected only one of them"
+        )
     recipe = Recipe(arguments)
     return run_recipe(recipe, arguments)
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
@@ -87,7 +89,7 @@ class Recipe:
         self.model, self.hypotheses = self.out / "am.dnn", self.out / "decode" / "test.mlf"
         self.figures = self.out / "figures.json"
         if self.known is not None or self.source is not None:
-            self.user_words()  # a fault of the user's files is told before anything is written
+            self.user_words()  # reports errors in the user's files before anything is written
 
     def settings(self) -> dict:
         given = {"dict": str(self.known or ""), "text": str(self.source or "")}
@@ -109,7 +111,7 @@ class Recipe:
         ]  # fmt: skip
 
     def user_words(self) -> tuple[list[list[str]], dict]:
-        """(sentences of the user's text, pronunciations of the user's dictionary)."""
+        """Return the sentences of the user's text and the pronunciations of the user's dictionary."""
         from recipes.stress.texts import read_sentences
         from recipes.stress.words import read_known
 
@@ -225,7 +227,7 @@ class Recipe:
 
 
 def decoding_arguments(out: Path) -> list[object]:
-    """How argon is called for what stands in `out`."""
+    """Return the arguments of argon for the files in `out`."""
     from recipes.decoding import search_flags
 
     files = {

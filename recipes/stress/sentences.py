@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 FOLLOWERS, FAVOURITES = 40, 5
-SHARES = (0.45, 0.30)  # of words that are favourites, followers; the rest are drawn from all
+SHARES = (0.45, 0.30)  # probabilities of a favourite and of a follower; otherwise any word
 ZIPF, OFFSET = 1.05, 5.0  # the word of rank r has weight 1 / (r + OFFSET)^ZIPF
 MEAN_LENGTH, LEAST_LENGTH = 16, 4
-TOGETHER = 2000  # sentences that are made side by side
+BATCH = 2000  # sentences that are generated in parallel
 
 
 class Language:
-    """seed: of who follows whom; words 0 .. num_words-1 are ranks."""
+    """A language.  seed: determines the followers; words 0 .. num_words-1 are ranks."""
 
     def __init__(self, num_words: int, seed: int):
         self._unigram = _sums((np.arange(num_words) + OFFSET) ** -ZIPF)
@@ -25,10 +25,10 @@ class Language:
         self._seed, self._start = seed, num_words
 
     def sentences(self, num_words: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Sentences as arrays of word numbers until there are num_words words or more."""
+        """Yield sentences as arrays of word numbers until there are at least num_words words."""
         made = 0
         while made < num_words:
-            lengths = np.maximum(LEAST_LENGTH, rng.poisson(MEAN_LENGTH, TOGETHER))
+            lengths = np.maximum(LEAST_LENGTH, rng.poisson(MEAN_LENGTH, BATCH))
             table = self._table(lengths.max(), rng)
             for sentence, length in zip(table, lengths):
                 if made >= num_words:
@@ -37,21 +37,21 @@ class Language:
                 yield sentence[:length]
 
     def _table(self, length: int, rng: np.random.Generator) -> np.ndarray:
-        """(TOGETHER, length) words."""
-        words = np.full((TOGETHER, length + 2), self._start, dtype=np.int64)
+        """Return (BATCH, length) words."""
+        words = np.full((BATCH, length + 2), self._start, dtype=np.int64)
         for place in range(2, length + 2):
             before, last = words[:, place - 2], words[:, place - 1]
-            kind, draw = rng.random((2, TOGETHER))
+            kind, draw = rng.random((2, BATCH))
             follower = _draw(self._follower, draw)
             favourite = self._hash(before, last, _draw(self._favourite, draw)) % FOLLOWERS
             chosen = np.where(kind < SHARES[0], favourite, follower)
             uniform = self._hash(last, chosen, np.full_like(last, -1)) / 2.0**32
-            uniform = np.where(kind < sum(SHARES), uniform, rng.random(TOGETHER))
+            uniform = np.where(kind < sum(SHARES), uniform, rng.random(BATCH))
             words[:, place] = _draw(self._unigram, uniform)
         return words[:, 2:]
 
     def _hash(self, *numbers: np.ndarray) -> np.ndarray:
-        """32 bits of the numbers and the seed (the mixing steps are those of splitmix64)."""
+        """Return 32 bits of a hash of the numbers and the seed, with the mixing steps of splitmix64."""
         mixed = np.full(numbers[0].shape, self._seed + 1, dtype=np.uint64)
         for number in numbers:
             mixed = (mixed ^ number.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

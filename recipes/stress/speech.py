@@ -1,4 +1,4 @@
-"""Simulated speech: true state sequences of sentences, frames drawn around each, and the network that scores them.
+"""Simulated speech: state sequences of sentences, frames drawn for each state, and the network that scores them.
 
 A senone is a point in space, the sum of contributions of its phone class, phone, state and neighbours; a frame is the
 point of its true senone plus noise.  The noise is correlated from frame to frame (COLOUR) and stronger in some
@@ -28,22 +28,22 @@ from readers.htk.units import TICKS_PER_FRAME
 from recipes.stress.donor import NUM_CLASSES, PHONES, SILENCE, SILENT_STATES, Senone, senones
 
 DIMENSION = 32
-COLOUR = 0.95  # correlation of a frame's noise with the last frame's
-UNEVEN, STRETCH = 0.4, 0.98  # standard deviation of the noise's ln amount, and its correlation from frame to frame
-PAUSES = 0.15  # of the places between two words are silence
-KINDS = (15, 21, 25, 29)  # vowels, stops and affricates, ...: ends of runs of the phones in KIND_ORDER
+COLOUR = 0.95  # correlation of the noise of adjacent frames
+UNEVEN, STRETCH = 0.4, 0.98  # standard deviation of the ln noise level, and its correlation for adjacent frames
+PAUSES = 0.15  # probability of silence between two words
+KINDS = (15, 21, 25, 29)  # vowels, stops and affricates, ...: ends of the classes in KIND_ORDER
 KIND_ORDER = (
     "aa ae ah ao aw ay eh er ey ih iy ow oy uh uw b d g k p t ch jh m n ng l r w y dh f hh s sh th v z zh"
 ).split()
-# Standard deviations of what makes up a point, and of what its neighbours add by the place in the phone.
+# Standard deviations of the contributions to a point, and of those of neighbours by position in the phone.
 OF_KIND, OF_PHONE, OF_PLACE, OF_SILENCE = 0.5, 0.3, 0.5, 1.2
 OF_LEFT, OF_RIGHT = {2: 0.7, 3: 0.35, 4: 0.23}, {2: 0.23, 3: 0.35, 4: 0.7}
-SAMPLE = 3000  # frames by which the amount of noise for an error level is found
+SAMPLE = 3000  # frames with which the noise level for an error level is estimated
 
 
 @dataclass(frozen=True)
 class Utterance:
-    """words; phones: (name, frames); senones: number of the true one in each frame."""
+    """An utterance.  phones: (name, frames); senones: number of the true senone of each frame."""
 
     name: str
     words: list[str]
@@ -52,7 +52,7 @@ class Utterance:
 
 
 def make_points(rng: np.random.Generator) -> np.ndarray:
-    """(DIMENSION, senones) in the order of the network's outputs: the leaves, then silence."""
+    """Return (DIMENSION, senones) in the order of the network's outputs: the leaves, then silence."""
 
     def directions(count: int) -> np.ndarray:
         return rng.standard_normal((count, DIMENSION))
@@ -72,7 +72,7 @@ def make_points(rng: np.random.Generator) -> np.ndarray:
 
 
 class Speaker:
-    """Says sentences: pronunciations by their probabilities, silence at both ends and at times between words."""
+    """Speaks sentences: draws pronunciations by probability, silence at both ends and sometimes between words."""
 
     def __init__(self, dictionary: Sequence[Pronunciation], models: PhoneModels, outputs: Sequence[str]):
         self._models, self._number = models, {name: i for i, name in enumerate(outputs)}
@@ -100,13 +100,13 @@ class Speaker:
 
 
 def draw_noise(num_frames: int, rng: np.random.Generator) -> np.ndarray:
-    """(num_frames, DIMENSION): noise of one utterance, its amount 1 on average of the logarithm."""
+    """Return the noise (num_frames, DIMENSION) of one utterance; the mean of its ln level is 0."""
     direction = _coloured(rng.standard_normal((num_frames, DIMENSION)), COLOUR)
     return direction * np.exp(UNEVEN * _coloured(rng.standard_normal((num_frames, 1)), STRETCH))
 
 
 def _coloured(fresh: np.ndarray, correlation: float) -> np.ndarray:
-    """Normal variables (T, n) of which each row is correlated with the one before; the array given is used up."""
+    """Return normal variables (T, n) whose adjacent rows are correlated; overwrites the given array."""
     fresh[1:] *= np.sqrt(1 - correlation**2)
     for last, row in itertools.pairwise(fresh):
         row += correlation * last
@@ -114,13 +114,13 @@ def _coloured(fresh: np.ndarray, correlation: float) -> np.ndarray:
 
 
 def amount_for(error_level: float, points: np.ndarray, true: np.ndarray, noise: np.ndarray) -> float:
-    """What noise is to be multiplied by for that part of the frames to score best elsewhere.
+    """Return the factor of the noise for which that fraction of frames is wrong.
 
-    true (T,): senones; noise (T, DIMENSION).  SAMPLE frames, evenly taken, stand for all.
+    true: (T,) senones; noise: (T, DIMENSION).  SAMPLE evenly spaced frames are used.
     """
     chosen = np.linspace(0, len(true) - 1, min(SAMPLE, len(true))).astype(int)
     true, noise = true[chosen], noise[chosen].T
-    weights, bias = linear_layer(points, 1.0)  # which score is best does not depend on what it is divided by
+    weights, bias = linear_layer(points, 1.0)  # the best senone does not depend on the scale
     clean, noisy = (weights @ points + bias).astype(np.float32)[:, true], (weights @ noise).astype(np.float32)
     low, high = 0.0, 20.0
     while high - low > 2e-3:
@@ -131,13 +131,13 @@ def amount_for(error_level: float, points: np.ndarray, true: np.ndarray, noise: 
 
 
 def linear_layer(points: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """W (senones, DIMENSION), b (senones, 1): W x + b is ln p(x | senone) but for what all senones share."""
+    """Return W (senones, DIMENSION), b (senones, 1): W x + b is ln p(x | senone) up to a term common to all senones."""
     variance = noise**2
     return points.T / variance, -(points**2).sum(axis=0)[:, None] / (2 * variance)
 
 
 def write_model(path: Path, points: np.ndarray, noise: float) -> None:
-    """A network with the output ScaledLogLikelihood: log posteriors where all senones are equally likely."""
+    """Write a network with the output ScaledLogLikelihood, the log posteriors for equal priors."""
     weights, bias = linear_layer(points, noise)
     network = Network()
     features = network.add("InputValue", "features", rows=DIMENSION)
@@ -155,9 +155,9 @@ def write_model(path: Path, points: np.ndarray, noise: float) -> None:
 def write_speech(
     out: Path, utterances: Sequence[Utterance], outputs: Sequence[str], frames: Iterable[np.ndarray]
 ) -> None:
-    """out/features/*.htk, test.scp, words.mlf and states.mlf, the true states with phones.
+    """Write out/features/*.htk, test.scp, words.mlf and states.mlf, the true states with phones.
 
-    frames: of each utterance, (DIMENSION, T) float32.
+    frames: (DIMENSION, T) float32 of each utterance.
     """
     entries = []
     for utterance, matrix in zip(utterances, frames):
@@ -185,7 +185,7 @@ def _states(utterance: Utterance, outputs: Sequence[str]) -> tuple[str, list[Lab
 
 
 def frame_errors(model: Path, speech: Path, outputs: Sequence[str]) -> float:
-    """The part of write_speech's frames in which the model scores another senone best than the true one."""
+    """Return the fraction of write_speech's frames for which the model scores a wrong senone best."""
     scorer, true = AcousticScorer(model, window=1), read_mlf(speech / "states.mlf")
     wrong = total = 0
     places = {name: number for number, name in enumerate(outputs)}

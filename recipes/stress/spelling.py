@@ -1,4 +1,4 @@
-"""Pronunciations of words by their letters, from the rules of `data/spelling.txt`."""
+"""Pronunciations derived from the spelling of words, by the rules of `data/spelling.txt`."""
 
 from itertools import groupby
 from pathlib import Path
@@ -13,14 +13,17 @@ NEUTRAL = "ah"
 
 
 class Spelling:
-    """Letters -> phones; a rule for every letter and the apostrophe."""
+    """Letters to phones; there is a rule for every letter and the apostrophe."""
 
     def __init__(self, path: Path = RULES):
         self._rules = {START: (), END: ()} | read_rules(path)
         self._longest = max(map(len, self._rules))
 
     def phones(self, word: str) -> tuple[str, ...]:
-        """How a word of lower-case letters is said, at least as one phone.  Raises FormatError for other characters."""
+        """Return the pronunciation of a lower-case word, at least one phone.
+
+        Raises FormatError for other characters.
+        """
         text, at, phones = f"{START}{word}{END}", 0, []
         while at < len(text):
             fitting = (text[at : at + size] for size in range(self._longest, 0, -1))
@@ -29,12 +32,14 @@ class Spelling:
                 raise FormatError(f"word '{word}': no rule for '{text[at]}'; expected lower-case letters")
             phones += self._rules[rule]
             at += len(rule)
-        # Two letters of a sound on both sides of a rule's end are heard once.
+        # A doubled sound at the boundary of two rules counts once.
         return tuple(phone for phone, _ in groupby(phones)) or (NEUTRAL,)
 
 
 def read_rules(path: Path) -> dict[str, tuple[str, ...]]:
-    """Raises FormatError, with file and line, for a rule without phones, an unknown phone and a second rule."""
+    """Read rules.  Raises FormatError, with file and line, for a rule without phones, an unknown phone and a repeated
+    rule.
+    """
     rules: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(read_lines(path), 1):
         letters, *phones = line.split("#")[0].split() or [""]
@@ -42,7 +47,7 @@ def read_rules(path: Path) -> dict[str, tuple[str, ...]]:
             continue
         unknown = [phone for phone in phones if phone not in PHONES and phone != NOTHING]
         if not phones or unknown or letters in rules:
-            found = f"phone {unknown[0]}" if unknown else "a second rule" if letters in rules else "no phones"
+            found = f"phone {unknown[0]}" if unknown else "a repeated rule" if letters in rules else "no phones"
             raise FormatError(
                 f"{path}:{number}: {found} for '{letters}'; expected `letters phone phone ...`, each once"
             )

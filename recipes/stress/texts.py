@@ -9,6 +9,6 @@ _WORD = re.compile(r"[a-z][a-z']*")
 
 
 def read_sentences(path: Path) -> list[list[str]]:
-    """The lines that have words."""
+    """Return the lines that contain words."""
     lines = (_WORD.findall(line.lower().replace("’", "'")) for line in read_lines(path))
     return [words for words in lines if words]

@@ -23,16 +23,16 @@ ONSETS = (
 ).split()
 NUCLEI = "a a a e e e i i i o o o u u ai au ay ea ee ei ew ia ie oa oi oo ou ow oy ue er ar or".split()
 CODAS = "b ck d g ll m n p r s t x b d m n r s t ct ff ft ld lk lm lt mp nch nd ng nk nt ph pt rd rk rm rn rt sh sk sp st th".split()  # noqa: E501
-OPEN = 0.45  # of the syllables end in their vowel
+OPEN = 0.45  # fraction of syllables that end in a vowel
 EXTRA_SYLLABLES, FIRST_RANKS = 0.19, 30  # a word of rank r has 1 + Poisson(0.19 ln(1 + r / 30)) syllables
 MOST_SYLLABLES = 6
-VARIANTS = 0.05  # of the words have a second pronunciation
-VARIANT_PROBABILITY = 0.3  # as likely as that, where the first has 1
+VARIANTS = 0.05  # fraction of words with a second pronunciation
+VARIANT_PROBABILITY = 0.3  # relative to the first pronunciation
 MARKS = ("<s>", "</s>")
 
 
 def make_words(count: int, rng: np.random.Generator, taken: Iterable[str] = ()) -> list[str]:
-    """Different words that are not among `taken`, the most frequent first."""
+    """Return distinct words that are not in `taken`, the most frequent first."""
     words = dict.fromkeys(taken)
     num_taken = len(words)
     while len(words) < num_taken + count:
@@ -47,7 +47,7 @@ def make_words(count: int, rng: np.random.Generator, taken: Iterable[str] = ()) 
 
 
 def pronounce(words: Sequence[str], rng: np.random.Generator, known: dict[str, list] | None = None) -> list:
-    """Pronunciation entries of <s>, </s> and the words: those of `known`, else by spelling, some with a variant."""
+    """Return dictionary entries for <s>, </s> and the words: from `known`, else by spelling; some have a variant."""
     spelling = Spelling()
     entries = [Pronunciation(mark, "", None, (SILENCE,)) for mark in MARKS]
     for word in words:
@@ -62,7 +62,7 @@ def pronounce(words: Sequence[str], rng: np.random.Generator, known: dict[str, l
 
 
 def _reduced(phones: tuple[str, ...]) -> tuple[str, ...]:
-    """Said in haste: the last vowel but the first is a neutral one, else the last sound is not heard."""
+    """Return a reduced pronunciation: the last vowel except the first becomes schwa, or the last sound is dropped."""
     later = [place for place, phone in enumerate(phones) if phone in VOWELS and phone != NEUTRAL][1:]
     if not later:
         return phones[:-1]
@@ -70,14 +70,14 @@ def _reduced(phones: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def rank_words(sentences: Iterable[Sequence[str]]) -> list[str]:
-    """The words of a text, the most frequent first, of equals the first that is met."""
+    """Return the words of a text, the most frequent first; words of equal count in order of occurrence."""
     return [word for word, _ in Counter(word for sentence in sentences for word in sentence).most_common()]
 
 
 def read_known(path: Path) -> dict[str, list[tuple[str, ...]]]:
-    """word -> pronunciations of a CMUdict, words in lower case, phones without stress.
+    """Return word -> pronunciations of a CMUdict file, with words in lower case and phones without stress.
 
-    Raises ConfigError, with file and line, where a phone is none of CMUdict's.
+    Raises ConfigError, with file and line, for an unknown phone.
     """
     known: dict[str, list[tuple[str, ...]]] = {}
     for entry in read_cmudict(path):

@@ -60,7 +60,7 @@ def test_every_letter_has_a_rule_and_other_characters_are_named():
     ("text", "message"),
     [
         ("a ae\nb\n", r"rules:2: no phones for 'b'"),
-        ("a ae\na ey\n", r"rules:2: a second rule for 'a'"),
+        ("a ae\na ey\n", r"rules:2: a repeated rule for 'a'"),
         ("# all\na qq # none\n", r"rules:2: phone qq for 'a'; expected"),
     ],
 )
@@ -227,7 +227,7 @@ def test_the_whole_recipe_decodes_what_it_says(tmp_path, capsys):
     [
         (["--errors", "1.5"], "--errors 1.5; expected 0 to 0.98"),
         (["--utterances", "0"], "--utterances 0; expected at least 1"),
-        (["--data", "d", "--text", "t"], "--data d and --text t; expected one of them"),
+        (["--data", "d", "--text", "t"], "--data d and --text t; expected only one of them"),
         (["--text", "short"], "short: 1 sentences; expected at least 20"),
         (["--dict", "nowhere"], "nowhere: No such file"),
     ],
