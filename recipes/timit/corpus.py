@@ -1,8 +1,8 @@
-"""Finding TIMIT's utterances on the disc (or in a corpus of the same layout) and choosing the sets.
+"""The utterances of TIMIT (or of a corpus with the same layout) and the choice of sets.
 
-The disc holds {TRAIN,TEST}/DRn/SPEAKER/UTTERANCE.{WAV,PHN,WRD,TXT}; copies differ in the case of the names.  As in the
-usual setup the two dialect sentences (SA) that every speaker reads are left out, training is the rest of TRAIN (3,696
-utterances), the development set 50 speakers of TEST (400) and the test set the 24 core speakers (192).
+The disc has {TRAIN,TEST}/DRn/SPEAKER/UTTERANCE.{WAV,PHN,WRD,TXT}; copies differ in the case of the names.  As usual,
+the two dialect sentences (SA) that every speaker reads are left out; the training set is the rest of TRAIN (3,696
+utterances), the development set has 50 speakers of TEST (400), the test set the 24 core speakers (192).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Utterance:
-    """name: lower case, the directories joined by hyphens, e.g. test-dr1-faks0-si943."""
+    """An utterance.  name: lower case, the directories joined by hyphens, such as test-dr1-faks0-si943."""
 
     name: str
     speaker: str
@@ -30,10 +30,10 @@ class Utterance:
 
 
 def find_sets(data: Path) -> dict[str, list[Utterance]]:
-    """The utterances of "train", "dev" and "test", each in the order of their names.
+    """Return the utterances of "train", "dev" and "test", each sorted by name.
 
-    A corpus without the disc's speakers, such as a synthesised one, gives every other speaker of TEST to dev.
-    Raises FormatError when a directory or a .PHN file is missing.
+    In a corpus without the speakers of the disc, such as a synthesised one, every other speaker of TEST belongs to dev.
+    Raises FormatError for a missing directory or .PHN file.
     """
     train, test = (_find(data, part) for part in ("train", "test"))
     core, dev = (read_speakers(DATA / f"{name}_speakers.txt") for name in ("core_test", "dev"))
@@ -48,7 +48,7 @@ def find_sets(data: Path) -> dict[str, list[Utterance]]:
 
 
 def read_speakers(path: Path) -> set[str]:
-    """Speaker names separated by blanks; lines that begin with # are comments."""
+    """Return speaker names separated by blanks; lines that begin with # are comments."""
     return {name for line in read_lines(path) if not line.startswith("#") for name in line.split()}
 
 
@@ -58,7 +58,7 @@ def _find(data: Path, part: str) -> list[Utterance]:
         raise FormatError(f"{data}: no {part.upper()} directory; expected TIMIT's TRAIN and TEST")
     utterances = []
     for audio in sorted(directories[0].glob("*/*/*")):
-        # Some copies add a RIFF twin named SA1.WAV.wav; the one with a single suffix is the disc's own.
+        # Some copies have an additional RIFF file SA1.WAV.wav; the file with a single suffix is the original.
         if audio.suffix.lower() != ".wav" or "." in audio.stem or audio.stem.lower().startswith("sa"):
             continue
         phones = audio.with_suffix(".PHN" if audio.suffix.isupper() else ".phn")

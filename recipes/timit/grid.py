@@ -10,6 +10,6 @@ GRID = Grid(
         "word_penalty": (-1.0, 0.0, 1.0, 2.0),
     },
     beams=(10.0, 15.0),
-    # Silence is a phone like any other here; and a third of the beam after each phone, the default, loses utterances.
+    # Silence is an ordinary phone here; and the default word-end beam, a third of the beam, loses utterances.
     fixed={"sil_cost": 0.0, "word_end_beam_frac": 1.0},
 )

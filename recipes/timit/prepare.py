@@ -1,8 +1,8 @@
-"""TIMIT's phone times as the labels that training and scoring ask for.
+"""TIMIT's phone times as labels for training and scoring.
 
-TIMIT gives phone boundaries in samples; a hybrid model wants an HMM state for every frame.  Frame t belongs to the
-phone that its centre falls into, and a phone's frames are dealt out evenly to its three states.  (The setup of the CNTK
-book, 7.1.1, has state times from an HTK alignment instead; the names of phones and states are the same.)
+TIMIT gives phone boundaries in samples; a hybrid model needs an HMM state for every frame.  Frame t belongs to the
+phone that contains its centre, and the frames of a phone are divided evenly among its three states.  (The setup of the
+CNTK book, 7.1.1, has state times from an HTK alignment instead; the names of phones and states are the same.)
 """
 
 from collections.abc import Iterable
@@ -23,13 +23,13 @@ from recipes.timit.corpus import DATA, Utterance
 
 PHONE_MAP = DATA / "phones.61-48-39.txt"
 STATE_SUFFIXES = ("_s2", "_s3", "_s4")
-SILENCE = "h#"  # what every utterance begins and ends with
+SILENCE = "h#"  # at the beginning and end of every utterance
 SAMPLES_PER_FRAME, SAMPLES_PER_WINDOW = 160, 400  # 10 ms and 25 ms at 16 kHz
 TICKS_PER_SAMPLE = 625
 
 
 def phone_set() -> list[str]:
-    """TIMIT's 61 phones, sorted."""
+    """Return TIMIT's 61 phones, sorted."""
     return sorted(read_phone_map(PHONE_MAP))
 
 
@@ -38,23 +38,23 @@ def state_map(phones: Iterable[str]) -> dict[str, list[str]]:
 
 
 def write_state_tables(out: Path) -> None:
-    """states.list, the labelMappingFile of training, and states.map, the state names of every phone."""
+    """Write states.list, the labelMappingFile of the training, and states.map, the states of every phone."""
     states = state_map(phone_set())
     write_state_map(out / "states.map", states)
     write_lines(out / "states.list", (state for names in states.values() for state in names))
 
 
 def write_phone_dictionary(path: Path) -> None:
-    """Every phone as a word of its own; <s> and </s> are the silence at both ends and are written as such."""
+    """Write a dictionary in which every phone is a word; <s> and </s> are the silences at both ends."""
     marks = [Pronunciation(mark, SILENCE, None, (SILENCE,)) for mark in ("<s>", "</s>")]
     write_dictionary(path, [Pronunciation(p, None, None, (p,)) for p in phone_set() if p != SILENCE] + marks)
 
 
 def write_labels(utterances: list[Utterance], scp: Path, states_mlf: Path, phones_mlf: Path) -> RunReport:
-    """Write the frame-level state labels and the phone sequences of the utterances that have features.
+    """Write frame-level state labels and phone sequences of the utterances that have features.
 
-    scp: the features, which say how many frames an utterance has (the last phone's end may differ from the audio's by
-    some samples).  A broken .PHN loses only its own utterance.
+    scp: the features, which determine the number of frames (the end of the last phone may differ from that of the audio
+    by some samples).  An utterance with a faulty .PHN file is left out.
     """
     report = RunReport("label files")
     known = set(phone_set())
@@ -87,11 +87,11 @@ def checked_segments(path: Path, known: set[str]) -> list[Segment]:
 
 
 def state_labels(segments: list[Segment], num_frames: int) -> list[Label]:
-    """The state of every frame as labels that tile the utterance: frame t is centred on sample 160 t + 200.
+    """Return the state of every frame as labels without gaps; frame t is centred on sample 160 t + 200.
 
-    A phone of fewer frames than states leaves its last states out; a phone without a frame's centre leaves no trace.
+    A phone with fewer frames than states omits its last states; a phone that contains no frame centre is omitted.
     """
-    # The first frame whose centre lies at or behind each phone's first sample; the last phone lasts to the end.
+    # The first frame whose centre is not before each phone's first sample; the last phone extends to the end.
     first = np.array([-(-(s.start - SAMPLES_PER_WINDOW // 2) // SAMPLES_PER_FRAME) for s in segments] + [num_frames])
     first = np.clip(first, 0, num_frames)
     first[0] = 0
@@ -107,7 +107,7 @@ def state_labels(segments: list[Segment], num_frames: int) -> list[Label]:
 
 
 def write_phone_text(phones_mlf: Path, text: Path) -> None:
-    """The phone sequences one a line, without the silence at both ends, for which <s> and </s> stand (book, 6.2.1)."""
+    """Write one phone sequence per line, without the silence at both ends, which is <s> and </s> (book, 6.2.1)."""
     with atomic_write(text, "w") as file:
         for labels in read_mlf(phones_mlf).values():
             names = [label.name for label in labels]

@@ -20,9 +20,9 @@ from recipes.variants.arguments import add_variants_argument
 
 CONFIG = Path(__file__).parent / "config"
 SIZES = ("demo", "full")
-WINDOW = 11  # frames that the network sees at once
+WINDOW = 11  # frames in the input of the network
 SETS = ("train", "dev", "test")
-# One training epoch of the synthesised demo corpus takes seconds; fewer than the book's 25 keep the demo short.
+# The demo trains fewer epochs than the 25 of the book, to be short.
 DEMO_OVERRIDES = ("TIMIT_TrainSimple=[SGD=[maxEpochs=12;learningRatesPerMB=0.8:3.2*8:0.8:0.08]]",)
 
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`."""
+    """The stages, and the places of their files, which are all below `out`."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.out: Path = arguments.out
@@ -78,7 +78,7 @@ class Recipe:
         return find_sets(self.data)
 
     def variants(self, arguments: argparse.Namespace):
-        """The book's example setups on this corpus; the second task is the dialect region."""
+        """Return the example setups of the book on this corpus; the second task is the dialect region."""
         from readers.tables.timit import read_phone_map
         from recipes.timit.grid import GRID
         from recipes.timit.prepare import PHONE_MAP
@@ -101,7 +101,7 @@ class Recipe:
         return Variants.from_arguments(task, arguments, self.workers)
 
     def variant_sets(self):
-        """The sets once the corpus is there: a synthesised one is a stage's work."""
+        """Return the sets after the corpus stage, which may have to synthesise them."""
         from recipes.variants.lists import Item
 
         return {name: [Item(u.name, u.audio, u.dialect) for u in us] for name, us in self.sets.items()}

@@ -1,7 +1,7 @@
-"""A corpus in TIMIT's own layout, spoken by eSpeak NG: TRAIN and TEST, DR1 to DR8, speakers, .WAV .PHN .WRD .TXT.
+"""A corpus with TIMIT's layout, spoken by eSpeak NG: TRAIN and TEST, DR1 to DR8, speakers, .WAV .PHN .WRD .TXT.
 
-Many voices, varied in rate, pitch, vocal tract and noise, so that the recipe for the LDC disc runs on it unchanged.
-The same size and seed give the same bytes, however many processes work on it.  Needs the extra `demo`.
+There are many voices with varied rate, pitch, vocal tract and noise, and the recipe for the LDC disc runs on it
+unchanged.  Equal size and seed give equal bytes for any number of processes.  Requires the extra `demo`.
 """
 
 import json
@@ -22,7 +22,7 @@ from recipes.timit.synthesis.espeak import load_wheel
 from recipes.timit.synthesis.sentences import read_grammar
 from recipes.timit.synthesis.speakers import Speaker, plan_corpus, read_voices
 
-SPEAKERS_PER_PROCESS = 8  # part of what decides the samples: a process speaks them in this order from a fresh start
+SPEAKERS_PER_PROCESS = 8  # affects the samples, because a new process speaks these speakers in order
 NOTE = "; Synthesised by eSpeak NG through Argonaut; size {size}, seed {seed}."
 
 
@@ -33,11 +33,13 @@ def synthesise(
     workers: int | None = None,
     progress: Callable[..., None] | None = None,
 ) -> RunReport:
-    """Write the corpus into directory out; returns what was done and lost, utterance by utterance.
+    """Write the corpus to the directory out; return a report of its utterances.
 
-    size: "tiny", "demo" or "full" (`recipes.timit.synthesis.speakers.SIZES`).  workers: processes at a time, default
-    one per core.  progress(done, total) is called as utterances are finished.  Raises ArgonautError when
-    espeakng_loader is not installed, ConfigError for an unknown size and a directory that holds another corpus.
+    size: "tiny", "demo" or "full" (`recipes.timit.synthesis.speakers.SIZES`).
+    workers: number of parallel processes, default one per core.
+    progress(done, total): called when utterances are finished.
+    Raises ArgonautError if espeakng_loader is not installed, ConfigError for an unknown size and for a directory with
+    another corpus.
     """
     load_wheel()
     out = Path(out)
@@ -57,7 +59,7 @@ def synthesise(
                         losses.append((futures[future], name, reason))
                 if progress:
                     progress(finished, total)
-        finally:  # an interrupt must not wait for what has not begun
+        finally:  # do not wait for queued tasks after an interrupt
             with interrupts_held_back():
                 for future in futures:
                     future.cancel()
@@ -68,7 +70,7 @@ def synthesise(
 
 
 def speak_batch(out: Path, speakers: list[Speaker]) -> dict[str, str]:
-    """Run one process over some speakers; returns utterance -> why it was lost, "" for those that were written."""
+    """Run one process for some speakers; return utterance -> reason if it failed, else ""."""
     task = {"out": os.fspath(out.absolute()), "speakers": [speaker.as_json() for speaker in speakers]}
     root = Path(__file__).parents[2]
     paths = [os.fspath(root), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -93,12 +95,15 @@ def speak_batch(out: Path, speakers: list[Speaker]) -> dict[str, str]:
 
 
 def write_speaker_info(out: Path, note: str, speakers: list[Speaker]) -> None:
-    """DOC/SPKRINFO.TXT: who speaks and how.  It also marks the directory, so that no other corpus is written over."""
+    """Write DOC/SPKRINFO.TXT, a description of the speakers.
+
+    The file also marks the directory, so that no other corpus is overwritten.
+    """
     path = out / "DOC" / "SPKRINFO.TXT"
     found = path.read_text().splitlines()[0] if path.is_file() else ""
     if found != note and (found or any((out / part).exists() for part in ("TRAIN", "TEST", "train", "test"))):
         raise ConfigError(
-            f"{out}: holds another corpus ({found.lstrip('; ') or 'not a synthesised one'}); expected an "
+            f"{out}: contains another corpus ({found.lstrip('; ') or 'not a synthesised one'}); expected an "
             "empty directory; choose another or remove it"
         )
     with atomic_write(path, "w") as file:

@@ -1,4 +1,4 @@
-"""The parts of the corpus synthesiser: sentences, voices, eSpeak NG, its phonemes as TIMIT's phones, sound."""
+"""The corpus synthesiser: sentences, voices, eSpeak NG, its phonemes as TIMIT phones, signal processing."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
-"""eSpeak NG through ctypes: text to samples, with the time of every phoneme and word.
+"""eSpeak NG through ctypes: text to samples, with the times of phonemes and words.
 
-The library and its data come in the wheel espeakng-loader.  eSpeak NG is GPL-3, so it is an optional part of the demo
-and nothing but this module touches it.  Interface: eSpeak NG 1.52, src/include/espeak-ng/speak_lib.h.
+The wheel espeakng-loader contains the library and its data.  eSpeak NG is GPL-3, so it is an optional dependency of the
+demo, and only this module uses it.  Interface: eSpeak NG 1.52, src/include/espeak-ng/speak_lib.h.
 
-eSpeak keeps the phase of its oscillators and noise from one call to the next, beyond terminating and initialising, so
-equal sound needs equal history: whoever wants to reproduce speech must start a fresh process.  And it seeds its noise,
-which breathing voices contain, with the time of day, so the seed is set here.
+eSpeak keeps the phase of its oscillators and noise between calls, even after terminating and initialising, so
+reproducible speech requires a new process and the same sequence of calls.  It seeds its noise, which breathy voices
+contain, with the time of day; therefore the seed is set here.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ RATE, PITCH, RANGE = 1, 3, 4
 EVENT_END, EVENT_WORD, EVENT_PHONEME = 0, 1, 7
 STRESS_MARKS = "',%="
 NOISE_SEED = 1
-# How a word begins that eSpeak may merge with the one before it; New York drops the h of hj without leaving a mark.
+# Beginnings of words that eSpeak may merge with the previous word; in New York, hj loses its h without a trace.
 MERGED_ONSETS = {"the": ("D",), "been": ("b",), "of": ("V", "@", "0"), "a": ("a", "@", "eI")}
 MERGED_ONSETS |= dict.fromkeys(("hugh", "huge", "humid"), ("j",))
 
 
 class Sound(NamedTuple):
-    """A phoneme from sample `start` up to `end`; word counts from 0.  Pauses have names that begin with `_`."""
+    """A phoneme from sample `start` to `end`, exclusive; words are counted from 0.  Names of pauses begin with `_`."""
 
     name: str
     start: int
@@ -57,7 +57,7 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class ESpeak:
-    """The synthesiser; one per process, since the library has global state."""
+    """The synthesiser.  There is one per process, because the library has global state."""
 
     def __init__(self):
         loader = load_wheel()
@@ -69,7 +69,7 @@ class ESpeak:
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(NOISE_SEED))
         self._pieces: list[np.ndarray] = []
         self._events: list[tuple[int, int, int, str]] = []
-        self._callback = _Callback(self._collect)  # held here: the library keeps only its address
+        self._callback = _Callback(self._collect)  # keeps the object alive: the library stores only its address
         self._library.espeak_SetSynthCallback(self._callback)
 
     def _collect(self, samples, count, events) -> int:
@@ -85,10 +85,10 @@ class ESpeak:
         return 0
 
     def speak(self, text: str, voice: str, rate: int, pitch: int, pitch_range: int) -> tuple[np.ndarray, list[Sound]]:
-        """(samples (N,) int16, sounds that tile them).
+        """Return samples (N,) int16 and the sounds that cover them.
 
-        voice: `language+variant`; rate in words per minute, 80 to 450; pitch and pitch_range 0 to 99, 50 the voice's.
-        Raises ArgonautError for an unknown voice.
+        voice: `language+variant`; rate: words per minute, 80 to 450; pitch and pitch_range: 0 to 99, 50 is that of the
+        voice. Raises ArgonautError for an unknown voice.
         """
         if self._library.espeak_SetVoiceByName(voice.encode()) != 0:
             raise ArgonautError(f"voice {voice}: unknown to eSpeak NG; expected language+variant, e.g. en-us+f1")
@@ -105,15 +105,15 @@ class ESpeak:
 
 
 def sounds_of(events: list[tuple[int, int, int, str]], text: str, num_samples: int) -> list[Sound]:
-    """Sounds from events (type, sample, position in the text from 1, name); those without length are left out.
+    """Return the sounds of events (type, sample, position in the text from 1, name), except those of length 0.
 
-    Raises ArgonautError when a word of the text has no sound of its own.
+    Raises ArgonautError if a word of the text has no sound of its own.
     """
     starts, word = [], 0
     for kind, sample, position, name in events:
         if kind == EVENT_WORD:
             word = len(text[: position - 1].split())
-        else:  # its own position may be left over from the text before
+        else:  # its position may be that of the previous text
             starts.append((sample, name.lstrip(STRESS_MARKS), word))
     ends = [start for start, _, _ in starts[1:]] + [num_samples]
     sounds = [Sound(name, start, end, word) for (start, name, word), end in zip(starts, ends) if end > start]
@@ -121,7 +121,7 @@ def sounds_of(events: list[tuple[int, int, int, str]], text: str, num_samples: i
 
 
 def split_merged_words(sounds: list[Sound], words: list[str]) -> list[Sound]:
-    """Give a word its own sounds where eSpeak speaks it as one with the word before ("in the")."""
+    """Give a word its own sounds if eSpeak speaks it together with the previous word ("in the")."""
     voiced = [i for i, sound in enumerate(sounds) if not sound.name.startswith("_")]
     spoken = {sounds[i].word for i in voiced}
     for word, text in enumerate(words):

@@ -1,4 +1,4 @@
-"""eSpeak's phonemes as TIMIT's 61 phones: a table for what stands alone, rules for what depends on its neighbours."""
+"""eSpeak's phonemes as TIMIT's 61 phones: a table for single phonemes, rules for those that depend on their context."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +11,13 @@ from readers.errors import ArgonautError, FormatError
 from recipes.timit.synthesis.espeak import Sound
 
 EDGE_SILENCE, PAUSE = "h#", "pau"
-JOINED = ()  # table entry of a phoneme that belongs to the one before it
-QUIET = 0.004  # share of the utterance's peak below which a sample is silent
-# Seconds: silence that counts at all, silence that is a whole closure, and the least length of some phones.
+JOINED = ()  # table entry of a phoneme that is merged with the previous one
+QUIET = 0.004  # fraction of the utterance's peak below which a sample is silent
+# Seconds: shortest silence that is considered, silence that is a whole closure, minimum lengths of some phones.
 SHORTEST_GAP, WHOLE_CLOSURE = 0.004, 0.015
 SHORTEST_RELEASE, SHORTEST_SONORANT, SHORTEST_GLOTTAL = 0.005, 0.030, 0.042
 
-EPENTHESIS, EPENTHESIS_RATE = 0.032, 0.5  # seconds of an epi, and how often there is one where there can be
+EPENTHESIS, EPENTHESIS_RATE = 0.032, 0.5  # duration of an epi in seconds, and its probability
 
 CLOSURES = {"pcl", "tcl", "kcl", "bcl", "dcl", "gcl"}
 VOICELESS = {"p", "t", "k", "ch", "f", "th", "s", "sh", "pcl", "tcl", "kcl", "hh"}
@@ -31,7 +31,7 @@ VOICED_BEFORE_H = VOWELS | {"l", "m", "n", "ng", "r", "w", "y"}
 
 
 class Phone(NamedTuple):
-    """A TIMIT phone from sample `start` up to `end`; word counts from 0, -1 in silence."""
+    """A TIMIT phone from sample `start` to `end`, exclusive; words are counted from 0, -1 is silence."""
 
     name: str
     start: int
@@ -43,9 +43,9 @@ Table = Mapping[str, tuple[tuple[str, float], ...]]
 
 
 def read_phone_table(path: Path) -> dict[str, tuple[tuple[str, float], ...]]:
-    """eSpeak phoneme -> ((TIMIT phone, share of the length), ...), shares adding to 1; JOINED for a dash.
+    """Return eSpeak phoneme -> ((TIMIT phone, share of the length), ...), with shares that sum to 1; JOINED for a dash.
 
-    Raises FormatError, with file and line, for a malformed line, shares that do not add to 100, a phoneme given twice.
+    Raises FormatError, with file and line, for a malformed line, shares that do not sum to 100, and a repeated phoneme.
     """
     table: dict[str, tuple[tuple[str, float], ...]] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -60,15 +60,15 @@ def read_phone_table(path: Path) -> dict[str, tuple[tuple[str, float], ...]]:
         pairs = [part.partition(":") for part in parts]
         shares = [share if colon else "100" for _, colon, share in pairs]
         if not all(share.isdecimal() for share in shares) or sum(map(int, shares)) != 100:
-            raise FormatError(f"{path}:{number}: shares {' '.join(shares)}; expected whole percents that add to 100")
+            raise FormatError(f"{path}:{number}: shares {' '.join(shares)}; expected integers that sum to 100")
         table[name] = tuple((phone, int(share) / 100) for (phone, _, _), share in zip(pairs, shares))
     return table
 
 
 def timit_phones(sounds: list[Sound], samples: np.ndarray, sample_rate: int, table: Table) -> list[Phone]:
-    """Phones of one utterance, first to last sound; pauses at both ends are left out.
+    """Return the phones of one utterance, without pauses at its ends.
 
-    sounds tile samples (N,).  Raises ArgonautError for a phoneme that the table lacks and for speech without sound.
+    The sounds cover the samples (N,).  Raises ArgonautError for a phoneme that is not in the table, and for silence.
     """
     last_loud = last_loud_samples(samples)
     phones: list[Phone] = []
@@ -99,18 +99,18 @@ def add_pause(phones: list[Phone], sound: Sound) -> None:
 
 
 def last_loud_samples(samples: np.ndarray) -> np.ndarray:
-    """For every sample of (N,), the index of the last one up to it that is not silent, -1 before the first."""
+    """Return for every sample of (N,) the index of the last sample up to it that is not silent, -1 before the first."""
     level = np.abs(samples.astype(np.int32))
     loud = level > QUIET * level.max(initial=1)
     return np.maximum.accumulate(np.where(loud, np.arange(len(samples)), -1))
 
 
 def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float], ...], gap: int, rate: int) -> None:
-    """Append a sound's phones; gap: samples of silence before it.
+    """Append the phones of a sound.  gap: samples of silence before it.
 
-    eSpeak puts the closure of a stop as silence before the stop's own time, so it is cut off the phone before.  Where
-    there is little silence, as in most voiced stops, the closure also has the given share of the sound.  After a pause
-    no closure can be heard.
+    eSpeak inserts the closure of a stop as silence before the stop, so it is cut off the previous phone.  If there is
+    little silence, as before most voiced stops, the closure also takes the given share of the sound.  After a pause no
+    closure is audible.
     """
     start, end, word = sound.start, sound.end, sound.word
     if parts[0][0] in CLOSURES:
@@ -129,10 +129,10 @@ def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float],
 
 
 def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
-    """Phones that have next to no time of their own: a release joins its closure, a sonorant takes from the vowel.
+    """Correct phones that are too short: a release is merged with its closure, a sonorant is extended into the vowel.
 
-    eSpeak does not release a stop before another, the transition into an l, say, may stand in the vowel's time, and a
-    glottal stop is a mere 20 ms, too little for three states.
+    eSpeak does not release a stop before another one, may place the transition to a sonorant in the vowel, and makes a
+    glottal stop only 20 ms long, which is too short for three states.
     """
     out: list[Phone] = []
     for phone in phones:
@@ -150,7 +150,7 @@ def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
 
 
 def in_context(phones: list[Phone]) -> list[Phone]:
-    """The phones that TIMIT tells apart by their neighbours, within and across words.
+    """Return the phones with TIMIT's context-dependent variants, within and across words.
 
     hv: h after a voiced sound; ux: uw after a coronal; nx: n between a stressed and an unstressed vowel of one word;
     ax-h: ax between voiceless sounds; em, eng: ax with m, or a syllabic n after k and g, at the end of a word.
@@ -184,7 +184,7 @@ def in_context(phones: list[Phone]) -> list[Phone]:
 def add_epenthetic_silence(
     phones: list[Phone], samples: np.ndarray, sample_rate: int, rng: np.random.Generator
 ) -> list[Phone]:
-    """TIMIT's epi: some fricatives before a sonorant of their word end in silence; mutes the samples in place."""
+    """Add TIMIT's epi: some fricatives end in silence before a sonorant of their word; mutes the samples in place."""
     out = []
     for phone, after in zip(phones, [*phones[1:], None]):
         length = int(EPENTHESIS * sample_rate)

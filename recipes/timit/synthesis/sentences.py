@@ -1,4 +1,4 @@
-"""Sentences from a small grammar: `name: item | item` lines, {name} inside an item stands for one of its items."""
+"""Sentences from a small grammar with lines `name: item | item`; {name} in an item is replaced by one of its items."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _RULE = re.compile(r"(\w+):\s*(.*)")
 
 
 def read_grammar(path: Path) -> dict[str, list[str]]:
-    """name -> its items; a name that stands on several lines collects them.
+    """Return name -> its items; the lines of a repeated name are combined.
 
-    Raises FormatError, with file and line, for a line that is no rule, an empty item and a name without a rule.
+    Raises FormatError, with file and line, for a line that is not a rule, an empty item and a name without a rule.
     """
     grammar: dict[str, list[str]] = {}
     used: dict[str, int] = {}
@@ -37,7 +37,7 @@ def read_grammar(path: Path) -> dict[str, list[str]]:
 
 
 def make_sentence(grammar: Mapping[str, list[str]], rng: np.random.Generator, start: str = "sentence") -> str:
-    """One random sentence of the grammar, words separated by one blank, commas kept."""
+    """Return one random sentence of the grammar; blanks separate the words, commas are kept."""
     text = f"{{{start}}}"
     while match := _REFERENCE.search(text):
         items = grammar[match.group(1)]
@@ -46,5 +46,5 @@ def make_sentence(grammar: Mapping[str, list[str]], rng: np.random.Generator, st
 
 
 def words_of(sentence: str) -> list[str]:
-    """The words in lower case, without punctuation but apostrophes."""
+    """Return the words in lower case, without punctuation except apostrophes."""
     return re.findall(r"[a-z']+", sentence.lower())

@@ -1,4 +1,4 @@
-"""Who speaks in a synthesised corpus, and what: everything that follows from size and seed alone."""
+"""The speakers of a synthesised corpus and their sentences, determined only by size and seed."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,23 +11,23 @@ from readers.errors import ConfigError, FormatError
 from recipes.timit.synthesis.sentences import make_sentence
 
 NUM_DIALECTS = 8  # TIMIT's DR1 to DR8
-NEW_YORK = 6  # DR6 is New York City, the one region for which eSpeak has an accent
-NUM_COMPACT, NUM_DIVERSE = 5, 3  # SX and SI sentences a speaker, beside the two SA
+NEW_YORK = 6  # DR6 is New York City, the only region for which eSpeak has an accent
+NUM_COMPACT, NUM_DIVERSE = 5, 3  # SX and SI sentences per speaker, in addition to two SA sentences
 FIRST_COMPACT, FIRST_DIVERSE = 3, 453  # TIMIT numbers its sentences SX3 to SX452 and SI453 to SI2342
-COMPACT_POOL = {"TRAIN": 330, "TEST": 120}  # different sentences in the two parts, each said by several speakers
+COMPACT_POOL = {"TRAIN": 330, "TEST": 120}  # sentences of the two parts, each spoken by several speakers
 TEST_VOICE_SHARE = 4  # every fourth voice speaks in TEST only
 
 
 @dataclass(frozen=True)
 class Size:
-    """Speakers of the two parts."""
+    """Numbers of speakers in the two parts."""
 
     train: int
     test: int
 
 
 SIZES = {
-    "tiny": Size(3, 2),  # for tests: 40 utterances of the kind that is trained on or scored
+    "tiny": Size(3, 2),  # for tests: 40 utterances, without SA sentences
     "demo": Size(40, 16),
     "full": Size(462, 48),  # TIMIT's training speakers, and as many for development and test as its core test set has
 }
@@ -35,10 +35,13 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Speaker:
-    """One speaker and the utterances.
+    """A speaker and the speaker's utterances.
 
-    name: as TIMIT's, sex, three letters, a digit.  rate in words per minute; pitch, pitch_range 0 to 99; tract: factor
-    on all frequencies, above 1 a shorter vocal tract; snr in dB; tilt of the noise; sentences: (SA1 ..., text).
+    name: as in TIMIT: sex, three letters, a digit.
+    rate: words per minute; pitch, pitch_range: 0 to 99.
+    tract: factor on all frequencies, above 1 for a shorter vocal tract.
+    snr: in dB; tilt: of the noise.
+    sentences: (SA1 ..., text).
     """
 
     name: str
@@ -67,7 +70,7 @@ class Speaker:
 
 
 def read_voices(path: Path) -> list[tuple[str, str]]:
-    """(variant, sex f or m) of every voice; raises FormatError, with file and line, for anything else."""
+    """Return (variant, sex f or m) of every voice; raises FormatError, with file and line, for malformed lines."""
     voices = []
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
@@ -80,7 +83,7 @@ def read_voices(path: Path) -> list[tuple[str, str]]:
 
 
 def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Mapping[str, list[str]]) -> list[Speaker]:
-    """All speakers of a corpus; the two parts share neither voices nor sentences, except SA1 and SA2."""
+    """Return all speakers of a corpus; the two parts share neither voices nor sentences, except SA1 and SA2."""
     if size not in SIZES:
         raise ConfigError(f"corpus size {size!r}: unknown; expected one of {', '.join(SIZES)}")
     rng = np.random.default_rng([seed, 0])
@@ -120,12 +123,12 @@ def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Ma
 
 
 def is_for(part: str, index: int) -> bool:
-    """Whether the voice with this index speaks in the part."""
+    """Whether the voice with this index belongs to the part."""
     return (index % TEST_VOICE_SHARE == 0) == (part == "TEST")
 
 
 def new_name(sex: str, taken: set[str], rng: np.random.Generator) -> str:
-    """A name such as FCJF0 that nobody has yet."""
+    """Return an unused name such as FCJF0."""
     while True:
         name = sex.upper() + "".join(chr(ord("A") + int(letter)) for letter in rng.integers(26, size=3)) + "0"
         if name not in taken:

@@ -1,7 +1,7 @@
-"""One process of the synthesiser: some speakers from standard input, their files into the corpus.
+"""A process of the synthesiser: reads speakers from standard input and writes their files to the corpus.
 
-Reads one JSON object (`out`, `speakers`) and writes one JSON line for each utterance: its name, and the reason when it
-was lost.  A process of its own, because eSpeak NG has global state: see `recipes.timit.synthesis.espeak`.
+It reads one JSON object (`out`, `speakers`) and prints one JSON line for each utterance, with its name and the reason
+if it failed.  It is a separate process because eSpeak NG has global state; see `recipes.timit.synthesis.espeak`.
 """
 
 import json
@@ -28,8 +28,8 @@ from recipes.timit.synthesis.sound import finish, resample
 from recipes.timit.synthesis.speakers import Speaker
 
 SAMPLE_RATE = 16000
-EDGE_SECONDS = (0.10, 0.25)  # of silence before and after the speech
-LEVELS = (900.0, 2500.0)  # root mean square of an utterance on the 16-bit scale
+EDGE_SECONDS = (0.10, 0.25)  # range of the silence before and after the speech
+LEVELS = (900.0, 2500.0)  # range of the RMS of an utterance on the 16-bit scale
 
 
 def main() -> None:
@@ -70,14 +70,14 @@ def write_utterance(
 
 
 def phone_segments(phones: list[Phone], ratio: float, num_samples: int) -> list[Segment]:
-    """Phones in samples of the corpus, h# at both ends; they tile the utterance."""
+    """Return the phones in samples of the corpus, with h# at both ends, without gaps."""
     bounds = [round(phone.start / ratio) for phone in phones] + [round(phones[-1].end / ratio)]
     inner = [Segment(first, last, phone.name) for phone, first, last in zip(phones, bounds[:-1], bounds[1:])]
     return [Segment(0, bounds[0], EDGE_SILENCE), *inner, Segment(bounds[-1], num_samples, EDGE_SILENCE)]
 
 
 def word_segments(phones: list[Phone], segments: list[Segment], words: list[str]) -> list[Segment]:
-    """Each word from its first phone to its last; phones and segments are parallel."""
+    """Return each word from its first to its last phone; phones and segments are parallel."""
     spans: dict[int, Segment] = {}
     for phone, segment in zip(phones, segments):
         if phone.word >= 0:

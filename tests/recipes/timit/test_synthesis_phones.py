@@ -143,7 +143,7 @@ def test_phone_table_gives_timit_phones_and_the_rest_comes_from_context():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a ae:60 r:30\n", "table:1: shares 60 30; expected whole percents that add to 100"),
+        ("a ae:60 r:30\n", "table:1: shares 60 30; expected integers that sum to 100"),
         ("a ae\na ah\n", "table:2: 'a ah'; expected a phoneme, once"),
         ("a\n", "table:1: 'a'; expected a phoneme"),
     ],

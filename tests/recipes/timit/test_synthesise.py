@@ -313,7 +313,7 @@ def test_synthesise_does_not_write_over_another_corpus(tmp_path):
     pytest.importorskip("espeakng_loader")
     (tmp_path / "TRAIN").mkdir()
     with pytest.raises(
-        ConfigError, match=r"holds another corpus \(not a synthesised one\); expected an empty directory"
+        ConfigError, match=r"contains another corpus \(not a synthesised one\); expected an empty directory"
     ):
         synthesise(tmp_path, "tiny")
     assert [path.name for path in tmp_path.rglob("*")] == ["TRAIN"]
