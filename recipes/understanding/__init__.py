@@ -1,1 +1,1 @@
-"""Spoken language understanding: the slots of flight queries, tagged by an LSTM."""
+"""The recipe for spoken language understanding: slot tagging of flight queries with an LSTM."""

@@ -1,8 +1,8 @@
-"""Precision, recall and F1 of labelled phrases, by the rules of the CoNLL-2000 shared task's scorer, conlleval.
+"""Precision, recall and F1 of labelled phrases, by the rules of conlleval, the scorer of the CoNLL-2000 shared task.
 
-A label is `O`, or `B-` or `I-` and the type of a phrase.  A phrase begins at every B-, and at an I- behind `O`, behind
-another type or at the beginning of a sentence; it goes on through I- of its type.  A phrase is right when one of the
-reference has the same first word, last word and type.
+A label is `O`, or `B-` or `I-` and the type of a phrase.  A phrase begins at every B-, and at an I- after `O`, after
+another type or at the beginning of a sentence; it continues with I- of its type.  A phrase is correct if a phrase of
+the reference has the same first word, last word and type.
 Source: the scorer's description, https://www.clips.uantwerpen.be/conll2000/chunking/output.html, and the published
 list of the tags between which a phrase begins or ends.
 """
@@ -16,7 +16,7 @@ from readers.errors import FormatError
 
 @dataclass(frozen=True, order=True)
 class Phrase:
-    """Words first to last of a sentence, counted from 0, both of them in it."""
+    """Words first to last of a sentence, inclusive, counted from 0."""
 
     first: int
     last: int
@@ -25,7 +25,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Rates:
-    """in_reference, found, right: phrases.  The rates are in percent; 0 where there is nothing to divide by."""
+    """Numbers of phrases in_reference, found and right.  The rates are in percent; 0 if the denominator is 0."""
 
     in_reference: int
     found: int
@@ -47,17 +47,17 @@ class Rates:
 
 @dataclass
 class Score:
-    """What was counted; of each type of phrase, and of each pair of labels, reference and hypothesis."""
+    """Counts, in total, for each type of phrase, and for each pair of labels (reference, hypothesis)."""
 
     num_sentences: int = 0
-    num_right_sentences: int = 0  # every label of which is right
+    num_right_sentences: int = 0  # sentences with only correct labels
     in_reference: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     right: Counter[str] = field(default_factory=Counter)
     labels: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, reference: Sequence[str], hypothesis: Sequence[str], where: str = "sentence") -> None:
-        """One sentence, a label for each word.  Raises FormatError."""
+        """Add one sentence, with a label for each word.  Raises FormatError."""
         if len(reference) != len(hypothesis):
             raise FormatError(f"{where}: {len(hypothesis)} labels; expected {len(reference)}, one for each word")
         true, found = phrases(reference, where), phrases(hypothesis, where)
@@ -74,7 +74,7 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Right labels in percent of the words."""
+        """Correct labels in percent of the words."""
         right = sum(count for (true, found), count in self.labels.items() if true == found)
         return _percent(right, self.num_words)
 
@@ -91,7 +91,7 @@ class Score:
         return {kind: Rates(self.in_reference[kind], self.found[kind], self.right[kind]) for kind in kinds}
 
     def report(self) -> str:
-        """The lines that conlleval prints."""
+        """Return the lines that conlleval prints."""
         total = self.total
         lines = [
             f"processed {self.num_words} tokens with {total.in_reference} phrases; "
@@ -103,7 +103,7 @@ class Score:
 
 
 def score(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Score:
-    """pairs: labels of a sentence, true and found.  Raises FormatError."""
+    """Score pairs of the reference and hypothesis labels of sentences.  Raises FormatError."""
     result = Score()
     for number, (reference, hypothesis) in enumerate(pairs, 1):
         result.add(reference, hypothesis, f"sentence {number}")
@@ -111,9 +111,9 @@ def score(pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> Score:
 
 
 def phrases(labels: Sequence[str], where: str = "sentence") -> list[Phrase]:
-    """The phrases of one sentence, in order.  Raises FormatError for a label of another kind."""
+    """Return the phrases of one sentence, in order.  Raises FormatError for an invalid label."""
     found: list[Phrase] = []
-    first, kind = 0, ""  # of the phrase that has not ended; "" for none
+    first, kind = 0, ""  # of the current phrase; "" for none
     for place, label in enumerate(labels):
         letter, dash, label_kind = label.partition("-")
         if label != "O" and not (letter in ("B", "I") and dash and label_kind):

@@ -1,8 +1,8 @@
-"""The labelled queries that a user has, such as ATIS, in the forms in which copies of it are passed on.
+"""Labelled queries of a user, such as ATIS, in the formats of published copies.
 
-DIR/train/seq.in, DIR/train/seq.out (and dev or valid, test)    a sentence a line, words and labels apart
-DIR/*train*, DIR/*dev* or DIR/*valid*, DIR/*test*               columns, or `words<TAB>labels` a line
-Marks BOS and EOS around a sentence are left out, whatever their label (in some copies, what the query is about).
+DIR/train/seq.in, DIR/train/seq.out (and dev or valid, test)    one sentence per line, words and labels separately
+DIR/*train*, DIR/*dev* or DIR/*valid*, DIR/*test*               columns, or `words<TAB>labels` per line
+Marks BOS and EOS around a sentence are removed, whatever their label (in some copies, the intent of the query).
 """
 
 from pathlib import Path
@@ -15,11 +15,11 @@ from recipes.understanding.grammar import Tagged
 
 BEGIN, END = "BOS", "EOS"
 PARTS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}
-DEV_EVERY = 10  # without development queries every tenth training query is one
+DEV_EVERY = 10  # without development queries, every tenth training query is used
 
 
 def read_corpus(directory: Path) -> dict[str, list[Tagged]]:
-    """Queries of train, dev and test.  Raises ConfigError and FormatError."""
+    """Return the queries of train, dev and test.  Raises ConfigError and FormatError."""
     if not directory.is_dir():
         raise ConfigError(f"--data {directory}: no such directory; expected one with training and test queries")
     parts: dict[str, list[Tagged]] = {}
@@ -37,7 +37,7 @@ def read_corpus(directory: Path) -> dict[str, list[Tagged]]:
 
 
 def _find(directory: Path, part: str, names: tuple[str, ...]) -> list[Path]:
-    """Two files, words and labels, or one; none for a part that need not be there."""
+    """Return the two files (words and labels) or the one file of a set; none for an optional set."""
     for name in names:
         pair = [directory / name / "seq.in", directory / name / "seq.out"]
         if all(path.is_file() for path in pair):
@@ -74,7 +74,7 @@ def _read(files: list[Path]) -> list[Tagged]:
 
 
 def _is_tab_form(path: Path) -> bool:
-    """Whether the first line has as many labels behind a tab as words before it, and more than one."""
+    """Whether the first line has as many labels after a tab as words before it, and more than one."""
     for line in read_lines(path):
         if line.strip():
             words, _, labels = line.partition("\t")

@@ -1,4 +1,4 @@
-"""A small language for grammars that make sentences with labelled phrases, and the making of sentences.
+"""A small language for grammars of sentences with labelled phrases, and random sentences of such grammars.
 
     route:
        3 | from [fromloc.city: <city>] to <place toloc>
@@ -6,16 +6,16 @@
     place:
        [$.city: (<city> | the city of <city>)]
 
-A rule is a name at the beginning of a line and, indented, its alternatives, each behind its weight; one without weight
-is the only one.  An alternative may go on in more lines.
+A rule is a name at the beginning of a line and its indented alternatives, each after its weight; a single alternative
+needs no weight.  An alternative may continue on further lines.
 
-    <rule>, <rule word>    the words of another rule, in which `$` is that word; `rule word:` begins one for it alone
+    <rule>, <rule word>    the words of another rule, in which `$` is that word; `rule word:` defines one only for it
     [slot: ...]            a phrase of a slot: its first word is labelled B-slot, the others I-slot
-    (a | b)                one of these, each as often
-    {a}, {30% a}           these words or none; half of the time, or so often
+    (a | b)                one of these, with equal probability
+    {a}, {30% a}           these words or none, with probability one half or as given
     #                      a comment, at the beginning of a line
 
-What no rule defines is drawn from a list of names.
+A name without a rule is drawn from a list of names.
 """
 
 import os
@@ -34,7 +34,7 @@ Tagged = list[tuple[str, str]]  # word, label
 HEAD = re.compile(r"([a-z_]+(?: [a-z_]+)?):\s*$")
 WEIGHT = re.compile(r"\s*(\d+)\s*\|(.*)$")
 TOKEN = re.compile(r"\s*(<[a-z_]+(?: [a-z_$]+)?>|\[[a-z_.$]+:|\{(?:\d+%)?|[a-z][a-z'.]*|[\](){}|]|\S)")
-NAMES_EXPONENT = 1.3  # of Zipf's law, so that some names are as rare as in real queries
+NAMES_EXPONENT = 1.3  # exponent of Zipf's law, so that some names are as rare as in real queries
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -54,7 +54,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some rows of items; weights are added up."""
+    """One of several rows of items, with cumulative weights."""
 
     rows: Sequence[Sequence]
     weights: Sequence[float]
@@ -65,7 +65,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of each kind; the one at `place` of its kind's full list, from 0, is drawn as 1 / (place + 1)^1.3."""
+    """The names of each kind; the name at index `place` of the full list is drawn with weight 1 / (place + 1)^1.3."""
 
     words: Mapping[str, Sequence[str]]
     places: Mapping[str, Sequence[int]]
@@ -76,10 +76,9 @@ class Names:
 
 
 class Grammar:
-    """The rules of a file.  kinds: those of the names it may draw.
+    """The rules of a file.  kinds: kinds of names that it may use.
 
-    Raises FormatError, with file and line, for what is no rule, for names that are neither rule nor kind, and for rules
-    that lead back to themselves.
+    Raises FormatError, with file and line, for malformed rules, unknown names, and recursive rules.
     """
 
     def __init__(self, path: str | os.PathLike, kinds: Collection[str]):
@@ -94,11 +93,11 @@ class Grammar:
         self._check()
 
     def sentence(self, start: str, names: Names, rng: Random) -> Tagged:
-        """Words that the rule makes, each with its label."""
+        """Return words made from a rule, each with its label."""
         return self._expand([Reference(start, "", f"{self.path}")], "", names, rng, False)
 
     def _expand(self, row: Sequence, argument: str, names: Names, rng: Random, inside: bool) -> Tagged:
-        """inside: a phrase, whose labels the caller knows."""
+        """Expand a row; inside: within a phrase, whose labels the caller adds."""
         made: Tagged = []
         for item in row:
             if isinstance(item, str):
@@ -107,7 +106,7 @@ class Grammar:
                 made += self._expand(item.draw(rng), argument, names, rng, inside)
             elif isinstance(item, Slot):
                 if inside:
-                    raise FormatError(f"{item.where}: slot {item.name} is inside another one; expected words alone")
+                    raise FormatError(f"{item.where}: slot {item.name} is inside another slot; expected only words")
                 words = self._expand(item.words, argument, names, rng, True)
                 slot = item.name.replace("$", argument)
                 made += [(word, f"{'I' if place else 'B'}-{slot}") for place, (word, _) in enumerate(words)]
@@ -121,7 +120,7 @@ class Grammar:
         return made
 
     def _read(self) -> list[tuple[str, int, list[tuple[int, list[tuple[int, str]]]]]]:
-        """(rule, line, [(weight, [(line, text)])])."""
+        """Return (rule, line, [(weight, [(line, text)])]) for each rule."""
         rules: list = []
         for number, line in enumerate(read_lines(self.path), 1):
             if not line.strip() or line.startswith("#"):
@@ -129,7 +128,7 @@ class Grammar:
             head = HEAD.match(line)
             if head:
                 if any(head[1] == name for name, _, _ in rules):
-                    raise FormatError(f"{self.path}:{number}: rule {head[1]!r} is there twice; expected one")
+                    raise FormatError(f"{self.path}:{number}: rule {head[1]!r} is defined twice; expected one rule")
                 rules.append((head[1], number, []))
             elif not line[0].isspace() or not rules:
                 raise FormatError(f"{self.path}:{number}: {line.strip()[:40]!r}; expected `rule:`, or a blank first")
@@ -138,7 +137,9 @@ class Grammar:
                 if weighed and (not alternatives or alternatives[0][0]):
                     alternatives.append((int(weighed[1]), [(number, weighed[2])]))
                 elif weighed:
-                    raise FormatError(f"{self.path}:{number}: a weight; expected it in front of the rule's first line")
+                    raise FormatError(
+                        f"{self.path}:{number}: a weight; expected it before the first line of an alternative"
+                    )
                 elif alternatives:
                     alternatives[-1][1].append((number, line))
                 else:
@@ -147,12 +148,12 @@ class Grammar:
             raise FormatError(f"{self.path}: no rule; expected at least one")
         for name, number, alternatives in rules:
             if not alternatives:
-                raise FormatError(f"{self.path}:{number}: rule {name!r} is empty; expected what it stands for")
+                raise FormatError(f"{self.path}:{number}: rule {name!r} is empty; expected alternatives")
             alternatives[:] = [(weight or 1, text) for weight, text in alternatives]
         return rules
 
     def _check(self) -> None:
-        """Every reference has a rule or a kind of names; no rule leads to itself."""
+        """Check that every reference is a rule or a kind of names, and that no rule is recursive."""
         follows: dict[str, set[str]] = {}
         for name, rule in self.rules.items():
             follows[name] = set()
@@ -168,13 +169,16 @@ class Grammar:
             free = [name for name, called in follows.items() if not called & follows.keys()]
             if not free:
                 name = next(iter(follows))
-                raise FormatError(f"{self.path}:{self.lines[name]}: rule {name!r} leads back to itself; expected not")
+                raise FormatError(
+                    f"{self.path}:{self.lines[name]}: rule {name!r} is recursive; expected a rule that does not lead "
+                    "back to itself"
+                )
             for name in free:
                 del follows[name]
 
 
 class _Parser:
-    """Reads one alternative; text: its lines with their numbers."""
+    """Parses one alternative; text: its lines with their numbers."""
 
     def __init__(self, path: Path, text: Sequence[tuple[int, str]]):
         self.tokens = [(token, f"{path}:{number}") for number, line in text for token in TOKEN.findall(line)]
@@ -182,7 +186,7 @@ class _Parser:
         self.next = 0
 
     def row(self, opening: str = "", where: str = "") -> list:
-        """Items up to the end of the text or the bracket that closes `opening`, or the `|` before it."""
+        """Return the items up to the end of the text, the bracket that closes `opening`, or a `|` before it."""
         closing = CLOSING.get(opening, "")
         items: list = []
         while self.next < len(self.tokens):
@@ -214,7 +218,7 @@ class _Parser:
         return token
 
     def _closed(self, opening: str, where: str) -> list:
-        """Items, and past what ends them."""
+        """Return the items up to the closing bracket, and skip that."""
         items = self.row(opening, where)
         self.next += 1
         return items

@@ -1,4 +1,4 @@
-"""The names of data/names.txt, and which of them the training never sees."""
+"""The names of data/names.txt, some of which never occur in training."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,14 +8,14 @@ from readers.errors import FormatError
 from recipes.understanding.grammar import Names
 
 NAMES = Path(__file__).parent / "data" / "names.txt"
-# Of every ten names of these kinds, those at these places are in development or in test queries alone.
+# Of each ten names of these kinds, those with these indices occur only in development or only in test queries.
 HELD_OUT_KINDS = ("city", "airline", "airport")
 HELD_OUT_PLACES = {"dev": (3,), "test": (6, 8)}
 EVERY = 10
 
 
 def read_names(path: Path = NAMES) -> dict[str, list[str]]:
-    """kind: names.  Raises FormatError."""
+    """Return kind -> names.  Raises FormatError."""
     found: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
@@ -28,7 +28,7 @@ def read_names(path: Path = NAMES) -> dict[str, list[str]]:
 
 
 def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
-    """What the queries of `train`, `dev` or `test` may name."""
+    """Return the names that queries of `train`, `dev` or `test` may contain."""
     places = {
         kind: [n for n in range(len(listed)) if _owner(kind, n) in (None, part)] for kind, listed in names.items()
     }
@@ -36,12 +36,12 @@ def names_of(part: str, names: Mapping[str, Sequence[str]]) -> Names:
 
 
 def held_out(part: str, names: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names that only this part's queries have."""
+    """Return the names that occur only in queries of this set."""
     return {name for kind, listed in names.items() for n, name in enumerate(listed) if _owner(kind, n) == part}
 
 
 def _owner(kind: str, place: int) -> str | None:
-    """The part that alone may name it; None: all may."""
+    """Return the only set that may contain a name; None if all may."""
     if kind in HELD_OUT_KINDS:
         for part, places in HELD_OUT_PLACES.items():
             if place % EVERY in places:

@@ -1,4 +1,4 @@
-"""What the training gave after every epoch, and which slots are taken for which."""
+"""Pictures of the training (after each epoch) and of confusions between slots."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ import numpy as np
 
 from acoustic.training.reporting.plots import new_figure, save_figure
 
-MOST_LABELS = 24  # in the matrix: those with the most errors
+MOST_LABELS = 24  # labels in the matrix, those with the most errors
 
 
 def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> None:
-    """A PNG: F1 of the development queries after each epoch above the criterion of training and development queries.
+    """Write a PNG: F1 of the development queries after each epoch, above the criterion on training and development set.
 
-    history: as acoustic.training.reporting.log.read_history gives; f1 in percent.
+    history: result of acoustic.training.reporting.log.read_history; f1: in percent.
     """
     figure = new_figure(5.6, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)
@@ -37,9 +37,9 @@ def draw_epochs(history: Sequence[dict], f1: Sequence[float], path: Path) -> Non
 
 
 def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
-    """A PNG: rows are the true labels, columns those found, of the MOST_LABELS labels with most errors.
+    """Write a PNG: confusions between the MOST_LABELS labels with most errors; rows are the true labels.
 
-    labels: how often for each (true, found).  The diagonal is left out.
+    labels: count of each (true, found).  The diagonal is left out.
     """
     names, counts = confusion_matrix(labels)
     figure = new_figure(8.4, 7.4)
@@ -60,7 +60,7 @@ def draw_confusions(labels: Mapping[tuple[str, str], int], path: Path) -> None:
 
 
 def confusion_matrix(labels: Mapping[tuple[str, str], int], most: int = MOST_LABELS) -> tuple[list[str], np.ndarray]:
-    """(labels, counts (labels, labels) of words: true, found); sorted by slot, the diagonal 0."""
+    """Return labels, and counts (labels, labels) of words: true, found; sorted by slot, the diagonal is 0."""
     errors: Counter[str] = Counter()
     for (true, found), count in labels.items():
         if true != found:

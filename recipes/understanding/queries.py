@@ -1,4 +1,4 @@
-"""Flight queries that the recipe makes for itself, in the manner of ATIS: data/flights.grammar over data/names.txt."""
+"""Flight queries in the manner of ATIS, generated from data/flights.grammar and data/names.txt."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +12,10 @@ NUM_QUERIES = {"train": 5000, "dev": 500, "test": 900}
 
 
 def make_queries(counts: Mapping[str, int], seed: int) -> dict[str, list[Tagged]]:
-    """counts: queries of each part, in the order in which they are made.
+    """Return queries of each set.  counts: their numbers; the sets are generated in this order.
 
-    Development and test queries may name what no training query names (names.py), and none of them is a query of an
-    earlier part, word for word; within a part there may be equal ones.
+    Development and test queries may contain names that no training query contains (names.py), and none of them equals a
+    query of an earlier set; within a set, queries may be equal.
     """
     names = read_names()
     grammar, rng = Grammar(GRAMMAR, names), Random(seed)

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def parse_networks(text: str) -> list[str]:
-    """Names in the order of NETWORKS.  Raises ConfigError."""
+    """Return names in the order of NETWORKS.  Raises ConfigError."""
     names = list(NETWORKS) if text == "all" else text.replace(":", ",").split(",")
     for name in names:
         if name not in NETWORKS:
@@ -59,7 +59,7 @@ def parse_networks(text: str) -> list[str]:
 
 
 class Recipe:
-    """The stages and where each of them reads and writes; everything lies below `out`, a network's in its folder."""
+    """The stages, and the places of their files: all below `out`, those of a network in its directory."""
 
     def __init__(self, arguments: argparse.Namespace):
         self.corpus: Path | None = arguments.data
@@ -69,7 +69,7 @@ class Recipe:
         self.networks = parse_networks(arguments.networks)
         self.data = self.out / "data"
         if self.corpus is not None:
-            self.parts  # noqa: B018  (a fault of the corpus is told before anything is written)
+            self.parts  # noqa: B018  (reports errors in the corpus before anything is written)
 
     def settings(self) -> dict:
         return {"data": str(self.corpus or ""), "seed": self.seed, "rare": self.rare, "overrides": self.overrides}
@@ -115,7 +115,7 @@ class Recipe:
         )  # fmt: skip
 
     def model(self, name: str, epoch: int | None = None) -> Path:
-        """That of an epoch, or the last one."""
+        """Return the model of an epoch, or the last one."""
         last = self.out / name / "model" / "slu"
         return last if epoch in (None, self.num_epochs(name)) else Path(f"{last}.{epoch}")
 
@@ -137,7 +137,7 @@ class Recipe:
         )
 
     def choose(self, name: str) -> int:
-        """Leaves epochs.json: F1 of the development queries after each epoch, and which epoch is taken."""
+        """Write epochs.json: F1 of the development queries after each epoch, and the selected epoch."""
         from readers.common.files import atomic_write
 
         lost, f1 = 0, []
@@ -146,7 +146,7 @@ class Recipe:
             lost |= self.write_tags(name, "dev", epoch, path)
             f1.append(self.score_of("dev", path).f1)
             print(f"epoch {epoch}: F1 {f1[-1]:.2f}%", flush=True)
-        best = f1.index(max(f1)) + 1  # the first of equals
+        best = f1.index(max(f1)) + 1  # the first of several
         with atomic_write(self.out / name / "epochs.json", "w") as file:
             json.dump({"f1": f1, "best": best}, file)
         return lost
@@ -174,7 +174,7 @@ class Recipe:
         return self.out / name / "pictures" / f"{what}.png"
 
     def score_of(self, part: str, tags: Path, only_unseen: bool = False):
-        """The Score of some tags; only_unseen: of those queries alone that have a word that no training query has."""
+        """Return the Score of some tags; only_unseen: only queries with a word that no training query contains."""
         from recipes.understanding.conlleval import score
         from recipes.understanding.tables import known_words, query_file, read_queries, read_tags
 

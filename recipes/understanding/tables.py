@@ -1,4 +1,4 @@
-"""The files that LUSequenceReader is given: queries in columns, the tokens of either side, the words it knows."""
+"""The files for LUSequenceReader: queries in columns, token lists of both sides, and the map of known words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ def query_file(directory: Path, part: str) -> Path:
 
 
 def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: int) -> None:
-    """PART.IOB, input.txt (words), inputmap.txt (every word of the training, and what stands for it), output.txt
-    (the labels of all parts: the reader takes no other).
+    """Write PART.IOB, input.txt (words), inputmap.txt (training words and their replacements), and output.txt (labels).
 
-    A word that the training has less than `few` times stands for all that it has not: it becomes UNKNOWN.
+    output.txt has the labels of all sets, because the reader accepts no others.  Training words with fewer than `few`
+    occurrences are replaced by UNKNOWN, which represents unknown words.
     """
     for part, queries in parts.items():
         with atomic_write(query_file(directory, part), "w") as file:
@@ -44,18 +44,18 @@ def write_tables(directory: Path, parts: Mapping[str, Sequence[Tagged]], few: in
 
 
 def sizes(directory: Path) -> dict[str, int]:
-    """words and labels that the network knows."""
+    """Return the numbers of words and labels of the network."""
     return {name: len(read_tokens(directory / f"{name}.txt")) for name in ("input", "output")}
 
 
 def read_queries(path: Path) -> list[Tagged]:
-    """The queries of a file that write_tables wrote, without marks."""
+    """Return the queries of a file that write_tables wrote, without marks."""
     sentences, _ = read_columns(path, END)
     return [[(word, label) for _, word, label in sentence[1:-1]] for sentence in sentences]
 
 
 def read_tags(path: Path, queries: Sequence[Tagged]) -> list[list[str]]:
-    """The labels of every query, a line each with those of the marks, as LUSequenceWriter wrote them."""
+    """Return the labels of every query, without those of the marks, from the output of LUSequenceWriter."""
     lines = [line.split() for line in read_lines(path)]
     if len(lines) != len(queries):
         raise FormatError(f"{path}: {len(lines)} lines; expected {len(queries)}, one for each query")
@@ -66,5 +66,5 @@ def read_tags(path: Path, queries: Sequence[Tagged]) -> list[list[str]]:
 
 
 def known_words(directory: Path) -> set[str]:
-    """The words of the training, rare ones included."""
+    """Return the words of the training set, including rare ones."""
     return {line.split()[0] for line in read_lines(directory / "inputmap.txt") if line.strip()}

@@ -60,10 +60,10 @@ def test_weights_and_places_of_names_say_how_often(tmp_path):
         ("", r"g: no rule; expected at least one"),
         ("one\n", r"g:1: 'one'; expected `rule:`"),
         ("a:\nb:\n  x\n", r"g:1: rule 'a' is empty"),
-        ("a:\n  x\na:\n  y\n", r"g:3: rule 'a' is there twice"),
-        ("a:\n  x\n  1 | y\n", r"g:3: a weight; expected it in front of the rule's first line"),
+        ("a:\n  x\na:\n  y\n", r"g:3: rule 'a' is defined twice"),
+        ("a:\n  x\n  1 | y\n", r"g:3: a weight; expected it before the first line of an alternative"),
         ("a:\n  1 | x\n  1 | <b>\n", r"g:3: <b>; expected a rule, or one of the names city"),
-        ("a:\n  <b>\nb:\n  x <a to>\n", r"g:1: rule 'a' leads back to itself"),
+        ("a:\n  <b>\nb:\n  x <a to>\n", r"g:1: rule 'a' is recursive"),
         ("a:\n  (x | y\n  z\n", r"g:3: the end; expected '\)' for the '\(' of .*g:2"),
         ("a:\n  [s: x\n", r"g:2: the end; expected '\]'"),
         ("a:\n  x )\n", r"g:2: '\)'; expected a word"),
@@ -71,7 +71,7 @@ def test_weights_and_places_of_names_say_how_often(tmp_path):
         ("a:\n  {(x]}\n", r"g:2: '\]'; expected a word"),
         ("a:\n  x 7\n", r"g:2: '7'; expected a word"),
         ("a:\n  <b c d>\n", r"g:2: '<'; expected a word"),
-        ("a:\n  [s: <b>]\nb:\n  [t: x]\n", r"g:4: slot t is inside another one; expected words alone"),
+        ("a:\n  [s: <b>]\nb:\n  [t: x]\n", r"g:4: slot t is inside another slot; expected only words"),
     ],
 )
 def test_faults_are_named_with_their_line(tmp_path, text, message):
