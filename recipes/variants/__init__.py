@@ -1,1 +1,1 @@
-"""The CNTK book's example setups (7.1.1-7.1.9) and recurrent networks on a corpus that a recipe has prepared."""
+"""The example setups of the CNTK book (7.1.1-7.1.9) and recurrent networks, on a corpus that a recipe has prepared."""

@@ -4,7 +4,7 @@ import argparse
 
 from readers.errors import ConfigError
 
-# In the order in which they are trained.
+# In the order of training.
 VARIANTS = {
     "simple": "SimpleNetworkBuilder, fixed schedule (7.1.1)",
     "adjust": "learning rate adjusted on the development set (7.1.2)",
@@ -18,7 +18,7 @@ VARIANTS = {
     "lstmp": "the same, cells projected",
     "blstm": "two layers of bidirectional LSTM",
 }
-RECURRENT = ("lstm", "lstmp", "blstm")  # their search options are chosen for each by itself
+RECURRENT = ("lstm", "lstmp", "blstm")  # search options are chosen separately for each of them
 GROUPS = {"all": tuple(name for name in VARIANTS if name not in RECURRENT), "recurrent": RECURRENT}
 
 
@@ -32,12 +32,12 @@ def add_variants_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_names(text: str) -> list[str]:
-    """The variants that a list `a,b` of them and of groups names, in their order.  Raises ConfigError."""
+    """Return the variants in a comma-separated list of variants and groups, in training order.  Raises ConfigError."""
     named = [name for word in text.split(",") for name in GROUPS.get(word, (word,))]
     unknown = [name for name in named if name not in VARIANTS]
     if unknown:
         known = ",".join((*GROUPS, *VARIANTS))
         raise ConfigError(f"command line: --variants {unknown[0]}; expected some of {known}")
     if "crossvalidate" in named and "simple" not in named:
-        raise ConfigError("command line: --variants crossvalidate chooses among the epochs of simple; expected both")
+        raise ConfigError("command line: --variants crossvalidate selects an epoch of simple; expected both")
     return [name for name in VARIANTS if name in named]

@@ -1,4 +1,4 @@
-"""How well a trained network tells the frames of a data set: its error, and which phone it takes for which."""
+"""Frame classification by a trained network: error rate and phone confusions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ from readers.config.config import Config
 from readers.minibatches.base import open_reader
 
 BLOCK = 4096  # frames at a time
-LABELS = "labels"  # the stream of states
+LABELS = "labels"  # stream of the states
 
 
 def classified_frames(model: Path, node: str, reader: Config) -> tuple[np.ndarray, np.ndarray]:
-    """(classes, guesses), both (N,): the state of every frame, and the row of `node` that is largest there.
+    """Return (classes, guesses), both (N,): the state of every frame, and the row of the largest output of `node`.
 
-    reader: the block of a reader with a stream `labels`.
+    reader: a reader block with a stream `labels`.
     """
     network = load_model(model)
     engine = Engine(network, [node])
@@ -34,7 +34,9 @@ def classified_frames(model: Path, node: str, reader: Config) -> tuple[np.ndarra
 def phone_confusions(
     classes: np.ndarray, guesses: np.ndarray, states: Sequence[str], state_map: Mapping[str, Sequence[str]]
 ) -> np.ndarray:
-    """(phones, phones) int64: frames of the row's phone that were taken for the column's, in the state map's order."""
+    """Return (phones, phones) int64: number of frames of the row's phone classified as the column's, in state map
+    order.
+    """
     phone_of_state = {state: number for number, names in enumerate(state_map.values()) for state in names}
     phone = np.array([phone_of_state[state] for state in states])
     counts = np.zeros((len(state_map), len(state_map)), np.int64)
@@ -43,8 +45,10 @@ def phone_confusions(
 
 
 def draw_confusions(panels: Sequence[tuple[str, np.ndarray]], phones: Sequence[str], path: Path) -> None:
-    """A PNG of phone confusions side by side, (title, counts) each, as the book's Fig. 1.4 shows them: square roots, so
-    that what lies off the diagonal can be seen; here of each row's shares.  Phones that do not occur are left out.
+    """Write a PNG with phone confusion matrices side by side, as in Fig. 1.4 of the book; panels: (title, counts).
+
+    Colours show the square root of each row's shares, which makes small off-diagonal values visible.  Phones that do
+    not occur are left out.
     """
     seen = np.flatnonzero(sum(counts.sum(axis=0) + counts.sum(axis=1) for _, counts in panels))
     phones = [phones[number] for number in seen]

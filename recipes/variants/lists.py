@@ -1,4 +1,4 @@
-"""What the variants' configurations name beside a recipe's own lists: feature lists, group labels, lists of outputs."""
+"""Files that the variants need in addition to those of a recipe: feature lists, group labels, lists of outputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from recipes.features import write_feature_list
 
 
 class Item(NamedTuple):
-    """An utterance; group: what the second task tells apart, such as the speaker."""
+    """An utterance; group: class of the second task, such as the speaker."""
 
     name: str
     audio: Path
@@ -22,7 +22,7 @@ class Item(NamedTuple):
 
 
 def write_feature_lists(directory: Path, kind: str, files: Mapping[str, Sequence[tuple[str, Path]]]) -> RunReport:
-    """`SET.KIND.scp` for each set's (utterance name, feature file)."""
+    """Write `SET.KIND.scp` for the (utterance name, feature file) pairs of each set."""
     report = RunReport("feature files")
     for name, pairs in files.items():
         part = write_feature_list(directory / f"{name}.{kind}.scp", pairs)
@@ -33,9 +33,9 @@ def write_feature_lists(directory: Path, kind: str, files: Mapping[str, Sequence
 
 
 def write_groups(labels: Path, lists: Path, sets: Mapping[str, Sequence[Item]]) -> list[str]:
-    """groups.list, and `SET.groups.mlf` with one label for the whole of each utterance of SET.fbank.scp.
+    """Write groups.list, and SET.groups.mlf with one label for the whole of each utterance of SET.fbank.scp.
 
-    Returns the groups.  Raises FormatError when the lists have an utterance that the sets lack.
+    Returns the groups.  Raises FormatError if the lists have an utterance that is in no set.
     """
     groups = sorted({item.group for items in sets.values() for item in items})
     write_lines(labels / "groups.list", groups)
@@ -54,7 +54,7 @@ def write_groups(labels: Path, lists: Path, sets: Mapping[str, Sequence[Item]]) 
 
 
 def write_output_list(path: Path, scp: Path, directory: Path, suffix: str) -> list[tuple[str, Path]]:
-    """A path in `directory` for every utterance of the SCP, line by line: where action write puts its values.
+    """Write a list of output files in `directory` for action write, one for each line of the SCP.
 
     Returns (utterance, path).
     """
@@ -64,7 +64,7 @@ def write_output_list(path: Path, scp: Path, directory: Path, suffix: str) -> li
 
 
 def write_future_list(path: Path, scp: Path, outputs: Iterable[tuple[str, Path]]) -> None:
-    """An SCP of files that are yet to be written, with the frame counts of another feature's SCP."""
+    """Write an SCP of files that do not exist yet, with the frame counts of another SCP."""
     frames = {entry.key: entry.num_frames for entry in read_scp(scp)}
     entries = [ScpEntry(f"{name}{file.suffix}", str(file), 0, frames[name] - 1) for name, file in outputs]
     write_scp(path, entries)

@@ -1,4 +1,4 @@
-"""Scaled log-likelihoods that action write left in files, as the decoder takes them."""
+"""Reads scaled log-likelihoods that action write has written, for the decoder."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from readers.htk.scp import read_list, read_scp
 
 
 def read_outputs(scp: Path, outputs: Path) -> dict[str, np.ndarray]:
-    """utterance -> (states, frames) float32, for the utterances of the SCP and the files of `outputs`, line by line."""
+    """Return utterance -> (states, frames) float32 for parallel lists of utterances (scp) and files (outputs)."""
     return {
         entry.key: np.array(read_htk(path).frames, np.float32, order="F")
         for entry, path in zip(read_scp(scp), read_list(outputs))

@@ -1,6 +1,6 @@
-"""The variants as stages of a recipe: trained one after the other, decoded with the same graph and LM.
+"""The variants as stages of a recipe: they are trained in sequence and decoded with the same graph and language model.
 
-Those of the book share their search options, too; recurrent networks, whose outputs are sharper, have their own.
+The setups of the book share their search options; recurrent networks, whose outputs are sharper, have their own.
 """
 
 import argparse
@@ -19,14 +19,14 @@ CONFIG = Path(__file__).parent / "config"
 FEATURES = {"fbank": CONFIG / "fbank24_zda.hcopy", "mfcc": CONFIG / "mfcc13_zda.hcopy"}
 SETS = ("train", "dev", "test")
 DECODED_SETS = ("dev", "test")
-TRAININGS = {"bottleneck": ("encoder", "model"), "pretrain": ("layer1", "layer2", "model")}  # else "model" alone
-ERRORS = ("EvalErrorPrediction", "Err")  # the node of the frame error: of the simple builder, of our NDL
-CONFUSED, CONFUSED_NODE = "simple", "HLast"  # whose phone confusions are drawn
+TRAININGS = {"bottleneck": ("encoder", "model"), "pretrain": ("layer1", "layer2", "model")}  # others: only "model"
+ERRORS = ("EvalErrorPrediction", "Err")  # names of the frame error node in SimpleNetworkBuilder and in the NDL files
+CONFUSED, CONFUSED_NODE = "simple", "HLast"  # variant and node whose phone confusions are drawn
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """What a set is decoded with: graph, a directory of `argonaut graph`; lm, ARPA; references, an MLF of words."""
+    """Inputs for decoding a set.  graph: directory of `argonaut graph`; lm: ARPA file; references: MLF of words."""
 
     graph: Path
     lm: Path
@@ -35,11 +35,16 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Task:
-    """What a corpus is to the variants.
+    """A corpus for the variants.
 
-    config: its variants.cntk; sets: gives the utterances of train, dev and test once the data stage is done;
-    states: the state list; decoding: of dev and test; unit: WER or PER; data_stage: the stage of the recipe after which
-    labels are there; fold: as in Development; fbank: feature files that the recipe has made itself, by utterance.
+    config: its variants.cntk.
+    sets: function that returns the utterances of train, dev and test after the data stage.
+    states: the state list.
+    decoding: for dev and test.
+    unit: WER or PER.
+    data_stage: the stage of the recipe after which labels exist.
+    fold: as in Development.
+    fbank: feature files of the recipe, by utterance.
     """
 
     config: Path
@@ -54,7 +59,7 @@ class Task:
 
 
 class Variants:
-    """Stages over a task; everything lies below `out`/variants."""
+    """Stages over a task; all files are below `out`/variants."""
 
     def __init__(
         self,
@@ -74,7 +79,7 @@ class Variants:
     def from_arguments(
         cls, task: Task, arguments: argparse.Namespace, workers: int, overrides: Sequence[str] = ()
     ) -> "Variants":
-        """As the command line of a recipe asks."""
+        """Construct the variants that the command line of a recipe selects."""
         names = parse_names(arguments.variants)
         return cls(task, names, arguments.out, arguments.seed, workers, overrides)
 
@@ -145,7 +150,7 @@ class Variants:
     # Training
 
     def cntk_arguments(self, name: str) -> list[str]:
-        """What `cntk` is called with for a variant."""
+        """Return the arguments of `cntk` for a variant."""
         return [
             f"configFile={self.task.config}+{CONFIG / name}.cntk", f"ExpDir={self.out}", f"ScriptDir={CONFIG}",
             f"randomSeed={self.seed}", *self.overrides,
@@ -155,7 +160,9 @@ class Variants:
         return command("cntk", *self.cntk_arguments(name))
 
     def choose_epoch(self) -> int:
-        """Evaluate every epoch of `simple`; write the outputs of the one with the fewest wrong development frames."""
+        """Evaluate every epoch of `simple`; write the outputs of the one with the lowest frame error on the development
+        set.
+        """
         epochs = self.history("simple", "model")[-1]["epoch"]
         lost = command(
             "cntk", *self.cntk_arguments("crossvalidate"), f"CrossValidate=[crossValidationInterval=1:1:{epochs}]"
@@ -172,12 +179,12 @@ class Variants:
         return read_history(self.work / name / training / "net.history.jsonl")
 
     def best_epoch(self) -> int:
-        """The epoch of `simple` after which fewest development frames are wrong; the first of equals."""
+        """Return the epoch of `simple` with the lowest frame error on the development set, the first of several."""
         rows = self.history("simple", "model")
         return min(rows, key=lambda row: (frame_error(row["validation"]), row["epoch"]))["epoch"]
 
     def model(self, name: str) -> Path:
-        """The model that a variant ends with."""
+        """Return the final model of a variant."""
         if name != "crossvalidate":
             return self.work / name / "model" / "net"
         rows, epoch = self.history("simple", "model"), self.best_epoch()
@@ -187,7 +194,7 @@ class Variants:
     # Decoding
 
     def development(self, variant: str, name: str):
-        """The outputs that a variant wrote for a set, and what was said."""
+        """Return the outputs of a variant for a set, and the references."""
         from recipes.cli.score import read_words
         from recipes.tuning import Development
         from recipes.variants.outputs import read_outputs
@@ -197,7 +204,7 @@ class Variants:
         return Development(scores, references, fold=self.task.fold)
 
     def scaled_with(self, name: str) -> str:
-        """The variant with whose network the search options of a variant are chosen: recurrent ones have their own."""
+        """Return the variant with which search options are chosen for this variant: recurrent ones have their own."""
         return name if name in RECURRENT else next(other for other in self.names if other not in RECURRENT)
 
     def scales_file(self, name: str) -> Path:
@@ -260,14 +267,14 @@ class Variants:
         )
 
     def reader(self, name: str):
-        """The block of the reader of a variant's development set, with labels."""
+        """Return the reader block of a variant's development set, with labels."""
         from readers.config.config import load_config
 
         config = load_config(self.cntk_arguments("simple" if name == "crossvalidate" else name))
         return config.block("Test").block("reader")
 
     def dev_error(self, name: str) -> float:
-        """The share of wrong development frames of the model that a variant ends with."""
+        """Return the frame error of a variant's final model on the development set, as a fraction."""
         from acoustic.engine.engine import Engine
         from acoustic.network.model_file import load_model
         from acoustic.training.evaluation import evaluate
@@ -280,7 +287,7 @@ class Variants:
         return totals.averages()[node]
 
     def draw_confusions(self) -> None:
-        """Which phone is taken for which after the first and after the last epoch (the book's Fig. 1.4)."""
+        """Draw the phone confusions after the first and after the last epoch (Fig. 1.4 of the book)."""
         from decoder.graph.lexicon import state_map_of
         from readers.htk.frame_labels import read_state_list
         from recipes.variants.frames import classified_frames, draw_confusions, phone_confusions
@@ -307,5 +314,5 @@ class Variants:
 
 
 def frame_error(figures: Mapping[str, float]) -> float:
-    """The frame error among the figures of an epoch."""
+    """Return the frame error among the figures of an epoch."""
     return next(figures[name] for name in ERRORS if name in figures)

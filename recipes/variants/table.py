@@ -1,4 +1,4 @@
-"""The figures of all variants side by side: as text, as rows of RESULTS.md, as a picture."""
+"""The results of all variants as text, as rows of RESULTS.md and as a picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 
 @dataclass(frozen=True)
 class Row:
-    """One variant.  Errors in percent: of frames in the last epoch of training and after it, of words in decoding."""
+    """One variant.  Errors in percent: of frames during the last epoch of training and after it, and of words in
+    decoding.
+    """
 
     name: str
     about: str
@@ -25,7 +27,7 @@ HEADINGS = ("variant", "epochs", "train frames", "dev frames")
 
 
 def text_table(rows: Sequence[Row], unit: str) -> str:
-    """A line a variant; unit: WER or PER."""
+    """Return a table with one line per variant; unit: WER or PER."""
     headings = (*HEADINGS, f"dev {unit}", f"test {unit}", "training")
     lines = [_cells(row) for row in rows]
     widths = [max(len(line[i]) for line in [headings, *lines]) for i in range(len(headings))]
@@ -35,7 +37,7 @@ def text_table(rows: Sequence[Row], unit: str) -> str:
 
 
 def markdown_rows(rows: Sequence[Row]) -> str:
-    """The rows as RESULTS.md has them."""
+    """Return the rows of RESULTS.md."""
     return "".join(f"| {row.name} | {row.about} | {' | '.join(_cells(row)[1:])} |\n" for row in rows)
 
 
@@ -45,7 +47,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def draw_table(rows: Sequence[Row], unit: str, path: Path) -> None:
-    """A PNG: frame errors on the left, word or phone errors on the right, a group of bars for each variant."""
+    """Write a PNG: frame errors on the left, word or phone errors on the right, one group of bars per variant."""
     figure = new_figure(10.5, 1.4 + 0.5 * len(rows))
     panels = (
         ("frames", (("training", "train_error"), ("development", "dev_error"))),

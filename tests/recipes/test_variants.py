@@ -44,7 +44,7 @@ def test_parse_names_in_the_order_of_training(text, names):
     ("text", "message"),
     [
         ("ndl,mel", "--variants mel; expected some of all,recurrent,simple,adjust"),
-        ("crossvalidate", "chooses among the epochs of simple; expected both"),
+        ("crossvalidate", "selects an epoch of simple; expected both"),
     ],
 )
 def test_parse_names_refuses(text, message):
