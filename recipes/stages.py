@@ -24,10 +24,13 @@ from recipes.cli.main import RAW_COMMANDS, main
 class Stage:
     """One step of a recipe.
 
-    run: does the work; returns 1 when something was lost on the way (a report of its own names it), else 0 or None.
-    help: what it makes.  needs: the earlier stages whose results it uses, None for all of them.  settings: what decides
-    its outcome beside the settings of the run, as JSON values.  work: a folder of its own, in which an interrupted run
-    of the stage with the same settings goes on; any other run of it begins with the folder removed.
+    name: its name on the command line.
+    run: does the work; returns 1 if something was lost (named in a report of its own), else 0 or None.
+    help: what the stage produces.
+    needs: names of the earlier stages whose results it uses, None for all.
+    settings: settings that determine its result, in addition to those of the run, as JSON values.
+    work: a directory of its own, in which an interrupted run with the same settings continues; any other run begins by
+    removing it.
     """
 
     name: str
@@ -38,7 +41,7 @@ class Stage:
     work: Path | None = None
 
     def follows(self, names: Collection[str]) -> bool:
-        """Whether one of the stages of these names comes before it."""
+        """Whether the stage needs one of these stages."""
         return bool(names) and (self.needs is None or not set(names).isdisjoint(self.needs))
 
 
@@ -52,19 +55,18 @@ def run_stages(
 ) -> int:
     """Run the stages from `first` to `last` and return the exit status.
 
-    A stage writes `out/stages/NAME.done` as its very last act: settings, seed and commit, seconds and losses.  Without
-    `first`, stages that are marked done with the same settings are skipped, unless one that they need had to run.
-    settings: whatever decides the outcome, as JSON values.  A stage before `first` must be done; from `first` on all
-    begins again.
-    closing: called when the last of the stages is done, to print what came out.
+    At its end, a stage writes `out/stages/NAME.done` with settings, seed, commit, time and losses.  Without `first`,
+    stages that are done with the same settings are skipped, unless a stage that they need was repeated.  The stages
+    before `first` must be done; all stages from `first` on are repeated.
+
+    settings: settings that determine the results, as JSON values.
+    closing: called after the last stage, to print the results.
     """
     names = [stage.name for stage in stages]
     begin = _position(names, first, 0)
     end = _position(names, last, len(stages) - 1)
     if begin > end:
-        raise ConfigError(
-            f"--from {first} --to {last}: expected the first to stand before the last in {', '.join(names)}"
-        )
+        raise ConfigError(f"--from {first} --to {last}: expected the first to be before the last in {', '.join(names)}")
     for stage in stages[:begin]:
         if not _mark(out, stage).is_file():
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
@@ -79,7 +81,7 @@ def run_stages(
             print(f"{title}: done before", flush=True)
             continue
         print(f"{title}: {stage.help}", flush=True)
-        # What follows this stage was made from what it is about to replace.
+        # The results of later stages depend on those that this stage is about to replace.
         _mark(out, stage).unlink(missing_ok=True)
         stale = {stage.name}
         for later in stages[number:]:
@@ -105,7 +107,7 @@ def run_stages(
 
 
 class Recipe(Protocol):
-    """Stages that belong together.  out: everything lies below it; see run_stages for the others."""
+    """The stages of a recipe.  All results are below `out`; for the other members see run_stages."""
 
     out: Path
 
@@ -117,7 +119,7 @@ class Recipe(Protocol):
 
 
 def run_recipe(recipe: Recipe, arguments: argparse.Namespace) -> int:
-    """Run the stages of a recipe that the command line asks for; returns the exit status."""
+    """Run the stages of a recipe that the command line selects; return the exit status."""
     return run_stages(recipe.stages(), recipe.out, recipe.settings(), arguments.first, arguments.last, recipe.closing)
 
 
@@ -129,10 +131,10 @@ def account(out: Path, report: RunReport, name: str) -> int:
 
 
 def command(name: str, *arguments: object) -> int:
-    """Run one of the program's own commands in this process, after showing it as a line that can be run by hand.
+    """Run one of the program's commands in this process, after printing it as a line that can be run by hand.
 
-    Returns its exit status, 0 or 1; raises ConfigError when nothing could be done (the command has said why), and
-    KeyboardInterrupt when the command was interrupted.
+    Returns its exit status, 0 or 1; raises ConfigError if nothing could be done (the command has printed the reason),
+    and KeyboardInterrupt if the command was interrupted.
     """
     words = [str(word) for word in arguments]
     program = name if name in RAW_COMMANDS else f"argonaut {name}"
@@ -158,12 +160,12 @@ def _mark(out: Path, stage: Stage, state: str = "done") -> Path:
 
 
 def _is_marked(mark: Path, stage: Stage, settings: dict) -> bool:
-    """Whether the mark is there and its settings are these."""
+    """Whether the mark exists and has these settings."""
     return _marked(mark) == json.loads(json.dumps(settings | stage.settings))
 
 
 def _marked(mark: Path) -> dict | None:
-    """The settings of a mark; None where there is none, or one of another version: the stage runs again."""
+    """Return the settings of a mark; None if it is missing or of another version, so that the stage is repeated."""
     if not mark.is_file():
         return None
     try:
@@ -173,18 +175,18 @@ def _marked(mark: Path) -> dict | None:
 
 
 def _tell_changes(stages: Sequence[Stage], out: Path, settings: dict) -> None:
-    """Say which settings are not those of the first stage that has to run again for them."""
+    """Print which settings have changed for the first stage that must be repeated."""
     for stage in stages:
         before, now = _marked(_mark(out, stage)), json.loads(json.dumps(settings | stage.settings))
         if before is not None and before != now:
             names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             changes = ", ".join(f"{name} was {before.get(name)}, is {now.get(name)}" for name in names)
-            print(f"{out}: stage {stage.name} was done otherwise: {changes}; it is done again", flush=True)
+            print(f"{out}: stage {stage.name} was done with other settings: {changes}; it is repeated", flush=True)
             return
 
 
 def _begin(out: Path, stage: Stage, settings: dict, resume: bool) -> None:
-    """Remove what an earlier run of the stage left, unless it was interrupted under the same settings."""
+    """Remove the results of an earlier run of the stage, unless it was interrupted under the same settings."""
     if stage.work is None:
         return
     mark = _mark(out, stage, "begun")
@@ -211,7 +213,7 @@ def _write_mark(out: Path, stage: Stage, settings: dict, seconds: float, lost: b
 
 
 def source_commit() -> str | None:
-    """The commit of the source tree with a `+` when it was changed since; None when the program is not run from one."""
+    """Return the commit of the source tree, with a `+` if it has local changes; None outside of a source tree."""
     directory = Path(__file__).parent
     try:
         described = subprocess.run(

@@ -48,11 +48,13 @@ def test_run_stages_other_settings_run_everything_again(tmp_path):
 def test_run_stages_says_which_settings_are_others(tmp_path, capsys):
     stages = recording_stages("ab", [])
     run_stages(stages, tmp_path, {"seed": 0, "size": "demo"})
-    assert "was done otherwise" not in capsys.readouterr().out
+    assert "was done with other settings" not in capsys.readouterr().out
     run_stages(stages, tmp_path, {"seed": 0, "size": "full"})
     shown = capsys.readouterr().out
-    assert shown.startswith(f"{tmp_path}: stage a was done otherwise: size was demo, is full; it is done again\n")
-    assert shown.count("otherwise") == 1
+    assert shown.startswith(
+        f"{tmp_path}: stage a was done with other settings: size was demo, is full; it is repeated\n"
+    )
+    assert shown.count("other settings") == 1
 
 
 def test_run_stages_goes_on_after_a_failure(tmp_path):
