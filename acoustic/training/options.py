@@ -7,11 +7,10 @@ the 2016 tool.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
 
 from acoustic.training.control.options import BEFORE, NONE, AutoAdjust
 from acoustic.training.rules import Momentum, Rule
-from readers.config.option_check import KeyedOptions, OptionFault
+from readers.config.option_check import KeyedOptions, OptionFault, option
 from readers.config.values import Schedule
 
 DEFAULT_MOMENTUM = 0.9  # per minibatch
@@ -69,7 +68,7 @@ class TrainingOptions(KeyedOptions):
 
     A schedule has one value per epoch, and its last value repeats; a single number is a schedule of one value.
     Exactly one kind of learning rate must be given (none if the rate is searched for), and at most one kind of
-    momentum. The default momentum is 0.9 per minibatch. The comment beside a field gives its unit.
+    momentum. The default momentum is 0.9 per minibatch. The comment at a field gives its unit.
 
     Raises
     ------
@@ -77,71 +76,49 @@ class TrainingOptions(KeyedOptions):
         If a value is out of range or two options contradict each other.
     """
 
-    keys: ClassVar = {
-        "max_epochs": ("maxEpochs", "int"),
-        "learning_rates_per_minibatch": ("learningRatesPerMB", "floats"),
-        "learning_rates_per_sample": ("learningRatesPerSample", "floats"),
-        "final_learning_rate": ("finalLearningRate", "float"),
-        "minibatch_size": ("minibatchSize", "ints"),
-        "momentum_per_minibatch": ("momentumPerMB", "floats"),
-        "momentum_per_sample": ("momentumPerSample", "floats"),
-        "momentum_time_constant": ("momentumAsTimeConstant", "floats"),
-        "dropout_rate": ("dropoutRate", "floats"),
-        "epoch_size": ("epochSize", "int"),
-        "clipping_threshold": ("clippingThresholdPerSample", "float"),
-        "clip_by_truncation": ("gradientClippingWithTruncation", "bool"),
-        "l2_weight": ("L2RegWeight", "float"),
-        "l1_weight": ("L1RegWeight", "float"),
-        "noise_deviation": ("gaussianNoiseInjectStd", "float"),
-        "min_learning_rate": ("minLearningRatePerSample", "float"),
-        "keep_checkpoints": ("keepCheckPointFiles", "bool"),
-        "train_criterion": ("trainCriterionNodeName", "text"),
-        "eval_criterion": ("evalCriterionNodeName", "text"),
-        "precompute_all_data": ("useAllDataForPreComputedNode", "bool"),
-        "packed_samples": ("maxTempMemSizeInSamplesForCNN", "int"),
-        "execution_engine": ("executionEngine", "text"),
-        "truncated": ("truncated", "bool"),
-        "check_gradients": ("gradientcheck", "bool"),
-        "gradient_digits": ("sigFigs", "int"),
-        "trace_level": ("traceLevel", "int"),
-        "show_every": ("numMBsToShowResult", "int"),
-        "show_first": ("firstMBsToShowResult", "int"),
-    }
-
-    max_epochs: int
-    learning_rates_per_minibatch: Sequence[float] = ()
-    learning_rates_per_sample: Sequence[float] = ()
-    final_learning_rate: float = 0.0  # at the end, in the unit of the given one; exponential decay; 0: none
-    minibatch_size: Sequence[int] = (256,)
-    momentum_per_minibatch: Sequence[float] = ()
-    momentum_per_sample: Sequence[float] = ()
-    momentum_time_constant: Sequence[float] = ()  # in frames
-    dropout_rate: Sequence[float] = (0.0,)
+    max_epochs: int = option("maxEpochs")
+    learning_rates_per_minibatch: Sequence[float] = option("learningRatesPerMB", ())
+    learning_rates_per_sample: Sequence[float] = option("learningRatesPerSample", ())
+    # At the end, in the unit of the given one; exponential decay; 0: none.
+    final_learning_rate: float = option("finalLearningRate", 0.0)
+    minibatch_size: Sequence[int] = option("minibatchSize", (256,))
+    momentum_per_minibatch: Sequence[float] = option("momentumPerMB", ())
+    momentum_per_sample: Sequence[float] = option("momentumPerSample", ())
+    momentum_time_constant: Sequence[float] = option("momentumAsTimeConstant", ())  # in frames
+    dropout_rate: Sequence[float] = option("dropoutRate", (0.0,))
     parallel: Sequence[int] = (1,)  # sequences side by side, as the reader gives them
-    truncated: bool = False  # minibatchSize is the number of steps of each of the sequences side by side
-    epoch_size: int = 0  # frames; 0: all the data once
-    clipping_threshold: float = math.inf  # per frame of the minibatch
-    clip_by_truncation: bool = True  # clip elements, else the Frobenius norm of each gradient
-    l2_weight: float = 0.0
-    l1_weight: float = 0.0
+    # minibatchSize is the number of steps of each of the sequences side by side.
+    truncated: bool = option("truncated", False)
+    epoch_size: int = option("epochSize", 0)  # frames; 0: all the data once
+    clipping_threshold: float = option("clippingThresholdPerSample", math.inf)  # per frame of the minibatch
+    # Clip elements, else the Frobenius norm of each gradient.
+    clip_by_truncation: bool = option("gradientClippingWithTruncation", True)
+    l2_weight: float = option("L2RegWeight", 0.0)
+    l1_weight: float = option("L1RegWeight", 0.0)
     rule: Rule = Momentum()  # noqa: RUF009 (frozen)
-    noise_deviation: float = 0.0  # standard deviation of the noise added to weights after every update
-    min_learning_rate: float = 1e-9  # per frame; no updates at 1/100 of it and below
+    # Standard deviation of the noise added to weights after every update.
+    noise_deviation: float = option("gaussianNoiseInjectStd", 0.0)
+    # Per frame; no updates at 1/100 of it and below.
+    min_learning_rate: float = option("minLearningRatePerSample", 1e-9)
     auto_adjust: AutoAdjust = AutoAdjust()  # noqa: RUF009 (frozen)
     adaptation_weight: float = 0.0  # weight of a reference model's posteriors in the labels
-    check_gradients: bool = False  # before the first update of every epoch
-    gradient_digits: int = 6  # digits in which computed and numeric gradients must agree
+    check_gradients: bool = option("gradientcheck", False)  # before the first update of every epoch
+    gradient_digits: int = option("sigFigs", 6)  # digits in which computed and numeric gradients must agree
     seed: int = 0  # of dropout masks and of the noise added to weights
     make_mode: bool = True  # continue after the newest model; else remove the models of an earlier training
-    keep_checkpoints: bool = False
-    train_criterion: str = ""  # node name; "": the network's first criterion
-    eval_criterion: str = ""  # node name; "": all evaluation nodes of the network
-    precompute_all_data: bool = True  # compute statistics from all data, else from one epoch
-    packed_samples: int = 0  # images that a convolution packs at a time; 0: the fastest number
-    execution_engine: str = SYNCHRONOUS  # ASYNCHRONOUS: branches of the network run at the same time
-    trace_level: int = 0
-    show_every: int = 10  # minibatches
-    show_first: int = 0  # number of minibatches at the start of an epoch with a line each
+    keep_checkpoints: bool = option("keepCheckPointFiles", False)
+    train_criterion: str = option("trainCriterionNodeName", "")  # node name; "": the network's first criterion
+    eval_criterion: str = option("evalCriterionNodeName", "")  # node name; "": all evaluation nodes of the network
+    # Compute statistics from all data, else from one epoch.
+    precompute_all_data: bool = option("useAllDataForPreComputedNode", True)
+    # Images that a convolution packs at a time; 0: the fastest number.
+    packed_samples: int = option("maxTempMemSizeInSamplesForCNN", 0)
+    # ASYNCHRONOUS: branches of the network run at the same time.
+    execution_engine: str = option("executionEngine", SYNCHRONOUS)
+    trace_level: int = option("traceLevel", 0)
+    show_every: int = option("numMBsToShowResult", 10)  # minibatches
+    # Number of minibatches at the start of an epoch with a line each.
+    show_first: int = option("firstMBsToShowResult", 0)
 
     def __post_init__(self):
         for field in fields(self):

@@ -1,7 +1,8 @@
 """Checks of a configuration block: unknown names, values out of range."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import MISSING, Field, field
 from typing import Any, ClassVar
 
 from readers.config.config import Config
@@ -16,8 +17,25 @@ class OptionFault(ConfigError):
         self.key, self.text = key, text
 
 
+# Type of an option: the method of Config that reads it.
+READ_BY = {int: "int", float: "float", bool: "bool", str: "text", Sequence[int]: "ints", Sequence[float]: "floats"}
+
+
+def option(name: str, default: Any = MISSING) -> Any:
+    """Declare a field of KeyedOptions.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option in a configuration.
+    default : optional
+        Its default; without one the option is required.
+    """
+    return field(default=default, metadata={"name": name})
+
+
 class KeyedOptions:
-    """Base class of dataclasses whose fields are options of a configuration.
+    """Base class of dataclasses whose fields are options of a configuration, as far as `option` declares them.
 
     Attributes
     ----------
@@ -27,20 +45,20 @@ class KeyedOptions:
 
     keys: ClassVar[dict[str, tuple[str, str]]] = {}
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = {name: one.metadata["name"] for name, one in vars(cls).items() if isinstance(one, Field) and one.metadata}
+        cls.keys = cls.keys | {name: (key, READ_BY[cls.__annotations__[name]]) for name, key in own.items()}
+
     @classmethod
     def values_in(cls, block: Config) -> dict[str, Any]:
         """Return field -> value for the options that a block sets."""
-        return read_fields(block, cls.keys)
+        return {field: getattr(block, kind)(key) for field, (key, kind) in cls.keys.items() if block.has(key)}
 
     def require(self, field: str, fine: bool, expected: str) -> None:
         """Raise OptionFault with the configuration's name of the option unless `fine`."""
         if not fine:
             raise OptionFault(self.keys[field][0], f"{getattr(self, field)}; expected {expected}")
-
-
-def read_fields(block: Config, keys: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Return field -> value for the options that a block sets; see KeyedOptions for `keys`."""
-    return {field: getattr(block, kind)(key) for field, (key, kind) in keys.items() if block.has(key)}
 
 
 @contextmanager

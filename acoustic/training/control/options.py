@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from readers.config.option_check import KeyedOptions, OptionFault
+from readers.config.option_check import KeyedOptions, OptionFault, option
 from readers.config.values import Schedule
 
 NONE, AFTER, BEFORE = "none", "adjustAfterEpoch", "searchBeforeEpoch"
@@ -21,7 +20,7 @@ MODES = (
 class AutoAdjust(KeyedOptions):
     """Options of the control, with the defaults of the 2016 tool.
 
-    `keys` maps the fields to their names in a configuration; the comment beside each field gives its meaning.
+    The comment at each field gives its meaning.
 
     Raises
     ------
@@ -30,41 +29,30 @@ class AutoAdjust(KeyedOptions):
     """
 
     mode: str = NONE
-    reduce_below: float = 0.0  # improvement, relative to the criterion before, below which the rate is reduced
-    continue_reduce: bool = False  # once reduced, reduce after every epoch, and stop at the second small improvement
-    interval: int = 1  # epochs between two looks; the criterion is their mean
-    decrease: float = 0.618
-    increase_above: float = math.inf  # improvement above which the rate is increased
-    increase: float = 1.382
-    load_best: bool = True  # return to the model before when the criterion got worse
-    by_validation: bool = True  # look at the criterion on the cvReader's data when there is one
-    by_evaluation: bool = False  # look at the first evaluation node instead of the criterion
-    trial_minibatches: Sequence[int] = (500,)  # of a trial; a schedule
-    previous_rates: int = 5  # learning rates of earlier epochs that a search begins above
-    best_epochs: int = 1  # epochs that search for the best rate, not only for a sufficient one
-    adapt_minibatch: bool = False
-    tuning_frequency: int = 1  # epochs between two searches for a minibatch size
-    tuning_max: int = 1048576  # frames
-    error_margin: float = 1.0  # percent by which the criterion may grow with the minibatch
-
-    keys: ClassVar = {
-        "reduce_below": ("reduceLearnRateIfImproveLessThan", "float"),
-        "continue_reduce": ("continueReduce", "bool"),
-        "interval": ("learnRateAdjustInterval", "int"),
-        "decrease": ("learnRateDecreaseFactor", "float"),
-        "increase_above": ("increaseLearnRateIfImproveMoreThan", "float"),
-        "increase": ("learnRateIncreaseFactor", "float"),
-        "load_best": ("loadBestModel", "bool"),
-        "by_validation": ("useCVSetControlLRIfCVExists", "bool"),
-        "by_evaluation": ("useEvalCriterionControlLR", "bool"),
-        "trial_minibatches": ("numMiniBatch4LRSearch", "ints"),
-        "previous_rates": ("numPrevLearnRates", "int"),
-        "best_epochs": ("numBestSearchEpoch", "int"),
-        "adapt_minibatch": ("autoAdjustMinibatch", "bool"),
-        "tuning_frequency": ("minibatchSizeTuningFrequency", "int"),
-        "tuning_max": ("minibatchSizeTuningMax", "int"),
-        "error_margin": ("minibatchSearchCriterionErrorMargin", "float"),
-    }
+    # Improvement, relative to the criterion before, below which the rate is reduced.
+    reduce_below: float = option("reduceLearnRateIfImproveLessThan", 0.0)
+    # Once reduced, reduce after every epoch, and stop at the second small improvement.
+    continue_reduce: bool = option("continueReduce", False)
+    interval: int = option("learnRateAdjustInterval", 1)  # epochs between two looks; the criterion is their mean
+    decrease: float = option("learnRateDecreaseFactor", 0.618)
+    # Improvement above which the rate is increased.
+    increase_above: float = option("increaseLearnRateIfImproveMoreThan", math.inf)
+    increase: float = option("learnRateIncreaseFactor", 1.382)
+    load_best: bool = option("loadBestModel", True)  # return to the model before when the criterion got worse
+    # Look at the criterion on the cvReader's data when there is one.
+    by_validation: bool = option("useCVSetControlLRIfCVExists", True)
+    # Look at the first evaluation node instead of the criterion.
+    by_evaluation: bool = option("useEvalCriterionControlLR", False)
+    trial_minibatches: Sequence[int] = option("numMiniBatch4LRSearch", (500,))  # of a trial; a schedule
+    previous_rates: int = option("numPrevLearnRates", 5)  # learning rates of earlier epochs that a search begins above
+    # Epochs that search for the best rate, not only for a sufficient one.
+    best_epochs: int = option("numBestSearchEpoch", 1)
+    adapt_minibatch: bool = option("autoAdjustMinibatch", False)
+    # Epochs between two searches for a minibatch size.
+    tuning_frequency: int = option("minibatchSizeTuningFrequency", 1)
+    tuning_max: int = option("minibatchSizeTuningMax", 1048576)  # frames
+    # Percent by which the criterion may grow with the minibatch.
+    error_margin: float = option("minibatchSearchCriterionErrorMargin", 1.0)
 
     def __post_init__(self) -> None:
         trials = self.trial_minibatches if isinstance(self.trial_minibatches, Sequence) else (self.trial_minibatches,)

@@ -6,10 +6,9 @@ Source: Povey, Zhang and Khudanpur, "Parallel training of DNNs with natural grad
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, check_keys, located_faults
+from readers.config.option_check import KeyedOptions, check_keys, located_faults, option
 from readers.errors import ConfigError
 from readers.minibatches.base import Reader
 
@@ -58,23 +57,13 @@ class ParallelOptions(KeyedOptions):
         If a value is out of range.
     """
 
-    keys: ClassVar = {
-        "num_jobs": ("numJobs", "int"),
-        "samples": ("samplesPerIteration", "int"),
-        "threads": ("threadsPerJob", "int"),
-        "processes": ("maxProcesses", "int"),
-        "retries": ("jobRetries", "int"),
-        "keep": ("keepIterations", "int"),
-        "best_first": ("bestOfFirstIteration", "bool"),
-    }
-
-    num_jobs: int
-    samples: int = 400_000
-    threads: int = 1
-    processes: int = 0
-    retries: int = 3
-    keep: int = 0
-    best_first: bool = True
+    num_jobs: int = option("numJobs")
+    samples: int = option("samplesPerIteration", 400_000)
+    threads: int = option("threadsPerJob", 1)
+    processes: int = option("maxProcesses", 0)
+    retries: int = option("jobRetries", 3)
+    keep: int = option("keepIterations", 0)
+    best_first: bool = option("bestOfFirstIteration", True)
     scheduler: str = ""
     source: Callable[[], Reader] | None = None
 

@@ -7,7 +7,6 @@ gradient and parameter averaging", 2015, appendix C.7.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.network.network import Network
@@ -15,7 +14,7 @@ from acoustic.training.control.options import AutoAdjust
 from acoustic.training.options import TrainingOptions
 from readers.common.report import Log
 from readers.config.config import Config
-from readers.config.option_check import KeyedOptions, located_faults
+from readers.config.option_check import KeyedOptions, located_faults, option
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,8 @@ class LayerwiseOptions(KeyedOptions):
         If a value is negative.
     """
 
-    keys: ClassVar = {"epochs": ("layerwiseEpochs", "int"), "epoch_size": ("layerwiseEpochSize", "int")}
-
-    epochs: int = 0
-    epoch_size: int = 0
+    epochs: int = option("layerwiseEpochs", 0)
+    epoch_size: int = option("layerwiseEpochSize", 0)
 
     def __post_init__(self) -> None:
         for name in self.keys:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from acoustic.training.rules.base import Rule, Step
+from readers.config.option_check import option
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,11 @@ class AdaGrad(Rule):
     """
 
     names: ClassVar = ("AdaGrad",)
-    keys: ClassVar = {"normalise": ("normWithAveMultiplier", "bool")}
     state: ClassVar = {"squares": 0.0}
     repeats: ClassVar = True
     by_columns: ClassVar = True
 
-    normalise: bool = True
+    normalise: bool = option("normWithAveMultiplier", True)
 
     @property
     def by_parts(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import AdamSettings
 from acoustic.training.rules.base import Rule, Step
+from readers.config.option_check import option
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,12 @@ class AdamW(Rule):
     """
 
     names: ClassVar = ("AdamW",)
-    keys: ClassVar = {
-        "beta1": ("adamBeta1", "float"),
-        "beta2": ("adamBeta2", "float"),
-        "epsilon": ("adamEpsilon", "float"),
-        "decay": ("adamWeightDecay", "float"),
-    }
     state: ClassVar = {"mean": 0.0, "squares": 0.0}
 
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    decay: float = 0.01
+    beta1: float = option("adamBeta1", 0.9)
+    beta2: float = option("adamBeta2", 0.999)
+    epsilon: float = option("adamEpsilon", 1e-8)
+    decay: float = option("adamWeightDecay", 0.01)
 
     def __post_init__(self) -> None:
         self.require("beta1", 0 <= self.beta1 < 1, "0 <= beta < 1")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from acoustic.training.rules.base import Rule, Step
+from readers.config.option_check import option
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,12 @@ class Momentum(Rule):
     """
 
     names: ClassVar = ("none", "normal", "simple")
-    keys: ClassVar = {"nesterov": ("useNAG", "bool")}
     state: ClassVar = {"velocity": 0.0}
     by_columns: ClassVar = True
     uses_momentum: ClassVar = True
     repeats: ClassVar = True
 
-    nesterov: bool = False
+    nesterov: bool = option("useNAG", False)
 
     def update(
         self, kernels: Any, weight: Any, gradient: Any, state: Sequence[Any], scalars: dict[str, float], step: Step

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from acoustic.training.rules.base import Rule
+from readers.config.option_check import option
 
 ONLINE, SIMPLE, PLAIN = "online", "simple", "plain"  # methods
 FIRST_UPDATES = 10  # minibatches that all update the estimates
@@ -39,24 +40,15 @@ class NaturalGradient(Rule):
     """
 
     names: ClassVar = ("NaturalGradient",)
-    keys: ClassVar = {
-        "method": ("naturalGradientMethod", "text"),
-        "alpha": ("naturalGradientAlpha", "float"),
-        "rank_in": ("naturalGradientRankIn", "int"),
-        "rank_out": ("naturalGradientRankOut", "int"),
-        "history": ("naturalGradientHistory", "float"),
-        "period": ("naturalGradientUpdatePeriod", "int"),
-        "max_change": ("maxChangePerSample", "float"),
-    }
     refuses: ClassVar = ("clippingThresholdPerSample", "L1RegWeight", "gaussianNoiseInjectStd")
 
-    method: str = ONLINE
-    alpha: float = 4.0
-    rank_in: int = 20
-    rank_out: int = 80
-    history: float = 2000.0
-    period: int = 4
-    max_change: float = 0.075
+    method: str = option("naturalGradientMethod", ONLINE)
+    alpha: float = option("naturalGradientAlpha", 4.0)
+    rank_in: int = option("naturalGradientRankIn", 20)
+    rank_out: int = option("naturalGradientRankOut", 80)
+    history: float = option("naturalGradientHistory", 2000.0)
+    period: int = option("naturalGradientUpdatePeriod", 4)
+    max_change: float = option("maxChangePerSample", 0.075)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", self.method.lower())

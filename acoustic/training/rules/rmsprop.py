@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from acoustic.training.rules.arrays import RmsSettings
 from acoustic.training.rules.base import Rule, Step
+from readers.config.option_check import option
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,14 @@ class RmsProp(Rule):
     """
 
     names: ClassVar = ("RmsProp",)
-    keys: ClassVar = {
-        "gamma": ("rms_gamma", "float"),
-        "increase": ("rms_wgt_inc", "float"),
-        "decrease": ("rms_wgt_dec", "float"),
-        "largest": ("rms_wgt_max", "float"),
-        "smallest": ("rms_wgt_min", "float"),
-        "normalise": ("normWithAveMultiplier", "bool"),
-    }
     state: ClassVar = {"squares": 0.0, "step": 0.02, "sign": 0.0}
 
-    gamma: float = 0.99
-    increase: float = 1.2
-    decrease: float = 0.75
-    largest: float = 10.0
-    smallest: float = 0.1
-    normalise: bool = True
+    gamma: float = option("rms_gamma", 0.99)
+    increase: float = option("rms_wgt_inc", 1.2)
+    decrease: float = option("rms_wgt_dec", 0.75)
+    largest: float = option("rms_wgt_max", 10.0)
+    smallest: float = option("rms_wgt_min", 0.1)
+    normalise: bool = option("normWithAveMultiplier", True)
 
     def __post_init__(self) -> None:
         self.require("gamma", 0 <= self.gamma < 1, "0 <= gamma < 1")
