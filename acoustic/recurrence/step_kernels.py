@@ -67,34 +67,25 @@ def copy(out, x):
         out[i] = x[i]
 
 
+# With `keep` the following add to `out` instead of writing it. The compiler makes a loop for either case.
+
+
 @inline
 def add(out, x, keep):
-    if keep:
-        for i in range(out.shape[0]):
-            out[i] += x[i]
-    else:
-        for i in range(out.shape[0]):
-            out[i] = x[i]
+    for i in range(out.shape[0]):
+        out[i] = x[i] + (out[i] if keep else ZERO)
 
 
 @inline
 def subtract(out, x, keep):
-    if keep:
-        for i in range(out.shape[0]):
-            out[i] -= x[i]
-    else:
-        for i in range(out.shape[0]):
-            out[i] = -x[i]
+    for i in range(out.shape[0]):
+        out[i] = (out[i] if keep else ZERO) - x[i]
 
 
 @inline
 def add_product(out, x, y, keep):
-    if keep:
-        for i in range(out.shape[0]):
-            out[i] += x[i] * y[i]
-    else:
-        for i in range(out.shape[0]):
-            out[i] = x[i] * y[i]
+    for i in range(out.shape[0]):
+        out[i] = x[i] * y[i] + (out[i] if keep else ZERO)
 
 
 @loop
@@ -128,26 +119,14 @@ def operate(values, constants, operations, first, last):
 @inline
 def activation_gradient(code, out, grad, value, keep):
     """out (+)= grad f'(x), computed from the value f(x); out may be grad."""
-    if code == SIGMOID:
-        if keep:
-            for i in range(out.shape[0]):
-                out[i] += grad[i] * (value[i] * (ONE - value[i]))
+    for i in range(out.shape[0]):
+        if code == SIGMOID:
+            new = grad[i] * (value[i] * (ONE - value[i]))
+        elif code == TANH:
+            new = grad[i] * (ONE - value[i] * value[i])
         else:
-            for i in range(out.shape[0]):
-                out[i] = grad[i] * (value[i] * (ONE - value[i]))
-    elif code == TANH:
-        if keep:
-            for i in range(out.shape[0]):
-                out[i] += grad[i] * (ONE - value[i] * value[i])
-        else:
-            for i in range(out.shape[0]):
-                out[i] = grad[i] * (ONE - value[i] * value[i])
-    elif keep:
-        for i in range(out.shape[0]):
-            out[i] += grad[i] if value[i] > ZERO else ZERO
-    else:
-        for i in range(out.shape[0]):
-            out[i] = grad[i] if value[i] > ZERO else ZERO
+            new = grad[i] if value[i] > ZERO else ZERO
+        out[i] = new + (out[i] if keep else ZERO)
 
 
 @loop

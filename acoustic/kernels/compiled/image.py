@@ -1,6 +1,9 @@
 """Compiled operations on images in columns, for float32 on the CPU."""
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from acoustic.kernels.arrays.image import ArrayImageKernels
 from acoustic.kernels.compiled import image_loops
@@ -21,43 +24,44 @@ class CompiledImageKernels(ArrayImageKernels):
         image_loops.unpack(frames(packed), *_places(windows), *windows.image, frames(out))
 
     def max_pool(self, windows: Windows, x: Any, out: Any, winner: Any) -> None:
-        places = *_steps(windows), *_places(windows)
-        image_loops.max_pool(_pixels(windows, x), *places, frames(out), frames(winner))
+        image_loops.max_pool(_pixels(windows, x), *_in_image(windows), frames(out), frames(winner))
 
     def max_pool_gradient(self, windows: Windows, grad: Any, winner: Any, out: Any) -> None:
-        places = *_steps(windows), *_places(windows)
-        image_loops.max_pool_gradient(frames(grad), frames(winner), *places, _pixels(windows, out))
+        image_loops.max_pool_gradient(frames(grad), frames(winner), *_in_image(windows), _pixels(windows, out))
 
     def max_pool_strips(self, windows: Windows, products: Any, out: Any, winner: Any) -> None:
-        places = *_strip_steps(windows, out), *_places(windows)
-        image_loops.max_pool(frames(products), *places, frames(out), frames(winner))
+        image_loops.max_pool(frames(products), *_in_strips(windows, out), frames(out), frames(winner))
 
     def max_pool_strips_gradient(self, windows: Windows, grad: Any, winner: Any, products: Any) -> None:
-        places = *_strip_steps(windows, grad), *_places(windows)
-        image_loops.max_pool_gradient(frames(grad), frames(winner), *places, frames(products))
+        image_loops.max_pool_gradient(frames(grad), frames(winner), *_in_strips(windows, grad), frames(products))
 
     def average_pool(self, windows: Windows, x: Any, out: Any) -> None:
-        places = *_steps(windows), *_places(windows)
-        image_loops.average_pool(_pixels(windows, x), *places, frames(out))
+        image_loops.average_pool(_pixels(windows, x), *_in_image(windows), frames(out))
 
     def average_pool_gradient(self, windows: Windows, grad: Any, out: Any) -> None:
-        places = *_steps(windows), *_places(windows)
-        image_loops.average_pool_gradient(frames(grad), *places, _pixels(windows, out))
-
-
-def _steps(windows: Windows) -> tuple[int, int]:
-    """Pixels from one column, and from one image, to the next."""
-    return windows.image.height, windows.image.height * windows.image.width
-
-
-def _strip_steps(windows: Windows, pooled: Any) -> tuple[int, int]:
-    """The same for images in strips."""
-    return windows.image.height * pooled.shape[1], windows.image.height
+        image_loops.average_pool_gradient(frames(grad), *_in_image(windows), _pixels(windows, out))
 
 
 def _pixels(windows: Windows, x: Any) -> Any:
     """The pixels of all images, one channel per column."""
     return frames(x).reshape(-1, windows.image.channels)
+
+
+def _in_image(windows: Windows) -> tuple[Any, ...]:
+    """Pixels from one image to the next, and the pixels of its windows; see image_loops.py."""
+    return windows.image.height * windows.image.width, *_window_pixels(windows, windows.image.height)
+
+
+def _in_strips(windows: Windows, pooled: Any) -> tuple[Any, ...]:
+    """The same for images in strips."""
+    return windows.image.height, *_window_pixels(windows, windows.image.height * pooled.shape[1])
+
+
+@lru_cache
+def _window_pixels(windows: Windows, col_step: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first pixel of each window, and where its pixels are from there; col_step: pixels between two columns."""
+    rows, cols, offsets = windows.arrays
+    return np.add.outer(cols * col_step, rows).ravel(), np.add.outer(offsets * col_step, range(windows.height)).ravel()
 
 
 def _places(windows: Windows) -> tuple[Any, ...]:

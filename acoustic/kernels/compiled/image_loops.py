@@ -1,7 +1,8 @@
 """Loops over images, float32: packing windows into columns, adding them back, pooling; see image.py.
 
-frames (T, rows) in C order hold an image per row, packed (T windows, size) a window per row. Windows are described by
-their first rows and columns, their height and the offsets of their columns; see Windows in image_geometry.py.
+frames (T, rows) in C order hold an image per row, packed (T windows, size) a window per row. Windows to pack are
+described by their first rows and columns, their height and the offsets of their columns; see Windows in
+image_geometry.py.
 """
 
 from numba import float32
@@ -63,93 +64,72 @@ def unpack(packed, rows, cols, height, offsets, image_width, image_height, chann
                     place += run
 
 
-@loop
-def max_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled, winner):
-    """pooled = the largest element of every window and channel; winner = its place in the window, the first of equals.
+# Pooling: pixels (n, channels), where image t begins at pixel t image_step; its window k begins starts[k] pixels later,
+# and holds the pixels `inside` after its first one. pooled, grad and winner are (T, windows channels).
 
-    pixels (n, channels): row r and column q of image t is pixel r + q col_step + t image_step; pooled (T, rows).
-    """
+
+@loop
+def max_pool(pixels, image_step, starts, inside, pooled, winner):
+    """pooled = the largest pixel of each window and channel; winner = its place in the window, the first of equals."""
     channels = pixels.shape[1]
     for t in range(pooled.shape[0]):
-        place = 0
-        for first_col in cols:
-            for first_row in rows:
-                best, best_at = pooled[t, place : place + channels], winner[t, place : place + channels]
-                place += channels
-                start = t * image_step + first_col * col_step + first_row
-                pixel = pixels[start + offsets[0] * col_step]
+        for k in range(starts.shape[0]):
+            here, start = slice(k * channels, (k + 1) * channels), t * image_step + starts[k]
+            best, best_at = pooled[t, here], winner[t, here]
+            pixel = pixels[start + inside[0]]
+            for c in range(channels):
+                best[c], best_at[c] = pixel[c], float32(0)
+            for place in range(inside.shape[0]):
+                pixel, number = pixels[start + inside[place]], float32(place)
                 for c in range(channels):
-                    best[c], best_at[c] = pixel[c], float32(0)
-                k = 0
-                for offset in offsets:
-                    for r in range(height):
-                        pixel, number = pixels[start + offset * col_step + r], float32(k)
-                        for c in range(channels):
-                            x = pixel[c]
-                            larger = x > best[c] or x != x  # not a number stays
-                            best[c] = x if larger else best[c]
-                            best_at[c] = number if larger else best_at[c]
-                        k += 1
+                    x = pixel[c]
+                    larger = x > best[c] or x != x  # not a number stays
+                    best[c] = x if larger else best[c]
+                    best_at[c] = number if larger else best_at[c]
 
 
 @loop
-def max_pool_gradient(grad, winner, col_step, image_step, rows, cols, height, offsets, pixels):
+def max_pool_gradient(grad, winner, image_step, starts, inside, pixels):
     """pixels = the gradient at the winners, 0 elsewhere."""
     channels = pixels.shape[1]
     pixels[:] = float32(0)
     for t in range(grad.shape[0]):
-        place = 0
-        for first_col in cols:
-            for first_row in rows:
-                part, best_at = grad[t, place : place + channels], winner[t, place : place + channels]
-                place += channels
-                start = t * image_step + first_col * col_step + first_row
-                k = 0
-                for offset in offsets:
-                    for r in range(height):
-                        pixel, number = pixels[start + offset * col_step + r], float32(k)
-                        for c in range(channels):
-                            pixel[c] += part[c] if best_at[c] == number else float32(0)
-                        k += 1
+        for k in range(starts.shape[0]):
+            here, start = slice(k * channels, (k + 1) * channels), t * image_step + starts[k]
+            part, best_at = grad[t, here], winner[t, here]
+            for place in range(inside.shape[0]):
+                pixel, number = pixels[start + inside[place]], float32(place)
+                for c in range(channels):
+                    pixel[c] += part[c] if best_at[c] == number else float32(0)
 
 
 @loop
-def average_pool(pixels, col_step, image_step, rows, cols, height, offsets, pooled):
+def average_pool(pixels, image_step, starts, inside, pooled):
     """pooled = the mean of every window and channel."""
     channels = pixels.shape[1]
-    scale = float32(1 / (height * offsets.shape[0]))
+    scale = float32(1 / inside.shape[0])
     for t in range(pooled.shape[0]):
-        place = 0
-        for first_col in cols:
-            for first_row in rows:
-                total = pooled[t, place : place + channels]
-                place += channels
-                start = t * image_step + first_col * col_step + first_row
-                total[:] = float32(0)
-                for offset in offsets:
-                    for r in range(height):
-                        pixel = pixels[start + offset * col_step + r]
-                        for c in range(channels):
-                            total[c] += pixel[c]
+        for k in range(starts.shape[0]):
+            total, start = pooled[t, k * channels : (k + 1) * channels], t * image_step + starts[k]
+            total[:] = float32(0)
+            for place in inside:
+                pixel = pixels[start + place]
                 for c in range(channels):
-                    total[c] *= scale
+                    total[c] += pixel[c]
+            for c in range(channels):
+                total[c] *= scale
 
 
 @loop
-def average_pool_gradient(grad, col_step, image_step, rows, cols, height, offsets, pixels):
+def average_pool_gradient(grad, image_step, starts, inside, pixels):
     """pixels = each window's gradient, divided evenly among its places."""
     channels = pixels.shape[1]
-    scale = float32(1 / (height * offsets.shape[0]))
+    scale = float32(1 / inside.shape[0])
     pixels[:] = float32(0)
     for t in range(grad.shape[0]):
-        place = 0
-        for first_col in cols:
-            for first_row in rows:
-                part = grad[t, place : place + channels]
-                place += channels
-                start = t * image_step + first_col * col_step + first_row
-                for offset in offsets:
-                    for r in range(height):
-                        pixel = pixels[start + offset * col_step + r]
-                        for c in range(channels):
-                            pixel[c] += scale * part[c]
+        for k in range(starts.shape[0]):
+            part, start = grad[t, k * channels : (k + 1) * channels], t * image_step + starts[k]
+            for place in inside:
+                pixel = pixels[start + place]
+                for c in range(channels):
+                    pixel[c] += scale * part[c]

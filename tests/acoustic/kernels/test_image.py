@@ -50,8 +50,9 @@ def test_pooling_compiled_and_plain(image, window, steps):
     rng = np.random.default_rng(10)
     rows, cols = spread(image.height, window[1], steps[1]), spread(image.width, window[0], steps[0])
     windows = Windows(image, rows, cols, window[1], tuple(range(window[0])))
-    places = (np.array(rows), np.array(cols), windows.height, np.array(windows.offsets))
-    places = (image.height, image.height * image.width, *places)
+    starts = [row + image.height * col for col in cols for row in rows]
+    inside = [row + image.height * col for col in windows.offsets for row in range(windows.height)]
+    places = (image.height * image.width, np.array(starts), np.array(inside))
     x = np.asfortranarray(rng.integers(-2, 3, (image.size, 5)).astype(np.float32))  # with equals
     size = windows.count * image.channels
     grad = np.asfortranarray(rng.standard_normal((size, 5)).astype(np.float32))
