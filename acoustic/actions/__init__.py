@@ -5,12 +5,12 @@ This package is a catalogue. Open `base.py` first, then `evaluate.py` as a model
 
 import importlib
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from readers.config.config import Config
 from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
-__all__ = ["Action", "Machine", "make_action"]
+__all__ = ["Action", "CommonSettings", "make_action"]
 
 # Name in lower case: module and class. A module is imported when its action is needed.
 ACTIONS = {
@@ -41,7 +41,7 @@ ACTIONS = {
 NOT_BUILT = (*("trainbidirectionencoderdecoder", "beamsearch", "exportdbn", "pbn", "devtest"),)
 
 
-def make_action(name: str, config: Config, machine: Machine) -> Action:
+def make_action(name: str, config: Config, common: CommonSettings) -> Action:
     """Return the action of a command block.
 
     Parameters
@@ -50,7 +50,7 @@ def make_action(name: str, config: Config, machine: Machine) -> Action:
         The name of the action, in any case.
     config : Config
         The command block.
-    machine : Machine
+    common : CommonSettings
 
     Returns
     -------
@@ -68,4 +68,4 @@ def make_action(name: str, config: Config, machine: Machine) -> Action:
             f"{did_you_mean(name, ACTIONS)}"
         )
     module, _, class_name = ACTIONS[name.lower()].partition(":")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), class_name)(config, machine)
+    return getattr(importlib.import_module(f"{__name__}.{module}"), class_name)(config, common)

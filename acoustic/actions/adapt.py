@@ -40,7 +40,7 @@ class Adapt(Train):
 
     def network(self) -> Network:
         """Return a copy of the original model."""
-        return load_model(self.original, self.machine.precision, self.machine.device)
+        return load_model(self.original, self.common.precision, self.common.device)
 
     def reference(self) -> Reference | None:
         if not self.options.adaptation_weight:

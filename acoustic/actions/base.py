@@ -20,8 +20,8 @@ READER_BLOCKS = ("reader", "cvReader")
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Settings at the top of a configuration, for all commands.
+class CommonSettings:
+    """The settings outside of the command blocks of a configuration, which apply to all commands.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Machine:
     device : str
         ``cpu``, ``gpu`` or ``gpu:N``.
     seed : int
-        Of initial values, of the order of the data, and of dropout.
+        Seed of initial values, of the order of the data, and of dropout.
     allows_commands : bool
         Whether commands in a configuration are run.
     stdout : text file, optional
@@ -53,7 +53,7 @@ class Action:
     ----------
     config : Config
         The command block.
-    machine : Machine
+    common : CommonSettings
     model_path : Path
         The model that the action creates or uses.
 
@@ -72,8 +72,8 @@ class Action:
     without_effect: ClassVar[dict[str, str]] = {}  # parameters that CNTK reads and this ignores, with the reason
     keeps_report: ClassVar[bool] = True  # whether its report is written to a file next to the model
 
-    def __init__(self, config: Config, machine: Machine, model_path: Path):
-        self.config, self.machine, self.model_path = config, machine, model_path
+    def __init__(self, config: Config, common: CommonSettings, model_path: Path):
+        self.config, self.common, self.model_path = config, common, model_path
         self.trace_level = config.int("traceLevel", 0)
 
     def run(self, log: Log, progress: Progress) -> RunReport:
@@ -99,7 +99,7 @@ class Action:
 
     def network(self) -> Network:
         """Return the network that the action works on, without reading data. Raises ArgonautError and OSError."""
-        return load_model(self.model_path, self.machine.precision, self.machine.device)
+        return load_model(self.model_path, self.common.precision, self.common.device)
 
     def data_blocks(self) -> list[str]:
         """Return the names of the data blocks that the action reads, present in the command or not."""
@@ -139,7 +139,7 @@ class Action:
         def checked(done: int, total: int) -> None:
             progress(done, total, checking=name)
 
-        reader = open_reader(block, self.machine.seed, write, checked)
+        reader = open_reader(block, self.common.seed, write, checked)
         for warning in reader.warnings:
             log(f"warning: {warning}")
         return reader

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -49,8 +49,8 @@ class Combine(Action):
         By default the model's first criterion.
     """
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.output_path = config.path("outputModelPath")
         require_writable(self.output_path)
         self.num_models = config.int("numModels", 20)
@@ -113,7 +113,7 @@ class Combine(Action):
         return [[recent[k] for k in part] for part in parts if len(part)]
 
     def _load(self, path: Path) -> Network:
-        return load_model(path, self.machine.precision, self.machine.device)
+        return load_model(path, self.common.precision, self.common.device)
 
 
 def epoch_models(path: Path) -> list[Path]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
@@ -29,8 +29,8 @@ class ConvertDbn(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.dbn_path = config.path("dbnModelPath")
         require_writable(self.model_path, [self.dbn_path])
         training = config.text("trainingCriterion", "CrossEntropyWithSoftmax")
@@ -82,8 +82,8 @@ class ConvertDbn(Action):
         given = [self.layer_types[min(k, len(self.layer_types) - 1)] for k in range(len(hidden))]
         kinds = tuple("None" if layer.kind == LINEAR_LAYER else kind for layer, kind in zip(hidden, given)) or ("None",)
         options = self._options(tuple(sizes), kinds, self.with_prior or model.prior is not None)
-        machine = self.machine
-        network = build_simple_network(options, machine.precision, machine.device, machine.seed)
+        common = self.common
+        network = build_simple_network(options, common.precision, common.device, common.seed)
         self._fill(network, model, sizes[0])
         return network
 

@@ -4,7 +4,7 @@ import math
 import time
 from pathlib import Path
 
-from acoustic.actions.base import Machine, reader_report
+from acoustic.actions.base import CommonSettings, reader_report
 from acoustic.actions.evaluate import Evaluate
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
@@ -24,8 +24,8 @@ class CrossValidate(Evaluate):
     increment), ...; the first missing one is replaced by modelPath, the model after the last epoch.
     """
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine)
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common)
         interval = list(config.ints("crossValidationInterval"))
         where = config.where("crossValidationInterval")
         if len(interval) != 3 or interval[0] < 0 or interval[1] < 1 or interval[2] < interval[0]:
@@ -41,7 +41,7 @@ class CrossValidate(Evaluate):
             for path in self._models(log):
                 if results and self.pause:
                     time.sleep(self.pause)
-                network = load_model(path, self.machine.precision, self.machine.device)
+                network = load_model(path, self.common.precision, self.common.device)
                 names = self.roots(network)
                 engine = Engine(network, names)
                 check_inputs(engine, reader)
@@ -57,7 +57,7 @@ class CrossValidate(Evaluate):
         """Return the first model that exists."""
         paths = [*(self._path(epoch) for epoch in self.epochs), self.model_path]
         path = next((path for path in paths if path.exists()), paths[0])
-        return load_model(path, self.machine.precision, self.machine.device)
+        return load_model(path, self.common.precision, self.common.device)
 
     def _path(self, epoch: int) -> Path:
         return Path(f"{self.model_path}.{epoch}")

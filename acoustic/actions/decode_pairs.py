@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.actions.encoder_decoder import PAIRS, open_pairs, text_reader
 from acoustic.actions.evaluate import PERPLEXITY_OF, result_line
 from acoustic.actions.write import refuse_inputs
@@ -37,8 +37,8 @@ class TestEncoderDecoder(Action):
     __test__ = False  # not a test, despite its name
     blocks = (*PAIRS["reader"], "writer")
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, _model_path(config))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, _model_path(config))
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
         self.width = at_least(config, "maxHypotheses", config.int("maxHypotheses", 8), 1)

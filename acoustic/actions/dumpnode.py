@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
 from acoustic.network.text_dump import dump_lines
@@ -23,8 +23,8 @@ class DumpNode(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.node = config.text("nodeName", "")
         self.regex = self._regex()
         self.values, self.metadata = config.bool("printValues", True), config.bool("printMetadata", True)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
@@ -27,9 +27,9 @@ class Edit(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
+    def __init__(self, config: Config, common: CommonSettings):
         path = config.path("editPath")
-        super().__init__(config, machine, path)
+        super().__init__(config, common, path)
         try:
             text = read_text(path)
         except OSError as fault:
@@ -68,5 +68,5 @@ class Edit(Action):
                 yield file_path(statement.arguments[-1])
 
     def _editor(self, log: Log) -> Editor:
-        machine = self.machine
-        return Editor(read_macros(self.config), machine.precision, machine.seed, log, self.config)
+        common = self.common
+        return Editor(read_macros(self.config), common.precision, common.seed, log, self.config)

@@ -37,7 +37,7 @@ class TrainEncoderDecoder(Train):
         self.pair.build()  # reports what does not fit before anything starts
 
     def network(self) -> Network:
-        network = self.pair.build(self.machine.precision, self.machine.device, self.machine.seed)
+        network = self.pair.build(self.common.precision, self.common.device, self.common.seed)
         if network.precomputed():
             raise ModelError(
                 f"{network.precomputed()[0].where}: in an encoder-decoder network; expected inputs without statistics"
@@ -88,4 +88,4 @@ def text_reader(block: Config, name: str) -> type[SentenceReader]:
 def open_pairs(action, name: str, log: Log, progress: Progress, order: str | None = None) -> PairReader:
     """Open the readers of both sides as one; `order` is that of Action.open_reader."""
     encoder, decoder = (action.open_reader(half, log, progress, order) for half in PAIRS[name])
-    return PairReader(encoder, decoder, action.machine.seed)
+    return PairReader(encoder, decoder, action.common.seed)

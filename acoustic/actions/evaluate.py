@@ -2,7 +2,7 @@
 
 import math
 
-from acoustic.actions.base import Action, Machine, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
@@ -21,8 +21,8 @@ class Evaluate(Action):
     Reads minibatchSize, epochSize, numMBsToShowResult and evalNodeNames.
     """
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         # The results do not depend on it; CNTK's 40960 frames would only take memory.
         self.minibatch_size = at_least(config, "minibatchSize", config.ints("minibatchSize", "4096")[0], 1)
         self.epoch_size = at_least(config, "epochSize", config.int("epochSize", 0), 0)

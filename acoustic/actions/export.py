@@ -1,6 +1,6 @@
 """Action export: a trained network as an ONNX model."""
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.export.onnx_export import export_onnx, require_onnx
 from acoustic.network.network import Network
 from readers.common.files import require_writable
@@ -19,8 +19,8 @@ class Export(Action):
 
     blocks = ()
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         config.choice("format", FORMATS, FORMATS[0])
         self.names = config.array("outputNodeNames", [])
         beside = self.model_path.with_name(f"{self.model_path.name}.onnx")

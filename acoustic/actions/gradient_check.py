@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine, check_reader
+from acoustic.actions.base import Action, CommonSettings, check_reader
 from acoustic.actions.train import BUILDERS, described_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model
@@ -30,9 +30,9 @@ class CheckGradients(Action):
     blocks = ("reader", *BUILDERS)
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
+    def __init__(self, config: Config, common: CommonSettings):
         self.from_file = not any(config.has(name) for name in BUILDERS)
-        super().__init__(config, machine, config.path("modelPath") if self.from_file else Path("network"))
+        super().__init__(config, common, config.path("modelPath") if self.from_file else Path("network"))
         if not self.from_file:
             self.network_options, self.build = described_network(config)
         self.criterion = config.text("trainCriterionNodeName", "")
@@ -44,8 +44,8 @@ class CheckGradients(Action):
 
     def network(self) -> Network:
         if self.from_file:
-            return load_model(self.model_path, "double", self.machine.device)
-        return self.build(self.network_options, "double", self.machine.device, self.machine.seed)
+            return load_model(self.model_path, "double", self.common.device)
+        return self.build(self.network_options, "double", self.common.device, self.common.seed)
 
     def roots(self, network: Network) -> list[str]:
         if not self.criterion and not network.criteria:
@@ -67,7 +67,7 @@ class CheckGradients(Action):
                 criterion,
                 minibatch.matrices,
                 num_samples=self.num_samples,
-                seed=self.machine.seed,
+                seed=self.common.seed,
                 dropout_rate=self.dropout_rate,
                 layout=minibatch.layout,
             )

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
 from readers.config.syntax import Source
@@ -22,10 +22,10 @@ class CreateLabelMap(Action):
     keeps_report = False
     without_effect: ClassVar[dict[str, str]] = {"minibatchSize": "the size of the pieces is fixed"}
 
-    def __init__(self, config: Config, machine: Machine):
+    def __init__(self, config: Config, common: CommonSettings):
         section = config.text("section")
         self.reader = config.block(section).block("reader")
-        super().__init__(config, machine, self.reader.path("file", "labels"))
+        super().__init__(config, common, self.reader.path("file", "labels"))
         kind = reader_class(self.reader)
         if not issubclass(kind, UCIFastReader):
             raise ConfigError(

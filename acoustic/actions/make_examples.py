@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from readers.common.files import require_writable
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
@@ -32,8 +32,8 @@ class MakeExamples(Action):
         Do nothing if the archives exist (default true).
     """
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("examplesPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("examplesPath"))
         self.compress = config.bool("compress", True)
         self.archives = at_least(config, "numArchives", config.int("numArchives", 1), 1)
         self.memory = at_least(config, "shuffleMemory", config.int("shuffleMemory", 1024), 1) * MEGABYTE
@@ -65,7 +65,7 @@ class MakeExamples(Action):
                 reader.num_frames,
                 compress=self.compress,
                 archives=self.archives,
-                seed=self.machine.seed,
+                seed=self.common.seed,
                 memory=self.memory,
                 progress=progress,
             )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine, check_reader
+from acoustic.actions.base import Action, CommonSettings, check_reader
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
 from acoustic.training.procedures.mixing_up import NOISE, POWER, mix_up
@@ -33,8 +33,8 @@ class MixUp(Action):
 
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.output_path = config.path("outputModelPath")
         require_writable(self.output_path)
         self.total = config.int("numSubClasses")
@@ -58,7 +58,7 @@ class MixUp(Action):
         network = self.network()
         before = network.num_parameters()
         counts = self._counts(network, log, progress)
-        sizes = mix_up(network, counts, self.total, self.output_node, self.power, self.noise, self.machine.seed)
+        sizes = mix_up(network, counts, self.total, self.output_node, self.power, self.noise, self.common.seed)
         log(f"{len(sizes)} classes have {sum(sizes)} sub-classes, {min(sizes)} to {max(sizes)} each")
         log(f"{self.output_path}: {network.num_parameters()} parameters instead of {before}")
         save_model(network, self.output_path)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.export.dot import dot_text
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
@@ -31,15 +31,15 @@ class Plot(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.dot_file = config.path("outputDOTFile", Path(f"{self.model_path}.dot"))
         self.picture = config.path("outputFile", None)
         self.command = _words(config) if config.has("renderCmd") else []
         if self.command and self.picture is None:
             raise ConfigError(f"{config.where('renderCmd')}: renderCmd without outputFile; expected both")
         self.refused = ""
-        if self.command and not machine.allows_commands:
+        if self.command and not common.allows_commands:
             self.refused = f"{config.where('renderCmd')}: renderCmd is not run without --allow-commands"
             self.command = []
         for path in (self.dot_file, *([self.picture] if self.picture else [])):

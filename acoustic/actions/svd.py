@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from acoustic.network.low_rank import decompose
 from acoustic.network.model_file import load_model, save_model
 from readers.common.files import require_writable
@@ -25,8 +25,8 @@ class Svd(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.output_path = config.path("outputModelPath")
         require_writable(self.output_path)
         self.aligned_size = config.int("AlignedSize", 8)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from acoustic.actions.base import Action, Machine, check_reader, reader_report
+from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from acoustic.descriptions.builders.feed_forward import SimpleNetworkOptions
 from acoustic.descriptions.builders.recurrent import RecurrentOptions
 from acoustic.descriptions.builders.simple import build_simple_network, simple_network_options
@@ -55,15 +55,15 @@ class Train(Action):
     network_options: Any = None  # of the network description, None if there is none
     undescribed: str = ""  # why the network description cannot be read, where it need not be
 
-    def __init__(self, config: Config, machine: Machine):
+    def __init__(self, config: Config, common: CommonSettings):
         sgd = config.block("SGD")
-        super().__init__(config, machine, sgd.path("modelPath"))
+        super().__init__(config, common, sgd.path("modelPath"))
         require_writable(self.model_path)  # reports a fault before training instead of after it
         self.make_mode = config.bool("makeMode", True)
-        self.options = replace(training_options(sgd), seed=machine.seed, make_mode=self.make_mode)
-        if self.options.check_gradients and machine.precision != "double":
+        self.options = replace(training_options(sgd), seed=common.seed, make_mode=self.make_mode)
+        if self.options.check_gradients and common.precision != "double":
             raise ConfigError(
-                f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={machine.precision}; expected "
+                f"{sgd.where('gradientcheck')}: gradientcheck=true with precision={common.precision}; expected "
                 "precision=double"
             )
         self.parallel = parallel_options(sgd, self.starts_anew)
@@ -93,7 +93,7 @@ class Train(Action):
             self._check_word_classes(*readers)
             parallel = self.parallel
             if parallel is not None:
-                source = partial(open_reader, self.config.block("reader"), self.machine.seed)
+                source = partial(open_reader, self.config.block("reader"), self.common.seed)
                 parallel = replace(parallel, source=source)
             learn = partial(train, log=log, parallel=parallel)
             if self.layerwise.epochs and not (self.make_mode and files.newest_epoch() is not None):
@@ -114,10 +114,10 @@ class Train(Action):
 
     def _grown(self, learn: Callable[..., TrainingResult], readers: list[Reader], log: Log) -> Network:
         """Return the network after layer-wise training of smaller ones."""
-        machine, options = self.machine, self.layerwise.stage(self.options)
+        common, options = self.common, self.layerwise.stage(self.options)
 
         def build(smaller: SimpleNetworkOptions) -> Network:
-            return self.build(smaller, machine.precision, machine.device, machine.seed)
+            return self.build(smaller, common.precision, common.device, common.seed)
 
         def train_stage(hidden: int, network: Network) -> Network:
             return learn(
@@ -252,8 +252,8 @@ class Train(Action):
 
     def network(self) -> Network:
         """Return the network of the description, with its initial values."""
-        machine = self.machine
-        return self.build(self.network_options, machine.precision, machine.device, machine.seed)
+        common = self.common
+        return self.build(self.network_options, common.precision, common.device, common.seed)
 
 
 def described_network(config: Config) -> tuple[Any, Callable[..., Network]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from acoustic.actions import make_action
-from acoustic.actions.base import READER_BLOCKS, Action, Machine
+from acoustic.actions.base import READER_BLOCKS, Action, CommonSettings
 from acoustic.network.network import Network
 from acoustic.network.traversal import forward_order
 from acoustic.training.evaluation import check_inputs
@@ -63,16 +63,16 @@ class Validation:
     ----------
     config : CheckedConfig
         The outermost block.
-    machine : Machine
+    common : CommonSettings
     read_values : bool
         Read all features, not only their headers.
     progress : callable
         Called as ``progress(done, total)``.
     """
 
-    def __init__(self, config: CheckedConfig, machine: Machine, read_values: bool, progress: Progress):
+    def __init__(self, config: CheckedConfig, common: CommonSettings, read_values: bool, progress: Progress):
         self.config, self.findings = config, config.findings
-        self.machine = replace(machine, device="cpu")
+        self.common = replace(common, device="cpu")
         self.progress = progress
         self._read: Seen | None = set() if read_values else None
         self._made: dict[Path, Network | None] = {}  # the models that the commands so far create
@@ -91,7 +91,7 @@ class Validation:
 
     def _check_action(self, command: str, name: str) -> CommandFigures:
         figures = CommandFigures(command, name)
-        action = self.config.check(lambda: make_action(name, self.config.block(command), self.machine))
+        action = self.config.check(lambda: make_action(name, self.config.block(command), self.common))
         if action is not None:
             for message in action.misspelled():
                 self.findings.add(message)

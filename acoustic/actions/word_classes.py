@@ -2,7 +2,7 @@
 
 import os
 
-from acoustic.actions.base import Action, Machine
+from acoustic.actions.base import Action, CommonSettings
 from readers.common.files import require_writable, write_lines
 from readers.common.report import Log, Progress, RunReport
 from readers.common.text import read_lines
@@ -36,8 +36,8 @@ class WriteWordAndClass(Action):
     blocks = ()
     keeps_report = False
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("outputVocabFile"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("outputVocabFile"))
         self.input_file = config.path("inputFile")
         self.size = at_least(config, "vocabSize", config.int("vocabSize"), 1)
         self.num_classes = at_least(config, "nbrClass", config.int("nbrClass", 0), 0)

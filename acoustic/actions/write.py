@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from acoustic.actions.base import Action, Machine, check_reader
+from acoustic.actions.base import Action, CommonSettings, check_reader
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.network.unseen_classes import UNSEEN, unseen_outputs
@@ -31,8 +31,8 @@ class Write(Action):
 
     blocks = ("reader", "writer", "format")
 
-    def __init__(self, config: Config, machine: Machine):
-        super().__init__(config, machine, config.path("modelPath"))
+    def __init__(self, config: Config, common: CommonSettings):
+        super().__init__(config, common, config.path("modelPath"))
         self.names = config.array("outputNodeNames", [])
         self.minibatch_size = config.ints("minibatchSize", "2048")[0]
         if self.minibatch_size < 1:
@@ -78,7 +78,7 @@ class Write(Action):
 
     def _open_writer(self, log: Log) -> Writer:
         if not self.has_writer:
-            return TextWriter(self.output_path, self.format, self.machine.stdout)
+            return TextWriter(self.output_path, self.format, self.common.stdout)
         writer = open_writer(self.config.block("writer"))
         for warning in writer.warnings:
             log(f"warning: {warning}")

@@ -75,7 +75,7 @@ def run(argv: list[str]) -> int:
         for warning in [*config.warnings, *config.misspelled(TOP_NAMES, ALIKE)]:
             log(f"warning: {warning}")
         done = done_file(config)
-        machine = replace(read_machine(config), allows_commands=allowed)
+        common = replace(read_common_settings(config), allows_commands=allowed)
         # Construct, and thereby check, all actions before the first one starts.
         actions = {}
         for command in commands:
@@ -83,7 +83,7 @@ def run(argv: list[str]) -> int:
             names = block.array("action", ["train"], "an action")
             for name in names:
                 title = command if len(names) == 1 else f"{command}-{name}"
-                actions[title] = make_action(name, block, machine)
+                actions[title] = make_action(name, block, common)
         for command in dict.fromkeys(commands):
             for warning in config.block(command).misspelled(config.asked.values(), ALIKE_IN_COMMAND):
                 log(f"warning: {warning}")
@@ -215,9 +215,9 @@ def going_on(title: str, action) -> list[str]:
     return [f"{title}: finished epochs are kept; {again} continues after them"]
 
 
-def read_machine(config):
+def read_common_settings(config):
     """Read precision, device and seed from the top level of the configuration.  Raises ConfigError."""
-    from acoustic.actions import Machine
+    from acoustic.actions import CommonSettings
 
     if config.has_own("type"):
         raise ConfigError(
@@ -226,7 +226,7 @@ def read_machine(config):
     seed = config.int("randomSeed", 0)
     if seed < 0:
         raise ConfigError(f"{config.where('randomSeed')}: randomSeed is {seed}; expected 0 or more")
-    return Machine(
+    return CommonSettings(
         precision=config.choice("precision", ("float", "double"), "float"),
         device=read_device(config),
         seed=seed,

@@ -18,7 +18,7 @@ from readers.errors import ArgonautError
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
-INTERRUPTED = 128  # exit status after Ctrl-C, SIGTERM and SIGHUP: this and the signal's number, as shells report it
+SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this plus the signal's number, as in shells
 
 
 def run_guarded(function: Callable[..., int], *arguments) -> int:
@@ -51,12 +51,12 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
             print(what + (f": {stop}" if stop.args else ""), file=sys.stderr)
         except OSError:  # the terminal is gone
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 (also what is flushed at exit)
-        return INTERRUPTED + number
+        return SIGNAL_BASE + number
 
 
 def is_interrupted(status: int) -> bool:
-    """Return whether the exit status of a command says that a signal has stopped it."""
-    return status - INTERRUPTED in STOPPING
+    """Whether a command with this exit status was stopped by a signal."""
+    return status - SIGNAL_BASE in STOPPING
 
 
 def ensure_kernel_cache() -> None:

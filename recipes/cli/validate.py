@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in config.warnings:
         findings.add(warning)
     commands = config.check(lambda: read_commands(config)) or []
-    machine = check_top(config, commands)
+    common = check_top(config, commands)
     with progress_display("validate") as progress:
-        validation = Validation(config, machine, not arguments.quick, progress)
+        validation = Validation(config, common, not arguments.quick, progress)
         figures = [figure for command in commands for figure in validation.check(command)]
         validation.finish()
     for message in [*config.without_effect(commands, ALIKE), *config.misspelled(TOP_NAMES, ALIKE)]:
@@ -80,15 +80,15 @@ def command_line(files: str, settings: list[str]) -> list[str]:
 
 
 def check_top(config, commands: list[str]):
-    """Check the settings outside of all commands; return the machine, the CPU if the requested one is invalid."""
-    from acoustic.actions import Machine
-    from recipes.cli.cntk import read_machine
+    """Check the settings outside of all commands; return them, with their defaults if they are invalid."""
+    from acoustic.actions import CommonSettings
+    from recipes.cli.cntk import read_common_settings
 
-    machine = config.check(lambda: read_machine(config)) or Machine()
+    common = config.check(lambda: read_common_settings(config)) or CommonSettings()
     config.check(lambda: config.int("numCPUThreads", 0))
     config.check(lambda: config.bool("makeMode", True))
     config.check(lambda: log_file(config, commands))
-    return machine
+    return common
 
 
 def log_file(config, commands: list[str]) -> None:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network, simple_network_options
 from acoustic.descriptions.mel.parse import parse_script
 from acoustic.descriptions.mel.script import Editor
@@ -84,7 +84,9 @@ def read_configuration(text: str) -> None:
         for name in checked.names():
             checked.check(lambda name=name: training_options(checked.block(name)))
             for action in ("train", "test", "write", "edit"):
-                checked.check(lambda name=name, action=action: make_action(action, checked.block(name), Machine()))
+                checked.check(
+                    lambda name=name, action=action: make_action(action, checked.block(name), CommonSettings())
+                )
         list(checked.unread())
 
 

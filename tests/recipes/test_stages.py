@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from readers.errors import ConfigError
-from recipes.cli.console import INTERRUPTED, run_guarded
+from recipes.cli.console import SIGNAL_BASE, run_guarded
 from recipes.stages import Stage, command, run_stages
 
 
@@ -144,11 +144,11 @@ def test_an_interrupted_command_interrupts_the_recipe_and_says_how_to_go_on(tmp_
 
     monkeypatch.setattr("recipes.cli.score.run", interrupt)
     stages = [Stage("a", "", lambda: command("score", "ref", "hyp"))]
-    assert run_guarded(run_stages, stages, tmp_path, {}) == INTERRUPTED + signal.SIGINT
+    assert run_guarded(run_stages, stages, tmp_path, {}) == SIGNAL_BASE + signal.SIGINT
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "interrupted: stage a is not done; to continue, run the same command again"
     assert not (tmp_path / "stages" / "a.done").exists()
-    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == INTERRUPTED + signal.SIGINT
+    assert run_guarded(run_stages, stages, tmp_path, {}, "a") == SIGNAL_BASE + signal.SIGINT
     assert capsys.readouterr().err.endswith("run the same command again without --from\n")
 
 

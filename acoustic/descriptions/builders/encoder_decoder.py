@@ -83,10 +83,10 @@ def _encoder(block: Config) -> tuple[Callable[..., Network], Callable[[], Networ
     """Return the function that builds the encoder, and one that builds it for checking a decoder."""
     if _is_ndl(block):
         options: Any = ndl_options(block)
-        build: Callable[..., Network] = lambda *machine: build_ndl_network(options, *machine)  # noqa: E731
+        build: Callable[..., Network] = lambda *common: build_ndl_network(options, *common)  # noqa: E731
     else:
         options = simple_network_options(block)
-        build = lambda *machine: build_simple_network(options, *machine)  # noqa: E731
+        build = lambda *common: build_simple_network(options, *common)  # noqa: E731
     return build, lambda: _as_encoder(build("float", "cpu", 0))
 
 

@@ -21,7 +21,7 @@ from readers.errors import ArgonautError, ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from recipes.cli.argon.scores import open_features, open_scorer
 from recipes.cli.argon.setup import INPUT_FILES, open_decoder
-from recipes.cli.console import INTERRUPTED, one_line, show_losses
+from recipes.cli.console import SIGNAL_BASE, one_line, show_losses
 
 SAMPLES = 1600  # read per block
 NOT_FOR_STREAMS = ("infiles", "scores", "alignmlf", "detailed_alignment", "lattice_prefix", "report")
@@ -104,7 +104,7 @@ class Streaming:
         show_losses(self.report, None, self.arguments.verbose, self.arguments.stream)
         self.show.close(self.report, frames, (time.monotonic() - started) * TICKS_PER_SECOND / (frames * self.period))
         stopped = stopping_signal()
-        return self.report.exit_status if stopped == signal.SIGINT else INTERRUPTED + stopped
+        return self.report.exit_status if stopped == signal.SIGINT else SIGNAL_BASE + stopped
 
     def events(self) -> Iterator:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.actions.decode_pairs import edit_distance
 from acoustic.network.model_file import load_model
 from readers.config.config import Config
@@ -71,11 +71,11 @@ class Here:
             f"modelPath={model}\nencoderReader={READER % (source, 'none', 1)}decoderReader={decoder}{writer}\n{extra}\n"
         )
 
-    def action(self, name, settings, **machine):
-        return make_action(name, Config.from_text(settings, "p.cntk"), Machine(**machine))
+    def action(self, name, settings, **common):
+        return make_action(name, Config.from_text(settings, "p.cntk"), CommonSettings(**common))
 
-    def run(self, name, settings, **machine):
-        return self.action(name, settings, **machine).run(self.log.append, lambda *done, **figures: None)
+    def run(self, name, settings, **common):
+        return self.action(name, settings, **common).run(self.log.append, lambda *done, **figures: None)
 
     def figure(self, pattern):
         return float(next(match for match in map(re.compile(pattern).search, self.log) if match).group(1))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import load_model
 from acoustic.training.reporting.log import read_history
@@ -51,7 +51,7 @@ def here(ring_reader, tmp_path, monkeypatch):
 def run(text=CONFIG, name="train"):
     log = []
     block = Config.from_text(text, "l.cntk").block("Train")
-    make_action(name, block, Machine()).run(log.append, lambda *done, **figures: None)
+    make_action(name, block, CommonSettings()).run(log.append, lambda *done, **figures: None)
     return log
 
 

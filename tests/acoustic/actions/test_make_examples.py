@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import open_reader
@@ -26,7 +26,7 @@ def run(data, settings: str = "", reader: str = "") -> list[str]:
     )
     lines: list[str] = []
     block = Config.from_text(text, "m.cntk").block("make")
-    action = make_action("makeExamples", block, Machine(seed=2))
+    action = make_action("makeExamples", block, CommonSettings(seed=2))
     report = action.run(lines.append, lambda *done, **figures: None)
     assert report.exit_status == 0
     return lines
@@ -85,7 +85,7 @@ def test_sequences_are_refused(data):
         f"make=[\naction=makeExamples\nexamplesPath={data}/e\nreader=[\nreaderType=LMSequenceReader\n"
         f"file={data}/words.txt\nfeatures=[dim=2]\nlabels=[labelDim=2]\n]\n]"
     )
-    action = make_action("makeExamples", Config.from_text(text, "m.cntk").block("make"), Machine())
+    action = make_action("makeExamples", Config.from_text(text, "m.cntk").block("make"), CommonSettings())
     with pytest.raises((ConfigError, FormatError), match=r"m\.cntk|sequences"):
         action.run(print, lambda *done, **figures: None)
     assert not list(data.glob("e.*"))

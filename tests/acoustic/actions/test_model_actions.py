@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -24,7 +24,7 @@ class Here:
         save_model(network, "net")
 
     def action(self, name: str, settings: str):
-        return make_action(name, Config.from_text(settings, "edit.cntk"), Machine(allows_commands=True))
+        return make_action(name, Config.from_text(settings, "edit.cntk"), CommonSettings(allows_commands=True))
 
     def run(self, name: str, settings: str):
         return self.action(name, settings).run(self.log.append, lambda *done, **figures: None)
@@ -201,7 +201,7 @@ def test_a_command_of_a_configuration_is_run_where_it_is_allowed_only(here, monk
     here.write("draw.py", PICTURE)
     monkeypatch.setattr("shutil.which", lambda name: None)
     settings = f'modelPath=net\noutputFile=p.png\nrenderCmd="{sys.executable} draw.py <IN> <OUT>"'
-    action = make_action("plot", Config.from_text(settings, "edit.cntk"), Machine())
+    action = make_action("plot", Config.from_text(settings, "edit.cntk"), CommonSettings())
     action.run(here.log.append, lambda *done, **figures: None)
     assert "warning: edit.cntk:3: renderCmd is not run without --allow-commands" in here.log
     assert (here.directory / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.training.reporting.log import read_history
 from readers.config.config import Config
 
@@ -50,7 +50,7 @@ def here(ring_reader, tmp_path, monkeypatch):
 def run(text: str) -> list[str]:
     log: list[str] = []
     block = Config.from_text(text, "t.cntk").block("Train")
-    make_action("train", block, Machine()).run(log.append, lambda *done, **figures: None)
+    make_action("train", block, CommonSettings()).run(log.append, lambda *done, **figures: None)
     return log
 
 

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.export import onnx_export
@@ -190,7 +190,7 @@ def model(tmp_path):
 
 
 def export(text):
-    action = make_action("export", Config.from_text(f"e=[\n{text}\n]", "a.cntk").block("e"), Machine())
+    action = make_action("export", Config.from_text(f"e=[\n{text}\n]", "a.cntk").block("e"), CommonSettings())
     return action.run(lambda line: None, lambda *arguments, **figures: None)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from acoustic.actions import make_action
-from acoustic.actions.base import Machine
+from acoustic.actions.base import CommonSettings
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import save_model
 from acoustic.network.network import Network
@@ -68,7 +68,7 @@ def test_words_are_tagged(queries, tmp_path):
     text = text.replace(f"{tmp_path}/train", f"{tmp_path}/test")
     writer = f"writer=[writerType=LUSequenceWriter;outputs=[file={tmp_path}/tags;token={tmp_path}/out]]"
     text = f"modelPath={tmp_path}/model\noutputNodeNames=outputs:labels\n{text}\n{writer}"
-    make_action("write", Config.from_text(text, "w.cntk"), Machine()).run(print, lambda *_, **__: None)
+    make_action("write", Config.from_text(text, "w.cntk"), CommonSettings()).run(print, lambda *_, **__: None)
     assert (tmp_path / "tags").read_text() == "O O B-to O B-from O\nO O B-from\n"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from acoustic.actions import make_action
-from acoustic.actions.base import Machine
+from acoustic.actions.base import CommonSettings
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
@@ -206,7 +206,7 @@ def test_whole_utterances_are_written(blocks, tmp_path):
         f"modelPath={tmp_path}/model\noutputNodeNames=out\nminibatchSize=4\n"
         f"reader=[\n{WHOLE}\n{blocks}\n]\nwriter=[\nout=[dim={CLASSES};scpFile={tmp_path}/out.scp]\n]"
     )
-    report = make_action("write", Config.from_text(text, "w.cntk"), Machine()).run(print, lambda *_, **__: None)
+    report = make_action("write", Config.from_text(text, "w.cntk"), CommonSettings()).run(print, lambda *_, **__: None)
     assert report.num_done == len(LENGTHS)
     weights = {name: load_model(tmp_path / "model")[name].value for name in "WRbV"}
     for u in range(len(LENGTHS)):
@@ -228,7 +228,7 @@ def test_utterances_are_written_in_the_chunks_of_the_training(blocks, tmp_path):
         f"modelPath={tmp_path}/model\nminibatchSize=5\n"
         f"reader=[\n{CUT};lookAheadFrames=2\n{blocks}\n]\nwriter=[\nout=[dim={CLASSES};scpFile={tmp_path}/out.scp]\n]"
     )
-    make_action("write", Config.from_text(text, "w.cntk"), Machine()).run(print, lambda *_, **__: None)
+    make_action("write", Config.from_text(text, "w.cntk"), CommonSettings()).run(print, lambda *_, **__: None)
     for u, length in enumerate(LENGTHS):
         frames, found = (read_htk(tmp_path / f"u{u}.{kind}").frames for kind in ("fb", "out"))
         for t in range(length):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from readers.config.config import load_config
 from recipes.an4.run import CONFIG
 
@@ -18,12 +18,12 @@ def config(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_one_that_can_be_run(config, name):
     block = config.block(name)
-    make_action(block.text("action"), block, Machine())
+    make_action(block.text("action"), block, CommonSettings())
 
 
 def test_the_networks_are_what_the_commands_are_called(config):
     def network(name):
-        return make_action("train", config.block(name), Machine()).network()
+        return make_action("train", config.block(name), CommonSettings()).network()
 
     for name in ("PNorm", "Scale", "LDA"):
         nodes = network(name).nodes
@@ -31,4 +31,4 @@ def test_the_networks_are_what_the_commands_are_called(config):
         assert ("ClassScale" in nodes) == (name == "Scale")
         assert ("LDATransformOfFeatures" in nodes) == (name == "LDA")
         assert ("InvStdOfFeatures" in nodes) == (name != "LDA")
-    assert make_action("train", config.block("Layerwise"), Machine()).layerwise.epochs == 1
+    assert make_action("train", config.block("Layerwise"), CommonSettings()).layerwise.epochs == 1

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.options import KEYS
 from readers.config.config import Config
@@ -17,7 +17,7 @@ PAGE = page_text("parallel")
 def test_the_configuration_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = Config.from_text(re.search(r"```\n(command=.*?)```", PAGE, re.DOTALL)[1], "page.cntk")
-    actions = {name: make_action(config.block(name).text("action"), config.block(name), Machine()) for name in
+    actions = {name: make_action(config.block(name).text("action"), config.block(name), CommonSettings()) for name in
                config.array("command")}  # fmt: skip
     assert actions["Train"].parallel == ParallelOptions(4, samples=400_000)
     assert actions["Examples"].model_path == Path("exp/train.egs")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.mel.commands import PROPERTIES
 from acoustic.descriptions.ndl import Scope
 from acoustic.network.model_file import load_model, save_model
@@ -34,7 +34,7 @@ def models(tmp_path, monkeypatch) -> None:
 
 def run(name: str, settings: str):
     config = Config.from_text(settings, "page.cntk").block(name)
-    action = make_action(config.text("action"), config, Machine())
+    action = make_action(config.text("action"), config, CommonSettings())
     return action.run(lambda line: None, lambda *done, **figures: None)
 
 

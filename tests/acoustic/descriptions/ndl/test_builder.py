@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acoustic.actions.base import Machine
+from acoustic.actions.base import CommonSettings
 from acoustic.actions.train import Train
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.descriptions.ndl import build_network
@@ -53,9 +53,9 @@ def files(tmp_path):
     return write
 
 
-def build(text: str, around: str = "", **machine):
+def build(text: str, around: str = "", **options):
     config = Config.from_text(f"{around}\nNDLNetworkBuilder=[\n{text}\n]", "exp.cntk")
-    return build_network(config.block("NDLNetworkBuilder"), **machine)
+    return build_network(config.block("NDLNetworkBuilder"), **options)
 
 
 def test_the_file_says_what_is_loaded_and_run(files):
@@ -247,16 +247,16 @@ reader=[readerType=HTKMLFReader]
 def test_action_train_takes_the_builder_that_is_there(files, builders, expected):
     folder = files(net=SAME)
     config = Config.from_text((ACTION + builders).replace("{0}", str(folder)), "exp.cntk")
-    assert expected in Train(config, Machine()).network().nodes
+    assert expected in Train(config, CommonSettings()).network().nodes
     inner = Config.from_text("SimpleNetworkBuilder=[layerSizes=2:9:2]", "inner.cntk", parent=config)
-    assert Train(inner, Machine()).network().shapes["H1"].rows == 9
+    assert Train(inner, CommonSettings()).network().shapes["H1"].rows == 9
 
 
 def test_action_train_finds_faults_of_the_description_before_it_runs(files):
     folder = files(net=SAME.replace("L2=SBFF(L1, 4, 5)", "L2=SBFF(L1, 4, 6)"))
     text = (ACTION + "NDLNetworkBuilder=[networkDescription={0}/net.ndl]").replace("{0}", str(folder))
     with pytest.raises(ArgonautError, match=r"SBFF called at .*net.ndl:5\): node 'L2.BFF.FF.T' \(Times\)"):
-        Train(Config.from_text(text, "exp.cntk"), Machine())
+        Train(Config.from_text(text, "exp.cntk"), CommonSettings())
 
 
 @pytest.mark.parametrize(
@@ -270,4 +270,4 @@ def test_action_train_finds_faults_of_the_description_before_it_runs(files):
 def test_action_train_refuses_other_builders(tmp_path, builders, message):
     config = Config.from_text((ACTION + builders).replace("{0}", str(tmp_path)), "exp.cntk")
     with pytest.raises(ConfigError, match=message):
-        Train(config, Machine())
+        Train(config, CommonSettings())

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
@@ -265,7 +265,7 @@ def trained(ring_reader, tmp_path, monkeypatch):
 
 
 def run(settings, log):
-    action = make_action("combine", Config.from_text(f"{settings}\n{READER}", "c.cntk"), Machine())
+    action = make_action("combine", Config.from_text(f"{settings}\n{READER}", "c.cntk"), CommonSettings())
     return action.run(log.append, lambda *done, **figures: None)
 
 
@@ -321,7 +321,9 @@ def test_a_training_without_jobs_that_begins_anew_leaves_no_iterations(trained, 
 
 def test_a_reader_that_does_not_fit_is_named(trained):
     features = READER[: READER.index("labels=")] + "]"
-    action = make_action("combine", Config.from_text(f"modelPath=net\noutputModelPath=best\n{features}"), Machine())
+    action = make_action(
+        "combine", Config.from_text(f"modelPath=net\noutputModelPath=best\n{features}"), CommonSettings()
+    )
     with pytest.raises(ArgonautError, match=r"reader: gives features \(2\); expected labels \(2\), an input of"):
         action.run(print, lambda *done, **figures: None)
 

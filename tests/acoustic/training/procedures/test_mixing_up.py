@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
 from acoustic.engine.engine import Engine
 from acoustic.network.model_file import load_model, save_model
@@ -130,7 +130,7 @@ class Here:
         (directory / "map").write_text("0\n1\n2\n3\n")
 
     def run(self, settings):
-        action = make_action("mixUp", Config.from_text(settings, "m.cntk"), Machine())
+        action = make_action("mixUp", Config.from_text(settings, "m.cntk"), CommonSettings())
         return action.run(self.log.append, lambda *done, **figures: None)
 
 

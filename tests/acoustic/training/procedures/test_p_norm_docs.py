@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from acoustic.actions import Machine, make_action
+from acoustic.actions import CommonSettings, make_action
 from acoustic.network.model_file import load_model
 from acoustic.training.procedures.mixing_up import NOISE, POWER
 from readers.config.config import Config
@@ -37,7 +37,7 @@ def test_the_example_runs_from_its_first_command_to_its_last(config):
     lines = []
     for command in config.array("command"):
         block = config.block(command)
-        make_action(block.text("action"), block, Machine()).run(lines.append, lambda *done, **figures: None)
+        make_action(block.text("action"), block, CommonSettings()).run(lines.append, lambda *done, **figures: None)
     assert sum(line.startswith("layer-wise") for line in lines) == 2
     network = load_model("models/combined")
     assert network["HLast"].type_name == "LogSumGroups"
