@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.backend import Backend, matmul_into
-from acoustic.nodes.base import Node, Run, Shape
+from acoustic.nodes.base import Run
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
-from acoustic.recurrence.loop_plan import Place, Plan, plan_loop
-from acoustic.recurrence.loop_tables import Delay
+from acoustic.recurrence.loop_plan import LoopNodes, Place, Plan, plan_loop
 from acoustic.recurrence.weight_layout import LAID_OUT_FROM
 from acoustic.recurrence.work_split import WorkSplit, laid_out
 from acoustic.runtime.engine_options import EngineOptions
@@ -32,27 +31,17 @@ Job = tuple[Any, Any, Any, float]  # a, b, out and keep of a product
 class CompiledLoop:
     """Computes the nodes of a loop; values, gradients: of all nodes and steps, after `forward`."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        options: EngineOptions,
-        nodes: Sequence[Node],
-        shapes: Sequence[Shape],
-        operands: Sequence[Sequence[Place]],
-        outside: Sequence[Shape],
-    ) -> None:
+    def __init__(self, plan: Plan, options: EngineOptions) -> None:
         self.plan, self.options = plan, options
-        self.nodes, self.shapes, self.operands, self.outside = nodes, shapes, operands, outside
+        self.outside, self.delays = plan.loop.outside, plan.loop.delays
         self.values: Any = None
         self.gradients: Any = None
         self._memory: Any = None
         self._gradient_memory: Any = None
         self._constants = np.zeros(plan.num_constants, np.float32)
         self._parameters = {product.parameter for product in plan.products} | plan.columns.keys()
-        delays = [position for position, node in enumerate(nodes) if node.delay]
-        self.delays = [Delay(position, operands[position][0][1], nodes[position].delay) for position in delays]
         self._steps = sorted({delay.steps for delay in self.delays})
-        defaults = [nodes[position].settings["defaultHiddenActivity"] for position in delays]
+        defaults = [delay.node.settings["defaultHiddenActivity"] for delay in self.delays]
         self._defaults = np.array(defaults, np.float32)
         self._versions: Sequence[int | None] = ()
         self._splits: dict[tuple[int, int, bool], WorkSplit] = {}
@@ -70,8 +59,7 @@ class CompiledLoop:
         if key not in self._splits:
             if len(self._splits) == SPLITS_KEPT:
                 self._splits.clear()
-            split = WorkSplit(self.plan, self.shapes, self.outside, self.delays, self.options.row_split, *key)
-            self._splits[key] = split
+            self._splits[key] = WorkSplit(self.plan, self.options.row_split, *key)
         return self._splits[key]
 
     # ---- memory
@@ -99,9 +87,8 @@ class CompiledLoop:
         return self._block(self.gradients, (True, position))
 
     def _block(self, matrix: Any, place: Place) -> Any:
-        inside, at = place
         start = self.plan.row_of(place)
-        return matrix[start : start + (self.shapes if inside else self.outside)[at].rows]
+        return matrix[start : start + self.plan.loop.shape(place).rows]
 
     # ---- forward
 
@@ -140,13 +127,12 @@ class CompiledLoop:
         if held is not None:
             for delay, array in zip(self.delays, held):
                 if delay.steps > 0:
-                    name = self.nodes[delay.position].name
-                    sequences.hold(name, delay.steps, array, self.value(delay.source))
+                    sequences.hold(delay.node.name, delay.steps, array, self.value(delay.source))
 
     def _held(self, sequences: Sequences) -> list[Any]:
         """For each delay the values before the first step; empty for delays that look ahead."""
         return [
-            sequences.held(self.nodes[delay.position].name, self.shapes[delay.position].rows, delay.steps, self.values)
+            sequences.held(delay.node.name, delay.rows, delay.steps, self.values)
             if delay.steps > 0
             else np.zeros(0, np.float32)
             for delay in self.delays
@@ -183,7 +169,7 @@ class CompiledLoop:
             else:
                 np.copyto(rows, inputs[at][mine])
         for product in self.plan.before:
-            mine = share_of(worker, count, self.shapes[product.home].rows)
+            mine = share_of(worker, count, self.plan.loop.shapes[product.home].rows)
             out = self._block(self.values, (True, product.home))[mine]
             if mine.start != mine.stop:
                 parameter, operand = inputs[product.parameter][mine], inputs[product.operand[1]]
@@ -286,16 +272,10 @@ def _at_least(memory: Any, backend: Backend, rows: int, cols: int) -> Any:
 
 
 def compile_loop(
-    backend: Backend,
-    options: EngineOptions,
-    nodes: Sequence[Node],
-    shapes: Sequence[Shape],
-    operands: Sequence[Sequence[Place]],
-    outside: Sequence[Shape],
-    visible: Collection[int],
+    backend: Backend, options: EngineOptions, loop: LoopNodes, visible: Collection[int]
 ) -> CompiledLoop | None:
     """The compiled form of a loop; None if its nodes (see `plan_loop`) or the backend do not allow it."""
     if not is_possible(backend):
         return None
-    plan = plan_loop(nodes, shapes, operands, outside, visible)
-    return None if plan is None else CompiledLoop(plan, options, nodes, shapes, operands, outside)
+    plan = plan_loop(loop, visible)
+    return None if plan is None else CompiledLoop(plan, options)

@@ -16,6 +16,7 @@ from acoustic.nodes.base import Node, Run, Shape
 from acoustic.nodes.gradient_targets import GradientTargets
 from acoustic.nodes.sequence_state import Sequences
 from acoustic.recurrence.compiled_loop import compile_loop
+from acoustic.recurrence.loop_plan import LoopNodes
 from acoustic.recurrence.loop_steps import DelayReader, steps_of
 from acoustic.runtime.engine_options import EngineOptions
 from readers.errors import ModelError
@@ -90,12 +91,12 @@ class Loop(Node):
         self.computed = [member for member in self.members if not member.node.delay]
         self.reads_run = any(member.node.reads_run for member in self.members)
         self._reads = self._outside_reads()
-        places = [member.operands for member in self.members]
-        below = [shapes[name] for name in outside]
-        seen, own = {self.inside[name] for name in visible}, [member.shape for member in self.members]
         self.compiled = None
         if backend is not None:
-            self.compiled = compile_loop(backend, options or EngineOptions(), members, own, places, below, seen)
+            own, places = [member.shape for member in self.members], [member.operands for member in self.members]
+            loop = LoopNodes(members, own, places, [shapes[name] for name in outside])
+            seen = {self.inside[name] for name in visible}
+            self.compiled = compile_loop(backend, options or EngineOptions(), loop, seen)
         if self.compiled is not None:
             self.hands_out = self.frame_products = self.compiled.frame_products
         self.layer_inputs = self._layer_inputs()

@@ -23,6 +23,44 @@ ELEMENT_PRODUCTS = (ElementTimes, DiagTimes)
 Place = tuple[bool, int]  # whether an operand is in the loop, and its position there or among the operands outside
 
 
+@dataclass(frozen=True)
+class Delay:
+    """A delay of a loop: its node, rows and number of steps, its position and that of the delayed node."""
+
+    node: Node
+    rows: int
+    steps: int
+    position: int
+    source: int
+
+
+@dataclass(frozen=True)
+class LoopNodes:
+    """The nodes of a loop in the order of one step, delays first.
+
+    shapes: of the nodes; operands: the places of each node's operands; outside: the shapes of operands outside.
+    """
+
+    nodes: Sequence[Node]
+    shapes: Sequence[Shape]
+    operands: Sequence[Sequence[Place]]
+    outside: Sequence[Shape]
+
+    @property
+    def delays(self) -> list[Delay]:
+        """The delays in order."""
+        return [
+            Delay(node, shape.rows, node.delay, k, operands[0][1])
+            for k, (node, shape, operands) in enumerate(zip(self.nodes, self.shapes, self.operands))
+            if node.delay
+        ]
+
+    def shape(self, place: Place) -> Shape:
+        """The shape of a node or an operand."""
+        inside, at = place
+        return (self.shapes if inside else self.outside)[at]
+
+
 @dataclass
 class Product:
     """A parameter times a node of the loop, step by step, or times an operand outside, for all steps at once.
@@ -55,12 +93,13 @@ Segment = list[Product] | list[Operation]  # products of one node, or elementwis
 class Plan:
     """See `plan_loop`.
 
-    before: products computed for all steps at once; copied: for operands with frames, the node to whose rows they are
-    copied before the steps, and whether they are added there; segments: of one step, in order.
+    loop: the nodes; before: products computed for all steps at once; copied: for operands with frames, the node to
+    whose rows they are copied before the steps, and whether they are added there; segments: of one step, in order.
     rows: first row of each node; framed: first row of each operand with frames; columns: offset of each column operand
     among all of them; num_rows, num_constants: their totals.
     """
 
+    loop: LoopNodes
     before: list[Product] = field(default_factory=list)
     copied: dict[int, tuple[int, bool]] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
@@ -81,38 +120,23 @@ class Plan:
         return self.before + inside
 
 
-def plan_loop(
-    nodes: Sequence[Node],
-    shapes: Sequence[Shape],
-    operands: Sequence[Sequence[Place]],
-    outside: Sequence[Shape],
-    visible: Collection[int],
-) -> Plan | None:
+def plan_loop(loop: LoopNodes, visible: Collection[int]) -> Plan | None:
     """Plan a loop; None if it has a node that is neither a product nor elementwise.
 
-    nodes: in the order of one step, delays first; operands: of each node; outside: shapes of the operands outside the
-    loop; visible: the nodes whose values are needed outside.
+    visible: the nodes whose values are needed outside.
     """
-    planner = _Planner(nodes, shapes, operands, outside, visible)
+    planner = _Planner(loop, visible)
     return planner.plan() if all(planner.is_known(position) for position in planner.computed) else None
 
 
 class _Planner:
     """Makes the plan of a loop; see plan_loop."""
 
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        shapes: Sequence[Shape],
-        operands: Sequence[Sequence[Place]],
-        outside: Sequence[Shape],
-        visible: Collection[int],
-    ) -> None:
-        self.nodes, self.shapes, self.operands, self.outside = nodes, shapes, operands, outside
-        self.computed = [position for position, node in enumerate(nodes) if not node.delay]
-        self.uses = Counter(place for places in operands for place in places)
-        delayed = {operands[position][0][1] for position, node in enumerate(nodes) if node.delay}
-        self.kept = set(visible) | delayed
+    def __init__(self, loop: LoopNodes, visible: Collection[int]) -> None:
+        self.loop, self.nodes, self.operands, self.outside = loop, loop.nodes, loop.operands, loop.outside
+        self.computed = [position for position, node in enumerate(loop.nodes) if not node.delay]
+        self.uses = Counter(place for places in loop.operands for place in places)
+        self.kept = set(visible) | {delay.source for delay in loop.delays}
         self.terms = {position: self._terms(position) for position in self.computed if self._is_sum(position)}
         self.home: dict[int, int] = {}  # of nodes that are computed in the rows of a sum: the sum
 
@@ -125,14 +149,10 @@ class _Planner:
             return not inside and not self._has_frames((inside, at)) and (common or self._has_frames((common, other)))
         if type(node) not in (*SUMS, *ELEMENT_PRODUCTS, *ACTIVATIONS, Negate):
             return False
-        below = [self._shape(place) for place in places]
+        below = [self.loop.shape(place) for place in places]
         columns = sum(shape.cols == 1 for shape in below)
-        fits = all(shape.rows == self.shapes[position].rows and shape.cols in (None, 1) for shape in below)
+        fits = all(shape.rows == self.loop.shapes[position].rows and shape.cols in (None, 1) for shape in below)
         return fits and columns <= (type(node) in (Plus, *ELEMENT_PRODUCTS))
-
-    def _shape(self, place: Place) -> Shape:
-        inside, at = place
-        return self.shapes[at] if inside else self.outside[at]
 
     def _has_frames(self, place: Place) -> bool:
         return place[0] or self.outside[place[1]].has_frames
@@ -162,7 +182,7 @@ class _Planner:
     # ---- the plan
 
     def plan(self) -> Plan:
-        plan = self.result = Plan()
+        plan = self.result = Plan(self.loop)
         self._find_homes()
         self._place()
         started = {plan.rows[home] for home, _ in plan.copied.values()}
@@ -207,7 +227,7 @@ class _Planner:
             if type(node) in ACTIVATIONS and self._is_inner(below) and self._may_be_overwritten(below[1]):
                 plan.rows[position] = plan.rows[below[1]]
                 continue
-            plan.rows[position], count = count, count + self.shapes[position].rows
+            plan.rows[position], count = count, count + self.loop.shapes[position].rows
         for position, home in self.home.items():
             plan.rows[position] = plan.rows[home]
         for at, (home, _) in plan.copied.items():

@@ -5,19 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acoustic.nodes.base import Shape
 from acoustic.recurrence.codes import ADD, COLUMN, OPERATIONS, PRODUCTS, SKIP, TIMES_COLUMN, WRITE
 from acoustic.recurrence.loop_plan import Operation, Place, Plan, Product
 from acoustic.runtime.thread_team import share_of
-
-
-@dataclass
-class Delay:
-    """A delay of a loop: its position, that of the delayed node, and the number of steps."""
-
-    position: int
-    source: int
-    steps: int
 
 
 @dataclass
@@ -39,9 +29,8 @@ class Tables:
     inside: the products of a step, in the order of the tables.
     """
 
-    def __init__(self, plan: Plan, shapes: Sequence[Shape], outside: Sequence[Shape], worker: int, count: int) -> None:
-        self.plan, self.shapes, self.outside = plan, shapes, outside
-        self.worker, self.count = worker, count
+    def __init__(self, plan: Plan, worker: int, count: int) -> None:
+        self.plan, self.worker, self.count = plan, worker, count
         self.inside = [one for segment in plan.segments for one in segment if isinstance(one, Product)]
         self._position = {product.position: k for k, product in enumerate(self.inside)}
 
@@ -59,7 +48,7 @@ class Tables:
 
     def _operation(self, operation: Operation) -> tuple[int, ...]:
         """Code, first rows of result and operands, number of rows."""
-        mine = self.share(self.shapes[operation.out].rows)
+        mine = self.share(self.plan.loop.shapes[operation.out].rows)
         starts = [0 if place is None else self._start(place) + mine.start for place in (operation.x, operation.y)]
         return operation.code, self.plan.rows[operation.out] + mine.start, *starts, mine.stop - mine.start
 
@@ -99,7 +88,7 @@ class Tables:
     def rows_made(self, backward: bool) -> list[slice]:
         """This thread's rows of each product's result or, backward, of the gradient of its operand."""
         ends = [product.operand if backward else (True, product.home) for product in self.inside]
-        return [self.share(self.rows_of(end)) for end in ends]
+        return [self.share(self.plan.loop.shape(end).rows) for end in ends]
 
     def _products(self, backward: bool, keeps: dict[int, bool]) -> tuple[np.ndarray, list[int]]:
         """The products of a step, then those of the next step in the opposite order, and their positions.
@@ -108,7 +97,7 @@ class Tables:
         """
         rows: list[tuple[int, ...]] = []
         for product in self.inside:
-            m, k = self.shapes[product.home].rows, self.rows_of(product.operand)
+            m, k = self.plan.loop.shapes[product.home].rows, self.plan.loop.shape(product.operand).rows
             ends = [self.plan.row_of(product.operand), self.plan.rows[product.home]]
             if backward:
                 ends, (m, k) = ends[::-1], (k, m)
@@ -126,28 +115,24 @@ class Tables:
             order += turned
         return _table(rows, 8), order
 
-    def delays(self, delays: Sequence[Delay], num_slots: int) -> np.ndarray:
+    def delays(self, num_slots: int) -> np.ndarray:
         """The table of delays. `before` holds, delay after delay, the values of as many steps as each one delays."""
+        delays, rows, start = self.plan.loop.delays, [], 0
         kinds = sorted({delay.steps for delay in delays})
-        rows, start = [], 0
         for delay in delays:
-            count = self.shapes[delay.position].rows
-            mine = self.share(count)
+            mine = self.share(delay.rows)
             ends = self.plan.rows[delay.source] + mine.start, self.plan.rows[delay.position] + mine.start
             kind = kinds.index(delay.steps)
-            rows.append((*ends, mine.stop - mine.start, delay.steps, start + mine.start, count, kind))
-            start += count * max(delay.steps, 0) * num_slots
+            rows.append((*ends, mine.stop - mine.start, delay.steps, start + mine.start, delay.rows, kind))
+            start += delay.rows * max(delay.steps, 0) * num_slots
         return _table(rows, 7)
 
     def zeroed(self, positions: Sequence[int]) -> np.ndarray:
         """The table of the rows of some nodes."""
-        shares = [(self.plan.rows[position], self.share(self.shapes[position].rows)) for position in positions]
+        shares = [
+            (self.plan.rows[position], self.share(self.plan.loop.shapes[position].rows)) for position in positions
+        ]
         return _table([(row + mine.start, mine.stop - mine.start) for row, mine in shares], 2)
-
-    def rows_of(self, place: Place) -> int:
-        """The number of rows of a node or an operand."""
-        inside, at = place
-        return (self.shapes if inside else self.outside)[at].rows
 
 
 def _table(rows: Sequence[tuple], width: int) -> np.ndarray:

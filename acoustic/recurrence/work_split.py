@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.nodes.base import Shape
 from acoustic.recurrence.loop_plan import Plan
-from acoustic.recurrence.loop_tables import Delay, Table, Tables
+from acoustic.recurrence.loop_tables import Table, Tables
 from acoustic.recurrence.weight_layout import Factor
 from acoustic.runtime.blas import general_function
 from acoustic.runtime.recorder import call
@@ -35,14 +34,13 @@ class Part:
     def __init__(
         self,
         tables: Tables,
-        delays: Sequence[Delay],
         factors: Factors,
         sums: np.ndarray,
         place: np.ndarray,
     ) -> None:
         self.tables, self.factors, self.sums, self.place = tables, factors, sums, place
-        self._delays = tables.delays(delays, int(place[2]))
-        self._sources = frozenset(delay.source for delay in delays)
+        self._delays = tables.delays(int(place[2]))
+        self._sources = frozenset(delay.source for delay in tables.plan.loop.delays)
         self._ahead = tables.forward()
         self._back: dict[frozenset[int], tuple[Table, np.ndarray]] = {}
 
@@ -89,15 +87,12 @@ class WorkSplit:
     def __init__(
         self,
         plan: Plan,
-        shapes: Sequence[Shape],
-        outside: Sequence[Shape],
-        delays: Sequence[Delay],
         row_split: bool,
         num_slots: int,
         num_threads: int,
         in_panels: bool,
     ) -> None:
-        whole = Tables(plan, shapes, outside, 0, 1)
+        whole = Tables(plan, 0, 1)
         self._inside, self._count = whole.inside, num_threads
         self.by_rows = row_split and num_threads > 1 and num_slots < 2 * MIN_SLOTS
         count = num_threads if self.by_rows else max(1, min(num_threads, num_slots // MIN_SLOTS))
@@ -105,15 +100,15 @@ class WorkSplit:
         self.parts: list[Part] = []
         self._factors: list[Factors] = []  # of each thread if they differ
         for number in range(count):
-            tables = Tables(plan, shapes, outside, number, count) if self.by_rows else whole
+            tables = Tables(plan, number, count) if self.by_rows else whole
             slots = slice(0, num_slots) if self.by_rows else share_of(number, count, num_slots)
             if self.by_rows or not self._factors:
                 self._factors.append(_factors(tables, in_panels))
             meeting = (number, count) if self.by_rows else (0, 1)
             place = np.array([*meeting, num_slots, slots.start, slots.stop], np.int64)
             sums = self.sums[0 if self.by_rows else number]
-            self.parts.append(Part(tables, delays, self._factors[-1], sums, place))
-        past = sum(shapes[delay.position].rows * max(delay.steps, 0) for delay in delays)
+            self.parts.append(Part(tables, self._factors[-1], sums, place))
+        past = sum(delay.rows * max(delay.steps, 0) for delay in plan.loop.delays)
         self.nothing = np.zeros(past * num_slots, np.float32)
         self.ahead, self.back = ([Replay() for _ in range(num_threads)] for _ in range(2))
 

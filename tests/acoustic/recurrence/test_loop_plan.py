@@ -120,8 +120,8 @@ def test_nodes_that_are_needed_at_once_share_no_rows():
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_every_second_step_makes_its_products_in_the_opposite_order(backward):
-    plan, loop = plan_of(LSTM)
-    tables = Tables(plan, loop.compiled.shapes, loop.compiled.outside, 1, 2)
+    plan, _ = plan_of(LSTM)
+    tables = Tables(plan, 1, 2)
     table = tables.backward(set()) if backward else tables.forward()
     assert table.order == [0, 1, 2, 3, 3, 2, 1, 0]
     out, keep = table.products[:, 6].tolist(), table.products[:, 7].tolist()
@@ -135,7 +135,7 @@ def test_every_second_step_makes_its_products_in_the_opposite_order(backward):
 
 
 def test_products_that_add_up_in_the_same_rows_start_in_either_order():
-    plan, loop = plan_of(
+    plan, _ = plan_of(
         """
 h = Tanh(s)
 past = PastValue(8, 1, h)
@@ -146,6 +146,6 @@ s = Plus(Times(A, past), Times(B, past))
 J = SquareError(x, h, tag=criterion)
 """
     )
-    table = Tables(plan, loop.compiled.shapes, loop.compiled.outside, 0, 1).forward()
+    table = Tables(plan, 0, 1).forward()
     assert table.order == [0, 1, 1, 0]
     assert table.products[:, 7].tolist() == [0, 1, 0, 1]
