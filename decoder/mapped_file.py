@@ -1,4 +1,4 @@
-"""Files of named arrays that are mapped into memory: a header, a table of sections, and the arrays.
+"""Files of named arrays that are mapped into memory: a header, a table of sections, the arrays and checksums.
 
     0   8s   magic
     8   u4   version
@@ -7,15 +7,20 @@
     24  i8   a number whose meaning depends on the kind of file
     32  per section 40 bytes: name 20s, type 4s (numpy's), offset u8, length in items u8
     then the sections, each at a multiple of 64 bytes
+    then the CRC-32 of each block of 4 MiB of everything before, u4
 
-All numbers are little-endian.  Lists of names are UTF-8 text, one name per line.  The pages of mapped arrays are read
-when they are first used, and processes share them.
+All numbers are little-endian.  Lists of names are UTF-8 text, one name per line.  The pages of mapped arrays are shared
+by processes.
 """
 
+import os
 import struct
+import zlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -23,6 +28,7 @@ from readers.common.files import atomic_write
 from readers.errors import FormatError
 
 ALIGNMENT = 64
+BLOCK = 1 << 22  # bytes per checksum
 _HEADER = struct.Struct("<8sIIQq")
 _SECTION = struct.Struct("<20s4sQQ")
 
@@ -50,17 +56,21 @@ class MappedFormat:
             offset = -(-end // ALIGNMENT) * ALIGNMENT
             table.append(_SECTION.pack(name.encode(), self.types[name].encode(), offset, array.shape[0]))
             end = offset + array.shape[0] * np.dtype(self.types[name]).itemsize
+        size = end + 4 * -(-end // BLOCK)
         with atomic_write(path) as file:
-            file.write(_HEADER.pack(self.magic, self.version, len(sections), end, number) + b"".join(table))
+            checksums = _Checksums(file)
+            checksums.write(_HEADER.pack(self.magic, self.version, len(sections), size, number) + b"".join(table))
             for array in sections.values():
-                file.write(b"\0" * (-file.tell() % ALIGNMENT))
-                file.write(np.ascontiguousarray(array).data)
+                checksums.write(b"\0" * (-checksums.position % ALIGNMENT))
+                checksums.write(np.ascontiguousarray(array).view(np.uint8).data)
+            file.write(np.array(checksums.blocks, "<u4").tobytes())
 
-    def read(self, path: str | Path, mode: str = "r") -> tuple[int, dict[str, np.ndarray]]:
+    def read(self, path: str | Path, mode: str = "r", verify: bool = True) -> tuple[int, dict[str, np.ndarray]]:
         """(the header's number, section -> array), mapped into memory.
 
-        mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process.
-        Raises FormatError for a file of another kind or version, a truncated file and a damaged table.
+        mode: "r" for read-only arrays, "c" for arrays whose changes stay in this process; verify: whether to compare
+        the checksums.
+        Raises FormatError for a file of another kind or version, a truncated file, a damaged table, a wrong checksum.
         """
         with Path(path).open("rb") as file:
             header = file.read(_HEADER.size)
@@ -77,7 +87,23 @@ class MappedFormat:
         raw = np.memmap(path, dtype=np.uint8, mode=mode).view(np.ndarray)
         if raw.shape[0] != size:
             raise FormatError(f"{path}: {raw.shape[0]} bytes; expected {size}; the file is damaged, {self.again}")
-        return number, self._sections(raw, num_sections, path)
+        sections = self._sections(raw, num_sections, path)
+        if verify:
+            self._verify(raw, path)
+        return number, sections
+
+    def _verify(self, raw: np.ndarray, path: str | Path) -> None:
+        num_blocks = -(-raw.shape[0] // (BLOCK + 4))
+        end = raw.shape[0] - 4 * num_blocks
+        stored = np.frombuffer(raw[end:].tobytes(), "<u4")
+        with ThreadPoolExecutor(min(num_blocks, os.cpu_count() or 1)) as threads:
+            blocks = (raw[begin : min(begin + BLOCK, end)] for begin in range(0, end, BLOCK))
+            checksums = np.fromiter(threads.map(zlib.crc32, blocks), "<u4", num_blocks)
+        wrong = np.flatnonzero(checksums != stored)
+        if wrong.size:
+            raise FormatError(
+                f"{path}: wrong checksum of the bytes from {wrong[0] * BLOCK}; the file is damaged, {self.again}"
+            )
 
     def _sections(self, raw: np.ndarray, num_sections: int, path: str | Path) -> dict[str, np.ndarray]:
         end = _HEADER.size + _SECTION.size * num_sections
@@ -99,6 +125,25 @@ class MappedFormat:
                 )
             sections[name] = raw[offset : offset + num_bytes].view(kind)
         return sections
+
+
+class _Checksums:
+    """Writes to a file and keeps the CRC-32 of each block."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file, self.position = file, 0
+        self.blocks: list[int] = []
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.file.write(data)
+        done = 0
+        while done < len(data):
+            if self.position % BLOCK == 0:
+                self.blocks.append(0)
+            part = data[done : done + BLOCK - self.position % BLOCK]
+            self.blocks[-1] = zlib.crc32(part, self.blocks[-1])
+            done += len(part)
+            self.position += len(part)
 
 
 def check_lengths(lengths: Mapping[str, int], groups, path: str | Path) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decoder.array_checks import check_costs, check_offsets, check_range
 from readers.errors import GraphError
 from readers.htk.trees import phone_of
 from readers.language.att import EPSILON, Acceptor
@@ -214,29 +215,21 @@ def check_graph(graph: DecodingGraph) -> None:
         ("word_label", num_words),
         ("word_target", num_states),
         ("word_level", num_states + 1),
+        ("junction", 2),
     ):
-        _check_range(getattr(arrays, name), bound, name, where)
-    for name, arcs in (("first_emitting", arrays.emitting_target), ("first_word", arrays.word_target)):
-        first = getattr(arrays, name)
-        if first[0] != 0 or first[-1] != arcs.shape[0] or np.any(np.diff(first) < 0):
-            raise GraphError(f"{where}: offsets in {name} do not rise from 0 to {arcs.shape[0]}")
+        check_range(getattr(arrays, name), bound, name, where)
+    check_offsets(arrays.first_emitting, arrays.emitting_target.shape[0], "first_emitting", where)
+    check_offsets(arrays.first_word, arrays.word_target.shape[0], "first_word", where)
     for name in ("self_cost", "forward_cost", "emitting_cost", "word_cost", "final_cost"):
-        costs = getattr(arrays, name)
-        if costs.size and not np.all(costs > -np.inf):  # NaN fails too
-            raise GraphError(f"{where}: {name} contains NaN or -inf; expected costs")
-    if not np.all(np.isfinite(graph.lookahead)):
-        raise GraphError(f"{where}: a look-ahead cost is not finite; expected -ln of a probability above 0")
-    _check_range(graph.state_model, len(graph.models), "state_model", where)
-    level = np.repeat(arrays.word_level, np.diff(arrays.first_word))
-    if np.any(arrays.word_level[arrays.word_target] <= level):
+        check_costs(getattr(arrays, name), name, where)
+    check_costs(graph.lookahead, "lookahead", where, infinite=False)
+    check_range(graph.state_model, len(graph.models), "state_model", where)
+    level = np.zeros(num_states, arrays.word_level.dtype)
+    np.maximum.at(level, arrays.word_target, np.repeat(arrays.word_level, np.diff(arrays.first_word)) + 1)
+    if not np.array_equal(level, arrays.word_level):
         raise GraphError(f"{where}: word levels do not rise along word arcs; compile the graph again")
     if not np.any(np.isfinite(arrays.final_cost)):
         raise GraphError(f"{where}: no final state; expected at least one")
-
-
-def _check_range(numbers: np.ndarray, bound: int, name: str, where: str) -> None:
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= bound):
-        raise GraphError(f"{where}: {name} from {numbers.min()} to {numbers.max()}; expected 0 to {bound - 1}")
 
 
 def _split_labels(acceptor: Acceptor, where: str) -> tuple[np.ndarray, list[str], list[str]]:

@@ -1,6 +1,6 @@
 """Compiled decoding graphs on disk: mapped files (see decoder.mapped_file) with the start state in the header.
 
-The arrays are read-only and shared between processes; pages are read when the search first uses them.
+The arrays are read-only and shared between processes; large graphs open quickly.
 """
 
 from pathlib import Path
@@ -14,11 +14,11 @@ _MODEL_ARRAYS = {"state_model": "<i4", "state_index": "<i4", "lookahead": "<f4"}
 MAGIC = b"ARGONDG\n"
 FORMAT = MappedFormat(
     MAGIC,
-    1,
+    2,
     {**DTYPES, **_MODEL_ARRAYS, **dict.fromkeys(_NAMES, "|u1")},
     "compiled decoding graph",
     "compile an acceptor with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
-    "compile it again",
+    "compile it again with argonaut graph, or with argon -precompile true -infsm ACCEPTOR -graph GRAPH",
 )
 _SAME_LENGTH = (
     ("position_state", "position_exit", "self_cost", "forward_cost"),
@@ -51,13 +51,15 @@ def save_graph(graph: DecodingGraph, path: str | Path) -> None:
     FORMAT.write(path, graph.start, sections)
 
 
-def load_graph(path: str | Path) -> DecodingGraph:
+def load_graph(path: str | Path, verify: bool = True) -> DecodingGraph:
     """Map a compiled graph into memory and check it.
 
     Parameters
     ----------
     path : str or Path
         A file written by `save_graph` or `argon -precompile true`.
+    verify : bool
+        Whether to compare the checksums of the file.  The numbers are checked in any case.
 
     Returns
     -------
@@ -66,11 +68,11 @@ def load_graph(path: str | Path) -> DecodingGraph:
     Raises
     ------
     FormatError
-        For a file that is not a compiled graph, has another version, is truncated or has a damaged table.
+        For a file that is not a compiled graph, has another version, is truncated or damaged.
     GraphError
         For numbers out of range.
     """
-    start, sections = FORMAT.read(path)
+    start, sections = FORMAT.read(path, verify=verify)
     names = {name: unpack_names(sections[name], name, path) for name in _NAMES}
     lengths = {name: array.shape[0] for name, array in sections.items()} | {k: len(v) for k, v in names.items()}
     check_lengths(lengths, _SAME_LENGTH, path)

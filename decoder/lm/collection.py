@@ -44,7 +44,7 @@ def read_collection(path: str | Path) -> list[tuple[str, float]]:
     return [(name, weight / total) for name, weight in entries]
 
 
-def open_collection(path: str | Path, log: Callable[[str], None] | None = None) -> LanguageModel:
+def open_collection(path: str | Path, log: Callable[[str], None] | None = None, verify: bool = True) -> LanguageModel:
     """Open the mixture of language models that a list describes (-lm-collection).
 
     Parameters
@@ -53,6 +53,8 @@ def open_collection(path: str | Path, log: Callable[[str], None] | None = None) 
         A text file with a line `ARPA-file weight` for each model; lines that begin with # are comments.
     log : callable, optional
         log(line) is told about mapped files that are written again or cannot be written.
+    verify : bool
+        Whether to compare the checksums of mapped files.
 
     Returns
     -------
@@ -69,7 +71,8 @@ def open_collection(path: str | Path, log: Callable[[str], None] | None = None) 
     CNTK book, sections 6.1.2 and 6.1.3.2.
     """
     entries = read_collection(path)
-    return interpolated([open_language_model(name, log) for name, _ in entries], [weight for _, weight in entries])
+    models = [open_language_model(name, log, verify=verify) for name, _ in entries]
+    return interpolated(models, [weight for _, weight in entries])
 
 
 def interpolated(models: Sequence[LanguageModel], weights: Sequence[float]) -> LanguageModel:

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from decoder.array_checks import check_costs, check_offsets, check_range
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays
 from decoder.mapped_file import MappedFormat, check_lengths, pack_names, unpack_names
 from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import read_arpa
 
+MAX_ORDER = 1000  # of the n-grams; kernels allocate stacks of this size
 LEAST_SIZE = 1 << 20  # bytes of an ARPA file; a smaller one is read as fast
 _FIELDS = LMArrays._fields[:6]  # of a single model
 _TYPES = dict(zip(_FIELDS, ("<i8", "<i4", "<f4", "<i4", "<f4", "<i4")), source="<i8", start="<i8", vocabulary="|u1")
 FORMAT = MappedFormat(
-    b"ARGONLM\n", 1, _TYPES, "mapped language model", "it is made from the ARPA file when that is opened"
+    b"ARGONLM\n", 2, _TYPES, "mapped language model", "it is made from the ARPA file when that is opened"
 )
 
 
@@ -28,7 +30,10 @@ def mapped_path(arpa: str | Path) -> Path:
 
 
 def open_language_model(
-    path: str | Path, log: Callable[[str], None] | None = None, least_size: int = LEAST_SIZE
+    path: str | Path,
+    log: Callable[[str], None] | None = None,
+    least_size: int = LEAST_SIZE,
+    verify: bool = True,
 ) -> LanguageModel:
     """Open an ARPA language model, from the mapped file beside it if that is up to date.
 
@@ -40,6 +45,8 @@ def open_language_model(
         log(line) is told when a damaged mapped file is written again, and when it cannot be written.
     least_size : int
         Size of the ARPA file in bytes from which on a mapped file is used; written if the directory is writable.
+    verify : bool
+        Whether to compare the checksums of the mapped file.  Its numbers are checked in any case.
 
     Returns
     -------
@@ -53,7 +60,7 @@ def open_language_model(
     source, mapped = _source_of(path), mapped_path(path)
     if source[0] >= least_size and mapped.exists():
         try:
-            model = _load(mapped, source)
+            model = _load(mapped, source, verify)
             if model is not None:
                 return _with_start(model, path)
         except (ArgonautError, OSError) as fault:
@@ -94,13 +101,15 @@ def save_language_model(model: LanguageModel, path: str | Path, source: tuple[in
     FORMAT.write(path, model.order, sections)
 
 
-def load_language_model(path: str | Path) -> LanguageModel:
+def load_language_model(path: str | Path, verify: bool = True) -> LanguageModel:
     """Map a language model into memory.
 
     Parameters
     ----------
     path : str or Path
         A mapped file, `words.arpa.mapped`.
+    verify : bool
+        Whether to compare the checksums of the file.
 
     Returns
     -------
@@ -111,14 +120,16 @@ def load_language_model(path: str | Path) -> LanguageModel:
     ------
     FormatError
         For a damaged file.
+    GraphError
+        For numbers out of range.
     """
-    return _load(path, None)
+    return _load(path, None, verify)
 
 
-def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | None:
+def _load(path: str | Path, source: tuple[int, int] | None, verify: bool) -> LanguageModel | None:
     """The model, or None if the file was made from another ARPA file than `source`."""
     # Copy on write: the kernels are compiled for writable arrays, as those of a model read from text are.
-    order, sections = FORMAT.read(path, mode="c")
+    order, sections = FORMAT.read(path, mode="c", verify=verify)
     if source is not None and tuple(sections["source"].tolist()) != source:
         return None
     vocabulary = unpack_names(sections["vocabulary"], "words", path)
@@ -129,29 +140,37 @@ def _load(path: str | Path, source: tuple[int, int] | None) -> LanguageModel | N
 
 
 def _check(arrays: LMArrays, vocabulary: list[str], order: int, start: int, path: str | Path) -> None:
-    """Check what `lm_step` relies on."""
+    """Check what the kernels rely on."""
     lengths = {name: array.shape[0] for name, array in zip(_FIELDS, arrays)}
     check_lengths(lengths, (("word", "cost", "next_state"), ("backoff_cost", "backoff_state")), path)
     num_states, size = lengths["backoff_state"], len(vocabulary)
-    first = arrays.first_arc
-    sound = (
-        num_states > 0
-        and lengths["first_arc"] == num_states + 1
-        and first[0] == 0
-        and first[-1] == lengths["word"]
-        and bool(np.all(np.diff(first) >= 0))
-        and first[1] == size
-        and np.array_equal(arrays.word[:size], np.arange(size))  # the empty history lists every word
-        and 0 <= start < num_states
-        and order > 0
-        and int(arrays.word.min()) >= 0
-        and int(arrays.word.max()) < size
-        and int(arrays.next_state.min()) >= 0
-        and int(arrays.next_state.max()) < num_states
-        and int(arrays.backoff_state.min()) >= 0
-        and bool(np.all(arrays.backoff_state[1:] < np.arange(1, num_states)))  # backing off ends
-        and not np.isnan(arrays.cost).any()
-        and not np.isnan(arrays.backoff_cost).any()
-    )
-    if not sound:
-        raise FormatError(f"{path}: a number out of range; expected a complete mapped language model")
+    if lengths["first_arc"] != num_states + 1:
+        raise FormatError(f"{path}: {lengths['first_arc']} offsets for {num_states} states; expected one more")
+    check_offsets(arrays.first_arc, lengths["word"], "first_arc", path)
+    for name, bound in (("word", size), ("next_state", num_states), ("backoff_state", num_states)):
+        check_range(getattr(arrays, name), bound, name, path)
+    for name in ("cost", "backoff_cost"):
+        check_costs(getattr(arrays, name), name, path)
+    if not (0 < order <= MAX_ORDER and 0 <= start < num_states):
+        raise FormatError(
+            f"{path}: order {order}, start state {start}; expected 1 to {MAX_ORDER} and 0 to {num_states - 1}"
+        )
+    if arrays.first_arc[1] != size or not np.array_equal(arrays.word[:size], np.arange(size, dtype=np.int32)):
+        raise FormatError(f"{path}: the empty history does not list every word in order; expected all {size} words")
+    if not _backing_off_ends(arrays.backoff_state, order):
+        raise FormatError(
+            f"{path}: backing off does not end; expected to reach the empty history after at most {order} steps"
+        )
+
+
+def _backing_off_ends(backoff_state: np.ndarray, order: int) -> bool:
+    """Whether histories back off to lower states, and in at most `order` steps to state 0."""
+    states = np.arange(backoff_state.shape[0], dtype=backoff_state.dtype)
+    if backoff_state[0] != 0 or np.any(backoff_state[1:] >= states[1:]):
+        return False
+    for _ in range(order):
+        states = backoff_state[states]
+        states = states[states > 0]
+        if not states.size:
+            return True
+    return False

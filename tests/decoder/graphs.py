@@ -1,6 +1,8 @@
 """Random little graphs and language models for the tests of the search, and hand-made ones."""
 
 import itertools
+import struct
+import zlib
 
 import numpy as np
 
@@ -135,3 +137,8 @@ def random_scores(rng, graph, num_frames, integers=False):
 def as_frames(scores, graph):
     """The same as the reference takes them."""
     return [dict(zip(graph.transitions, map(float, column))) for column in scores.T]
+
+
+def sealed(raw):
+    """The bytes of a mapped file of less than 4 MiB with the checksum that they should have."""
+    return bytes(raw[:-4]) + struct.pack("<I", zlib.crc32(raw[:-4]))

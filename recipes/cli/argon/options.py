@@ -49,6 +49,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add_switch(compiling, "precompile", "compile -infsm into -graph")
     add(compiling, "graph", "FILE", "compiled graph: written with -precompile, else read")
     compiling.add_argument(
+        "--no-checksums",
+        dest="verify",
+        action="store_false",
+        help="do not compare the checksums of -graph and of mapped language models",
+    )
+    compiling.add_argument(
         "--state-map",
         default="",
         metavar="FILE",

@@ -66,15 +66,20 @@ def open_decoder(arguments: argparse.Namespace):
     if arguments.lm and arguments.lm_collection:
         raise ConfigError("command line: both -lm and -lm-collection; expected one of them")
     if arguments.lm:
-        lm = open_language_model(arguments.lm, lambda line: print(line, file=sys.stderr))
+        lm = open_language_model(arguments.lm, _print_note, verify=arguments.verify)
     elif arguments.lm_collection:
-        lm = open_collection(arguments.lm_collection, lambda line: print(line, file=sys.stderr))
+        lm = open_collection(arguments.lm_collection, _print_note, arguments.verify)
     else:
         print("no -lm: only the costs of the graph are used", file=sys.stderr)
-    decoder = Decoder(load_graph(arguments.graph), lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
+    graph = load_graph(arguments.graph, arguments.verify)
+    decoder = Decoder(graph, lm, options, read_cntkmap(arguments.cntkmap), arguments.cntkmap)
     if options.sil_cost and not decoder.silence.any():
         print(
             f"no silence models: -sil-cost {options.sil_cost:g} has no effect; name the models with --silence",
             file=sys.stderr,
         )
     return decoder
+
+
+def _print_note(line: str) -> None:
+    print(line, file=sys.stderr)

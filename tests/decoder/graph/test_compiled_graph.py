@@ -1,6 +1,7 @@
 """Compiling acceptors: the arrays of the compiled graph, errors, and its file."""
 
 import math
+import re
 import struct
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from decoder.graph.compiled_graph import freeze, model_of_state, precompile
 from decoder.graph.graph_file import MAGIC, load_graph, save_graph
 from readers.errors import FormatError, GraphError
-from tests.decoder.graphs import make_acceptor
+from tests.decoder.graphs import make_acceptor, sealed
 
 # Word w is [a_s2] w [b_s2]; silence may follow; two ways lead from 0 to 1, the dearer of them is of no use.
 ARCS = [
@@ -118,7 +119,7 @@ def test_word_levels_count_word_arcs_in_a_row():
             r"cycle of word arcs goes through state [123]",
         ),
         ([(0, 1, "w", 0)], r"no arc with an HMM state"),
-        ([(0, 1, "[a_s2]", float("nan"))], r"emitting_cost contains NaN or -inf"),
+        ([(0, 1, "[a_s2]", float("nan"))], r"emitting_cost contains nan; expected costs from -1e.30 to 1e.30 or inf"),
     ],
 )
 def test_unusable_acceptors_are_refused(arcs, message):
@@ -166,7 +167,7 @@ def path(tmp_path):
 def change(path, where, data):
     raw = bytearray(path.read_bytes())
     raw[where : where + len(data)] = data
-    path.write_bytes(raw)
+    path.write_bytes(sealed(raw))
 
 
 def section(path, name):
@@ -190,7 +191,7 @@ def test_truncated_file_names_both_sizes(path):
 
 def test_other_files_and_versions_are_refused(path):
     change(path, len(MAGIC), struct.pack("<I", 99))
-    with pytest.raises(FormatError, match="version 99; expected 1; compile it again"):
+    with pytest.raises(FormatError, match="version 99; expected 2; compile it again"):
         load_graph(path)
     path.write_text("0\t1\t[aa_s2]\t0.5\n0\t1\t[aa_s2]\t0.5\n")
     with pytest.raises(FormatError, match="expected a compiled decoding graph; compile an acceptor with argon"):
@@ -238,9 +239,41 @@ def test_numbers_out_of_range_are_refused(path, name, value, message):
         load_graph(path)
 
 
-def test_costs_that_are_no_numbers_are_refused(path):
-    change(path, section(path, "forward_cost")[1], struct.pack("<f", math.nan))
-    with pytest.raises(GraphError, match="forward_cost contains NaN or -inf"):
+@pytest.mark.parametrize("name", ["forward_cost", "self_cost", "emitting_cost", "word_cost", "final_cost", "lookahead"])
+@pytest.mark.parametrize("value", [math.nan, -math.inf, -3e38, 3e38])
+def test_costs_that_are_no_costs_are_refused(path, name, value):
+    change(path, section(path, name)[1], struct.pack("<f", value))
+    with pytest.raises(GraphError, match=rf"{name} contains {re.escape(f'{value:g}')}; expected costs"):
+        load_graph(path)
+
+
+@pytest.mark.parametrize(("name", "count"), [("first_emitting", 6), ("first_word", 6)])
+def test_offsets_whose_differences_overflow_are_refused(path, name, count):
+    offset = section(path, name)[1]
+    last = struct.unpack_from("<i", path.read_bytes(), offset + 4 * (count - 1))[0]
+    wrapping = (2**31 - 1, -(2**31), -1)  # each 1 or more above the one before, modulo 2^32
+    change(path, offset, struct.pack(f"<{count}i", 0, 0, *wrapping, last))
+    with pytest.raises(GraphError, match=f"offsets in {name} do not rise"):
+        load_graph(path)
+
+
+def test_word_levels_are_those_of_the_arcs(path):
+    change(path, section(path, "word_level")[1], struct.pack("<5i", 0, 0, 4, 0, 0))  # four levels for one word arc
+    with pytest.raises(GraphError, match="word levels do not rise along word arcs"):
+        load_graph(path)
+
+
+def test_a_changed_bit_is_noticed_unless_checksums_are_ignored(path):
+    raw = bytearray(path.read_bytes())
+    raw[section(path, "forward_cost")[1]] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=r"g\.dg: wrong checksum of the bytes from 0; the file is damaged, compile"):
+        load_graph(path)
+    assert load_graph(path, verify=False).arrays.forward_cost[0] == pytest.approx(1, abs=1e-6)
+    raw[section(path, "forward_cost")[1]] ^= 1
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match="wrong checksum"):
         load_graph(path)
 
 

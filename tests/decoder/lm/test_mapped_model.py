@@ -14,7 +14,8 @@ from decoder.lm.mapped_model import (
     open_language_model,
     save_language_model,
 )
-from readers.errors import FormatError
+from decoder.mapped_file import BLOCK, MappedFormat
+from readers.errors import ArgonautError, FormatError
 from readers.language.arpa import write_arpa
 from tests.decoder.graphs import make_arpa, random_orders
 
@@ -93,21 +94,74 @@ def test_place_that_cannot_be_written_is_told(arpa):
     assert "not written" in lines[-1]
 
 
+def refused(arpa, message, order=3, **changes):
+    """Check that a mapped file with some arrays changed is refused with `message`."""
+    model = open_language_model(arpa, least_size=0)
+    arrays = model.arrays._replace(**changes)
+    save_language_model(LanguageModel(arrays, model.vocabulary, order, model.start_state), arpa.with_name("wrong"))
+    with pytest.raises(ArgonautError, match=message):
+        load_language_model(arpa.with_name("wrong"))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         *(("first_arc", -1), ("first_arc", 10**9), ("word", -1), ("word", 99), ("next_state", -1), ("next_state", 99)),
-        *(("cost", np.nan), ("backoff_cost", np.nan), ("backoff_state", 99), ("backoff_state", -2)),
+        *(("cost", np.nan), ("cost", -np.inf), ("cost", -3e38), ("backoff_cost", np.nan), ("backoff_cost", 3e38)),
+        *(("backoff_state", 99), ("backoff_state", -2)),
     ],
 )
-def test_numbers_out_of_range_are_refused(arpa, name, value):
+@pytest.mark.parametrize("place", [0, 0.5, 1])
+def test_numbers_out_of_range_are_refused(arpa, name, value, place):
+    array = getattr(open_language_model(arpa, least_size=0).arrays, name).copy()
+    array[round(place * (len(array) - 1))] = value
+    refused(arpa, f"wrong: (offsets in )?{name} (from|contains|do not rise)", **{name: array})
+
+
+def test_offsets_whose_differences_overflow_are_refused(arpa):
+    first = open_language_model(arpa, least_size=0).arrays.first_arc.copy()
+    first[2:5] = (2**63 - 1, -(2**63), -1)
+    refused(arpa, "offsets in first_arc do not rise from 0", first_arc=first)
+
+
+def test_back_off_states_lead_to_the_empty_history(arpa):
     model = open_language_model(arpa, least_size=0)
-    array = getattr(model.arrays, name).copy()
-    array[len(array) // 2] = value
-    wrong = LanguageModel(model.arrays._replace(**{name: array}), model.vocabulary, model.order, model.start_state)
-    save_language_model(wrong, arpa.with_name("wrong"))
-    with pytest.raises(FormatError, match="wrong: a number out of range; expected a complete mapped language model"):
-        load_language_model(arpa.with_name("wrong"))
+    states = model.arrays.backoff_state.copy()
+    states[0] = 1
+    refused(arpa, "backing off does not end", backoff_state=states)
+    chain = np.maximum(np.arange(model.num_states, dtype=np.int32) - 1, 0)  # longer than the stacks of the kernels
+    refused(arpa, "after at most 3 steps", backoff_state=chain)
+    refused(arpa, "order 2000000000, start state", order=2_000_000_000)
+
+
+def test_the_empty_history_lists_every_word(arpa):
+    word = open_language_model(arpa, least_size=0).arrays.word.copy()
+    word[:2] = word[1::-1]
+    refused(arpa, "the empty history does not list every word", word=word)
+
+
+def test_a_changed_bit_is_noticed_and_the_file_made_again(arpa):
+    model, lines = open_language_model(arpa, least_size=0), []
+    raw = bytearray(mapped_path(arpa).read_bytes())
+    raw[-40] ^= 1
+    mapped_path(arpa).write_bytes(raw)
+    with pytest.raises(FormatError, match="wrong checksum of the bytes from 0"):
+        load_language_model(mapped_path(arpa))
+    assert facts(open_language_model(arpa, lines.append, least_size=0)) == facts(model)
+    assert "wrong checksum" in lines[0]
+
+
+def test_every_block_has_a_checksum(tmp_path):
+    format = MappedFormat(b"ANYTHING", 1, {"numbers": "<i4"}, "file", "make it")
+    numbers = np.arange(3 * BLOCK // 4 + 5, dtype=np.int32)
+    format.write(tmp_path / "file", 0, {"numbers": numbers})
+    np.testing.assert_array_equal(format.read(tmp_path / "file")[1]["numbers"], numbers)
+    for block in range(4):
+        raw = bytearray((tmp_path / "file").read_bytes())
+        raw[block * BLOCK + 100] ^= 16
+        (tmp_path / "changed").write_bytes(raw)
+        with pytest.raises(FormatError, match=f"changed: wrong checksum of the bytes from {block * BLOCK}; "):
+            format.read(tmp_path / "changed")
 
 
 def test_arrays_of_different_lengths_are_refused(arpa):

@@ -85,9 +85,10 @@ def test_a_graph_that_was_cut_short(user):
         found = f"{length} bytes; expected {len(whole)}" if length >= 32 else f"{length} bytes; expected a compiled dec"
         fault = user.decode().fault
         assert fault.startswith(f"graph/graph.dg: {found}")
-        assert fault.endswith("the file is damaged, compile it again")
+        assert "the file is damaged, compile it again with argonaut graph" in fault
     user.write("graph/graph.dg", whole[:8] + struct.pack("<I", 9) + whole[12:])
-    assert user.decode().fault == ("graph/graph.dg: compiled decoding graph of version 9; expected 1; compile it again")
+    expected = "graph/graph.dg: compiled decoding graph of version 9; expected 2; compile it again with argonaut graph"
+    assert user.decode().fault.startswith(expected)
 
 
 def test_a_graph_made_for_another_model(user):
