@@ -192,7 +192,8 @@ class GradientTargets:
         if cols == grad.shape[1]:
             self.add_matrix(k, grad)
         elif cols == 1:
-            self.add(k, lambda out: self.backend.kernels.sum_columns(grad, out))
+            columns = self.backend.xp.asfortranarray(grad)
+            self.add(k, lambda out: self.backend.kernels.sum_columns(columns, out))
         else:
             # Column j of the value came from column j modulo cols: (rows, cols, repetitions) in Fortran order.
             folded = grad.reshape((grad.shape[0], cols, -1), order="F")

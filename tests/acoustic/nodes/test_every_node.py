@@ -205,6 +205,21 @@ def test_values_in_single_precision(example):
         np.testing.assert_allclose(value, example.value(*operands), rtol=2e-4, atol=2e-5)
 
 
+@differentiable
+def test_gradients_in_single_precision(example):
+    gradients = []
+    random = {"seed": 1, **example.settings}
+    for precision in ("float", "double"):
+        network, criterion = build(example, example.operands(np.random.default_rng(7)), precision=precision)
+        engine, found = Engine(network, [criterion]), {}
+        engine.forward(training=True, **random)
+        engine.backward(criterion, lambda node, gradient, found=found: found.update({node.name: gradient.copy()}))
+        gradients.append(found)
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[1].items():
+        np.testing.assert_allclose(gradients[0][name], gradient, rtol=1e-3, atol=1e-4 * max(1, np.abs(gradient).max()))
+
+
 @every_example
 def test_saved_and_loaded(example, tmp_path):
     network, _ = build(example, example.operands(np.random.default_rng(8)))
