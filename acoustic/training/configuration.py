@@ -5,6 +5,7 @@ from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import RULES, AdaGrad, Momentum, Rule
 from readers.config.config import Config
 from readers.config.option_check import OptionFault, check_keys, located_faults
+from readers.config.values import did_you_mean
 from readers.errors import ConfigError
 
 # Names that are read below, or that belong to other readers of the block.
@@ -100,7 +101,9 @@ def _rule(sgd: Config) -> Rule:
     name = sgd.text("gradUpdateType", "") or "none"
     if name.lower() not in RULES:
         known = ", ".join(rule.names[0] for rule in dict.fromkeys(RULES.values()))
-        raise ConfigError(f"{sgd.where('gradUpdateType')}: gradUpdateType is {name}; expected {known}")
+        raise ConfigError(
+            f"{sgd.where('gradUpdateType')}: gradUpdateType is {name}; expected {known}{did_you_mean(name, RULES)}"
+        )
     rule = RULES[name.lower()]
     if sgd.bool("useAdagrad", False):  # the older name
         if rule not in (Momentum, AdaGrad):

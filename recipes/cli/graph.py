@@ -47,11 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lm-collection", metavar="FILE", help="instead of --lm: lines `ARPA-file weight`, interpolated"
     )
     files.add_argument("--out", metavar="DIR", help="directory for the results")
-    donor = parser.add_argument_group("triphones: an HTK model set, or the tables extracted from one")
-    donor.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
-    donor.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the models of --mmf)")
-    donor.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST command, for unseen triphones")
-    donor.add_argument("--hmms", metavar="DIR", help="tables of the model set: written with --mmf, else read")
+    model_set = parser.add_argument_group("triphones: an HTK model set, or the tables extracted from one")
+    model_set.add_argument("--mmf", metavar="FILE", nargs="+", help="HTK model definitions (text), read in this order")
+    model_set.add_argument("--hmm-list", metavar="FILE", help="lines `logical physical` (default: the models of --mmf)")
+    model_set.add_argument("--trees", metavar="FILE", help="decision trees of HHEd's ST command, for unseen triphones")
+    model_set.add_argument("--hmms", metavar="DIR", help="tables of the model set: written with --mmf, else read")
     graph = parser.add_argument_group("graph")
     graph.add_argument(
         "--silence", metavar="PHONE", help="silence model (default: pronunciation of <s> in the dictionary)"
@@ -83,39 +83,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from readers.common.files import require_writable
 
-    donated = bool(arguments.mmf or arguments.hmms or arguments.trees)
-    if not donated and not arguments.states and not arguments.state_list:
+    from_model_set = bool(arguments.mmf or arguments.hmms or arguments.trees)
+    if not from_model_set and not arguments.states and not arguments.state_list:
         raise ConfigError("command line: no HMM states; expected --states, --state-list, --mmf or --hmms")
     if arguments.lm and arguments.lm_collection:
         raise ConfigError("command line: both --lm and --lm-collection; expected one of them")
     collection, arguments.lm = bool(arguments.lm_collection), arguments.lm or arguments.lm_collection
-    only_donor = bool(arguments.mmf and arguments.hmms and not arguments.lm)
+    only_tables = bool(arguments.mmf and arguments.hmms and not arguments.lm)
     for name in ("lm", "out"):
-        if not only_donor and not getattr(arguments, name):
-            raise ConfigError(
-                f"command line: --{name} is missing; expected it"
-                + (", or --hmms without --lm" if arguments.mmf else "")
-            )
-    if not only_donor:
+        if not only_tables and not getattr(arguments, name):
+            hint = "expected it, or --hmms without --lm" if arguments.mmf else "argonaut graph --help shows the options"
+            raise ConfigError(f"command line: --{name} is missing; {hint}")
+    if not only_tables:
         require_writable(Path(arguments.out) / "graph.dg")
     if arguments.mmf and arguments.hmms:
         require_writable(Path(arguments.hmms) / "state_map")
     models = phone_models(arguments)
     if arguments.mmf and arguments.hmms:
         models.save(arguments.hmms)
-    if donated:
+    if from_model_set:
         print(
             f"models: {len(models.states)} logical, {len(set(models.states.values()))} different, "
             f"{len(set(models.senones.values()))} senones",
             flush=True,
         )
-    if only_donor:
+    if only_tables:
         print(f"tables: {arguments.hmms}")
         return 0
-    return build(arguments, models, donated, collection)
+    return build(arguments, models, from_model_set, collection)
 
 
-def build(arguments: argparse.Namespace, models, donated: bool, collection: bool) -> int:
+def build(arguments: argparse.Namespace, models, from_model_set: bool, collection: bool) -> int:
     """Run stage two: build and write the graph."""
     from decoder.graph import GraphOptions, build_monophone_graph, build_triphone_graph, has_context
     from decoder.lm.collection import open_collection
@@ -124,7 +122,7 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
     from readers.htk.frame_labels import read_state_list
 
     state_list = read_state_list(arguments.state_list) if arguments.state_list else None
-    cntkmap = models.score_rows(state_list) if donated and state_list else None
+    cntkmap = models.score_rows(state_list) if from_model_set and state_list else None
     if state_list and cntkmap is None:
         cntkmap = {state: i for i, state in enumerate(state_list)}
     options = GraphOptions(
@@ -143,16 +141,16 @@ def build(arguments: argparse.Namespace, models, donated: bool, collection: bool
 
     print(f"reading {arguments.lm}", flush=True)
     model = (open_collection if collection else open_language_model)(arguments.lm, print)
-    donor = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
+    source = arguments.hmms or " + ".join(arguments.mmf or [arguments.states or arguments.state_list])
     try:
-        if donated or has_context(models):
+        if from_model_set or has_context(models):
             if dictionary is None:
                 raise GraphError("no --dict; expected a dictionary, which a triphone graph needs")
             graph = build_triphone_graph(models, dictionary, model, options, progress)
         else:
             graph = build_monophone_graph(models.states, models.transitions, dictionary, model, options, progress)
     except GraphError as fault:  # two of these files do not match: name all of them
-        raise GraphError(f"{' + '.join(filter(None, (donor, arguments.dict, arguments.lm)))}: {fault}") from fault
+        raise GraphError(f"{' + '.join(filter(None, (source, arguments.dict, arguments.lm)))}: {fault}") from fault
     report = write_graph(Path(arguments.out), graph, models, cntkmap, arguments.sil_topology)
     for word, reason in graph.dropped[: None if arguments.verbose else 5]:
         print(f"left out: {word}: {reason}")
@@ -172,10 +170,10 @@ def phone_models(arguments: argparse.Namespace):
 
     trees = read_trees(arguments.trees) if arguments.trees else None
     if arguments.mmf:
-        donor = read_mmf(arguments.mmf)
+        model_set = read_mmf(arguments.mmf)
         names = read_hmm_list(arguments.hmm_list) if arguments.hmm_list else None
         try:
-            models = distil(donor, names, trees, contexts(arguments, trees), print)
+            models = distil(model_set, names, trees, contexts(arguments, trees), print)
         except GraphError as fault:
             files = (*arguments.mmf, arguments.hmm_list, arguments.trees)
             raise GraphError(f"{' + '.join(filter(None, files))}: {fault}") from fault

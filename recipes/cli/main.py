@@ -8,6 +8,7 @@ keep the command lines of the CNTK book.
 import argparse
 import importlib
 import sys
+from typing import Any
 
 from readers.errors import ConfigError
 from recipes.cli.console import run_guarded
@@ -52,6 +53,16 @@ def run(argv: list[str]) -> int:
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line like all others, without the usage text."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not among an argument's choices, and suggest a similar one."""
+        if action.choices is not None and value not in action.choices:
+            from readers.config.values import nearest
+
+            choices = [str(choice) for choice in action.choices]
+            close = nearest(str(value), choices)
+            expected = f"did you mean {close}" if close else f"expected {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"{value!r} is unknown; {expected}")
 
     def error(self, message: str) -> None:
         raise ConfigError(f"{self.prog}: {message}; {self.prog} --help shows the options")

@@ -51,8 +51,13 @@ def test_help_shows_an_example_and_imports_nothing_heavy(command):
 
 
 def test_unknown_command_lists_the_known_ones(capsys):
-    assert main(["decode"]) == 2
-    assert "argon" in capsys.readouterr().err
+    assert main(["frobnicate"]) == 2
+    assert "'frobnicate' is unknown; expected hcopy, cntk, graph" in capsys.readouterr().err
+
+
+def test_misspelt_command_gets_a_suggestion(capsys):
+    assert main(["grap"]) == 2
+    assert "argument COMMAND: 'grap' is unknown; did you mean graph; argonaut --help" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_unknown_command_lists_the_known_ones(capsys):
         (["hcopy", "-C"], "argonaut hcopy: argument -C/--config: expected one argument; argonaut hcopy --help shows"),
         (["score", "ref"], "argonaut score: the following arguments are required: hypothesis; argonaut score --help"),
         (["lm", "estimate", "--order", "x"], "argonaut lm estimate: argument --order: invalid int value: 'x'; "),
-        (["recipe", "timit", "--size", "x"], "argonaut recipe timit: argument --size: invalid choice: 'x'"),
+        (["recipe", "timit", "--size", "x"], "argonaut recipe timit: argument --size: 'x' is unknown; expected "),
         (["validate"], "argonaut validate: the following arguments are required: FILE[+FILE...]; argonaut validate --"),
         (["validate", "x", "--slow"], "argonaut validate: unrecognized arguments: --slow; argonaut validate --help"),
     ],

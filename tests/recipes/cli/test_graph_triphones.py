@@ -1,4 +1,4 @@
-"""`argonaut graph` from an HTK donor: both stages, either, and what stands in for the donor."""
+"""`argonaut graph` from an HTK model set: both stages, each alone, and tables in place of the model set."""
 
 import itertools
 
@@ -18,20 +18,20 @@ SENONES = ["a_s2_1", "a_s2_2", "b_s2_1", "sil_s2", "sil_s3"]
 
 @pytest.fixture
 def task(tmp_path, monkeypatch):
-    """A donor that has seen one triphone of each phone, trees for the others, dictionary and language model."""
+    """A model set that has seen one triphone of each phone, trees for the others, dictionary and language model."""
     monkeypatch.chdir(tmp_path)
-    donor = HmmSet()
+    model_set = HmmSet()
     for name in SENONES:
-        donor.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
+        model_set.macros["s"][name] = single_gaussian_state([0.0], [1.0], name)
 
     def hmm(name, states, transitions):
-        donor.macros["h"][name] = Hmm(name, tuple(donor.macros["s"][s] for s in states), transitions)
+        model_set.macros["h"][name] = Hmm(name, tuple(model_set.macros["s"][s] for s in states), transitions)
 
     hmm("sil", ("sil_s2", "sil_s3"), left_to_right([0.5, 0.6]))
     hmm("sp", ("sil_s3",), left_to_right([0.9], skip=0.7))
     hmm("sil-a+b", ("a_s2_1",), left_to_right([0.25]))
     hmm("a-b+sil", ("b_s2_1",), left_to_right([0.75]))
-    write_mmf("mmf", donor)
+    write_mmf("mmf", model_set)
     write_hmm_list("list", {"sil": "sil", "sp": "sp", "sil-a+b": "sil-a+b", "a-b+sil": "a-b+sil"})
     trees = {("a", 2): Tree((("L_b", "a_s2_1", "a_s2_2"),)), ("b", 2): Tree((), "b_s2_1")}
     write_trees("trees", DecisionTrees({"L_b": Question("L_b", ("b-*",))}, trees))
@@ -42,12 +42,12 @@ def task(tmp_path, monkeypatch):
     return tmp_path
 
 
-DONOR = ["--mmf", "mmf", "--hmm-list", "list", "--trees", "trees"]
+MODEL_SET = ["--mmf", "mmf", "--hmm-list", "list", "--trees", "trees"]
 BUILD = ["--dict", "dict", "--lm", "lm", "--state-list", "senones"]
 
 
 def test_both_stages_in_one_run(task, capsys):
-    assert main(["graph", *DONOR, *BUILD, "--out", "graph"]) == 0
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "graph"]) == 0
     printed = capsys.readouterr().out
     for line in ("models: 20 logical, 5 different, 5 senones", "compiled", "minimised", "words: 2 done, 0 skipped"):
         assert line in printed
@@ -63,8 +63,8 @@ def test_both_stages_in_one_run(task, capsys):
 
 
 def test_stages_one_after_the_other_give_the_same(task, capsys):
-    assert main(["graph", *DONOR, *BUILD, "--out", "graph"]) == 0
-    assert main(["graph", *DONOR, "--hmms", "hmms", "--dict", "dict"]) == 0
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "graph"]) == 0
+    assert main(["graph", *MODEL_SET, "--hmms", "hmms", "--dict", "dict"]) == 0
     assert capsys.readouterr().out.endswith("tables: hmms\n")
     assert main(["graph", "--hmms", "hmms", *BUILD, "--out", "again"]) == 0
     for name in ("graph.dg", "state_map", "transitions", "cntkmap", "lookahead"):
@@ -72,7 +72,7 @@ def test_stages_one_after_the_other_give_the_same(task, capsys):
 
 
 def test_argon_compiles_the_text_to_the_same_image(task, capsys):
-    assert main(["graph", *DONOR, *BUILD, "--out", "graph"]) == 0
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "graph"]) == 0
     arguments = ["-precompile", "-infsm", "graph/graph.fsa.gz", "-lookahead-file", "graph/lookahead"]
     arguments += ["-transition-file", "graph/transitions", "--state-map", "graph/state_map", "--dict", "dict"]
     assert main(["argon", *arguments, "-graph", "again.dg"]) == 0
@@ -83,8 +83,8 @@ def test_argon_compiles_the_text_to_the_same_image(task, capsys):
     assert dict(zip(one.states, one.state_index)) == dict(zip(two.states, two.state_index))
 
 
-def test_state_map_and_transitions_stand_in_for_the_donor(task):
-    assert main(["graph", *DONOR, "--hmms", "hmms", "--dict", "dict"]) == 0
+def test_state_map_and_transitions_stand_in_for_the_model_set(task):
+    assert main(["graph", *MODEL_SET, "--hmms", "hmms", "--dict", "dict"]) == 0
     files = ["--states", "hmms/state_map", "--transitions", "hmms/transitions"]
     assert main(["graph", *files, *BUILD[:4], "--out", "graph"]) == 0
     assert main(["graph", "--hmms", "hmms", *BUILD, "--out", "other"]) == 0
@@ -92,7 +92,7 @@ def test_state_map_and_transitions_stand_in_for_the_donor(task):
     assert one.num_positions == two.num_positions
 
 
-def test_trees_and_a_state_map_stand_in_for_the_donor(task):
+def test_trees_and_a_state_map_stand_in_for_the_model_set(task):
     write_state_map("map", {"sil": ("sil_s2", "sil_s3"), "sp": ("sil_s3",)})
     assert main(["graph", "--trees", "trees", "--states", "map", *BUILD, "--out", "graph"]) == 0
     assert not (task / "graph" / "transitions").exists()
@@ -101,9 +101,9 @@ def test_trees_and_a_state_map_stand_in_for_the_donor(task):
     assert set(read_state_map("graph/state_map")) == {"sil", "sp"} | triphones
 
 
-def test_transitions_of_an_alignment_replace_those_of_the_donor(task):
+def test_transitions_of_an_alignment_replace_those_of_the_model_set(task):
     (task / "mlf").write_text('#!MLF!#\n"u"\n0 400000 sil_s3\n400000 500000 a_s2_1\n.\n')
-    assert main(["graph", *DONOR, *BUILD, "--alignment", "mlf", "--out", "graph"]) == 0
+    assert main(["graph", *MODEL_SET, *BUILD, "--alignment", "mlf", "--out", "graph"]) == 0
     pairs = read_transitions("graph/transitions")
     assert pairs["sp_s2"] == pairs["sil_s3"] != pairs["b_s2_1"]
 
@@ -111,12 +111,12 @@ def test_transitions_of_an_alignment_replace_those_of_the_donor(task):
 def test_several_language_models_give_one_lookahead(task, capsys):
     (task / "models").write_text("lm 0.5\nlm 0.5\n")
     one = ["--dict", "dict", "--lm", "lm"]
-    assert main(["graph", *DONOR, *one, "--out", "one"]) == 0
-    assert main(["graph", *DONOR, *one[:2], "--lm-collection", "models", "--out", "two"]) == 0
+    assert main(["graph", *MODEL_SET, *one, "--out", "one"]) == 0
+    assert main(["graph", *MODEL_SET, *one[:2], "--lm-collection", "models", "--out", "two"]) == 0
     single, double = read_lookahead("one/lookahead"), read_lookahead("two/lookahead")
     assert set(single) == set(double)
     assert all(double[word] <= single[word] for word in single)  # as if all were at their best at once
-    assert main(["graph", *DONOR, *one, "--lm-collection", "models", "--out", "two"]) == 2
+    assert main(["graph", *MODEL_SET, *one, "--lm-collection", "models", "--out", "two"]) == 2
     assert "both --lm and --lm-collection; expected one of them" in capsys.readouterr().err
 
 
@@ -128,16 +128,16 @@ def without(arguments, name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*DONOR, *without(BUILD, "--lm"), "--out", "g"], "--lm is missing; expected it, or --hmms without --lm"),
-        ([*DONOR, *BUILD], "--out is missing; expected it"),
+        ([*MODEL_SET, *without(BUILD, "--lm"), "--out", "g"], "--lm is missing; expected it, or --hmms without --lm"),
+        ([*MODEL_SET, *BUILD], "--out is missing; expected it"),
         (
-            [*DONOR, *without(BUILD, "--dict"), "--out", "g"],
+            [*MODEL_SET, *without(BUILD, "--dict"), "--out", "g"],
             "no --dict; expected a dictionary, which a triphone graph needs",
         ),
-        ([*without(DONOR, "--trees"), *BUILD, "--out", "g"], "mmf + dict + lm: HMM set: no model for"),
+        ([*without(MODEL_SET, "--trees"), *BUILD, "--out", "g"], "mmf + dict + lm: HMM set: no model for"),
         (["--trees", "trees", *BUILD, "--out", "g"], "--trees without --mmf or --states"),
-        ([*DONOR, *BUILD, "--short-pause", "tick", "--out", "g"], "short pause: no model 'tick' in the HMM set"),
-        ([*DONOR, *BUILD, "--silence", "pau", "--out", "g"], "dictionary entry '<s>': sil; expected silence 'pau'"),
+        ([*MODEL_SET, *BUILD, "--short-pause", "tick", "--out", "g"], "short pause: no model 'tick' in the HMM set"),
+        ([*MODEL_SET, *BUILD, "--silence", "pau", "--out", "g"], "dictionary entry '<s>': sil; expected silence 'pau'"),
     ],
 )
 def test_what_is_missing_is_named_on_one_line(task, capsys, arguments, message):
@@ -149,24 +149,24 @@ def test_what_is_missing_is_named_on_one_line(task, capsys, arguments, message):
 
 def test_broken_files_are_named_on_one_line(task, capsys):
     (task / "senones").write_text("a_s2_1\nb_s2_1\n")
-    assert main(["graph", *DONOR, *BUILD, "--out", "g"]) == 2
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "g"]) == 2
     assert "state list: no output for sil_s2, sil_s3, a_s2_2; expected every state" in capsys.readouterr().err
     (task / "list").write_text("sil-a+b x-y+z\n")
-    assert main(["graph", *without(DONOR, "--trees"), *BUILD, "--out", "g"]) == 2
+    assert main(["graph", *without(MODEL_SET, "--trees"), *BUILD, "--out", "g"]) == 2
     assert "mmf + list: HMM list: model 'x-y+z' of 'sil-a+b' is not in the model set" in capsys.readouterr().err
     (task / "mmf").write_text("~h sil\n")
-    assert main(["graph", *DONOR, *BUILD, "--out", "g"]) == 2
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "g"]) == 2
     assert "mmf:1: the end of the file; expected <BEGINHMM>" in capsys.readouterr().err
 
 
-def test_silence_with_ways_back_is_walked_as_the_donor_says(task):
+def test_silence_with_ways_back_is_walked_as_the_model_set_says(task):
     from readers.htk.mmf import read_mmf
 
-    donor = read_mmf("mmf")
+    model_set = read_mmf("mmf")
     matrix = left_to_right([0.5, 0.5]).matrix.copy()
     matrix[2, 1:] = (0.25, 0.25, 0.5)
-    sil = donor.hmms["sil"]
-    donor.macros["h"]["sil"] = Hmm("sil", sil.states, Transitions(matrix))
-    write_mmf("mmf", donor)
-    assert main(["graph", *DONOR, *BUILD, "--out", "graph"]) == 0
+    sil = model_set.hmms["sil"]
+    model_set.macros["h"]["sil"] = Hmm("sil", sil.states, Transitions(matrix))
+    write_mmf("mmf", model_set)
+    assert main(["graph", *MODEL_SET, *BUILD, "--out", "graph"]) == 0
     assert (task / "graph" / "topology").read_text().startswith("sil 0 1 ")

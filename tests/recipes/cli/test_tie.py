@@ -1,4 +1,4 @@
-"""`argonaut tie`: from alignments to a donor that `argonaut graph` takes, tied anew from its own alignment, faults."""
+"""`argonaut tie`: from alignments to a model set for `argonaut graph`, tied anew from its own alignment; faults."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def tying(user):
     return user
 
 
-def test_donor_builds_a_graph_and_labels_are_its_senones(tying):
+def test_model_set_builds_a_graph_and_labels_are_its_senones(tying):
     outcome = tying.run("tie", *TIE, "--out", "hmms")
     assert outcome.status == 0, outcome.err
     assert outcome.out[-2] == "utterances: 24 done, 0 skipped, 0 failed"
@@ -44,9 +44,9 @@ def test_donor_builds_a_graph_and_labels_are_its_senones(tying):
         assert [(label.start, label.end) for label in tied] == [(label.start, label.end) for label in labels]
         assert [label.name.split("_s")[0] for label in tied] == [label.name.split("_s")[0] for label in labels]
         assert {label.name for label in tied} <= set(senones)
-    donor = ("--mmf", "hmms/hmmdefs", "--hmm-list", "hmms/tiedlist", "--trees", "hmms/trees")
+    model_set = ("--mmf", "hmms/hmmdefs", "--hmm-list", "hmms/tiedlist", "--trees", "hmms/trees")
     words = ("--dict", "dict", "--lm", "lm.arpa", "--state-list", "hmms/senones.list")
-    outcome = tying.run("graph", *donor, *words, "--out", "tied")
+    outcome = tying.run("graph", *model_set, *words, "--out", "tied")
     assert outcome.status == 0, outcome.err
     assert len(read_state_map("tied/state_map")) == 1 + 3 * 4 * 4
     assert read_cntkmap("tied/cntkmap") == {senone: i for i, senone in enumerate(senones)}
