@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test lint format docs bench clean
+.PHONY: install demo test quick lint format docs bench clean
 
 install: $(INSTALLED)
 
@@ -18,6 +18,9 @@ demo: install  ## synthesise a TIMIT-shaped corpus, train, decode, score
 
 test: lint docs  ## lint, import contract, documentation, every test
 	$(BIN)/pytest -n 2
+
+quick: lint  ## lint and the tests not marked slow
+	$(BIN)/pytest -n 2 -m "not slow"
 
 lint: install
 	$(BIN)/ruff check .

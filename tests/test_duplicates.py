@@ -4,6 +4,10 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("readers", "features", "acoustic", "decoder", "recipes")
 STATEMENTS, NODES = 2, 25  # the size from which a body counts, nested statements included

@@ -45,6 +45,7 @@ def test_the_ratio_is_that_of_the_fastest_at_equal_errors():
     assert "  ours, c: does not get there" in search_sweep.compare("search", slow + poor + peer)
 
 
+@pytest.mark.slow
 def test_every_setting_decodes_every_utterance(tmp_path):
     asked = []
 

@@ -13,6 +13,7 @@ from tests.decoder.search.test_search_an4 import task  # noqa: F401  (a fixture)
 PERIOD = 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_streamed_words_are_those_of_the_whole(task):  # noqa: F811
     decoder, alignments, _, rows = task

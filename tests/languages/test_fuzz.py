@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.languages import targets, texts
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {
     "deadline": None,
     "derandomize": True,

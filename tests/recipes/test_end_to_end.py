@@ -27,6 +27,8 @@ from tests.recipes.small_system import (
     one_thread,
 )
 
+pytestmark = pytest.mark.slow
+
 PNG = b"\x89PNG\r\n\x1a\n"
 # The recipe's network and its 25 epochs are for more than 24 sentences.
 SHORTER = (

@@ -13,6 +13,8 @@ from recipes.reversal.run import CONFIG
 from recipes.reversal.score import score
 from tests.pages import page_text
 
+pytestmark = pytest.mark.slow
+
 
 def test_strings_are_reversed_and_no_part_has_one_of_another():
     parts = data.reversals(3)

@@ -57,6 +57,7 @@ def test_configuration_is_the_books(monkeypatch):
     assert [float(rate) for rate in sgd.array("learningRatesPerMB")] == [0.5, *[0.2] * 20, 0.1]
 
 
+@pytest.mark.slow
 def test_recipe_parts_the_classes_and_resumes(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(data, "NUM_TRAIN", 400)

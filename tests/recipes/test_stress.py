@@ -128,6 +128,7 @@ def test_the_trees_lead_every_triphone_to_a_leaf_of_its_phone_and_classes():
     assert len(leaves) == 39 * (30 + 16 + 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short_pause", [False, True])
 def test_the_donor_is_read_back_and_distilled(tmp_path, short_pause):
     donor.write_donor(tmp_path, np.random.default_rng(0), short_pause)
@@ -169,6 +170,7 @@ def test_true_states_are_those_of_the_triphones_across_words(models):
     assert 15 <= pauses <= 47  # 0.15 of 200
 
 
+@pytest.mark.slow
 def test_noise_makes_as_many_frame_errors_as_were_asked_for():
     points, rng = speech.make_points(np.random.default_rng(1)), np.random.default_rng(2)
     true = np.repeat(rng.integers(points.shape[1], size=1000), 3)
@@ -186,6 +188,7 @@ def test_noise_of_a_frame_follows_that_of_the_frame_before():
     assert np.mean(drawn[1:] * drawn[:-1]) == pytest.approx(0.9, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_linear_layer_says_which_senone_is_nearest():
     points, rng = speech.make_points(np.random.default_rng(1)), np.random.default_rng(2)
     weights, bias = speech.linear_layer(points, 1.7)
@@ -203,6 +206,7 @@ def test_texts_are_what_is_said_of_them(tmp_path):
     assert words.rank_words([["b", "a"], ["a", "c"]]) == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_the_whole_recipe_decodes_what_it_says(tmp_path, capsys):
     text = tmp_path / "text"
     text.write_text("the cat sat on a mat\nthe dog sat on the cat\n" * 30)

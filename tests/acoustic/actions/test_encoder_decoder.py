@@ -87,6 +87,7 @@ def here(tmp_path, monkeypatch) -> Here:
     return Here(tmp_path)
 
 
+@pytest.mark.slow
 def test_trains_and_says_what_it_has_learned(here):
     report = here.run("doEncoderDecoder", here.training(sgd="gradUpdateType=AdamW; learningRatesPerMB=0.02"))
     assert (report.num_done, report.lost) == (36, [])
@@ -114,6 +115,7 @@ def test_trains_and_says_what_it_has_learned(here):
     assert set(" ".join(said).split()) <= set("abc")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same(here):
     settings = here.training(sgd="gradUpdateType=AdamW; learningRatesPerMB=0.01; keepCheckPointFiles=true")
     here.run("trainEncoderDecoder", settings)
@@ -134,6 +136,7 @@ def test_gradients_are_checked_in_training(here):
     assert checked[0].startswith("Gradient check of 7 parameters passed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", [1, 0, 50])
 def test_any_number_of_pairs_side_by_side(here, parallel):
     here.run("trainEncoderDecoder", here.training(parallel=parallel, cv=False, sgd="maxEpochs=1"))

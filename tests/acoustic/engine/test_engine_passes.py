@@ -47,6 +47,7 @@ def test_only_what_depends_on_a_new_value_is_computed(monkeypatch):
     assert "LogOfPrior" not in calls.taken()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("make", [lambda: layered(dropout=True, prior=True), branching], ids=["layered", "branching"])

@@ -23,6 +23,7 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", SCRIPTS)
 @pytest.mark.parametrize("lengths", [(6,), (5, 7, 1)])
 def test_the_two_modes_agree(title, lengths):
@@ -33,6 +34,7 @@ def test_the_two_modes_agree(title, lengths):
         assert comparison.error < 1e-10, comparison
 
 
+@pytest.mark.slow
 def test_chunks_with_context():
     network = of_ndl(SCRIPTS["stack"])
     matrices, layout = next(filled(*data((9, 4, 12)), pack_truncated((9, 4, 12), 2, 4, 2)))

@@ -107,6 +107,7 @@ def two_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_training_is_the_same_with_an_optimisation_off(system, switch, two_threads):

@@ -111,6 +111,7 @@ def results(engine, matrices, criterion):
     return {"J": value, **{name: engine.gradient(name).copy() for name in learn}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_every_way_of_execution_gives_the_same(seed):
     network, matrices, criterion = random_network(seed)

@@ -163,6 +163,7 @@ def test_shorter_minibatches_lie_in_the_memory_of_longer_ones():
     assert loop_of(engine).compiled.values.base is memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laid_out_from", [0, 1000], ids=["panels", "as it is"])
 @pytest.mark.parametrize("min_slots", [64, work_split.MIN_SLOTS], ids=["by rows", "by sequences"])
 @pytest.mark.parametrize("threads", [2, 3])

@@ -24,6 +24,7 @@ from tests.acoustic.recurrence.loop_networks import (
 from tests.acoustic.recurrence.recurrent_networks import gradients, randomise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lengths", [(1,), (6,), (5, 7, 2)])
 def test_gradients_are_the_numeric_ones(kind, lengths):

@@ -80,6 +80,7 @@ def results(network, engine, roots):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seed", range(25))
 def test_compiled_cells_give_what_their_nodes_give(seed, threads):

@@ -53,16 +53,19 @@ def test_every_layer_is_here():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", ALL)
 def test_gradients_of_ragged_sequences_are_the_numeric_ones(title):
     check_numerically(of_ndl(ALL[title]), *whole(*data((5, 7, 2))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", ALL)
 def test_sequences_in_parallel_give_the_sum_of_each_alone(title):
     check_parallel_is_the_sum(of_ndl(ALL[title]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", FORWARD)
 def test_parts_of_sequences_go_on(title):
     network, sequences = of_ndl(ALL[title]), data((5, 7, 1))
@@ -112,6 +115,7 @@ def test_initial_values_and_states_can_be_said():
         of_ndl("top=LSTM(x, 3, forgetGateInitVal=1)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("title", ALL)
 def test_the_compiled_loops_of_single_precision_agree(title, threads):

@@ -131,6 +131,7 @@ def trained(rule, **options):
     return engine, [node.value for node in net.parameters() if node.needs_gradient]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"l2_weight": 0.01}, {"noise_deviation": 0.01}, {"clipping_threshold": 0.01}])
 @pytest.mark.parametrize("rule", RULES)
 def test_repeated_updates_give_what_python_gives(rule, options, monkeypatch):

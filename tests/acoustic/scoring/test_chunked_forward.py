@@ -76,6 +76,7 @@ def test_forward_goes_on_and_backward_begins_anew(parallel, num_steps, ahead):
                 np.testing.assert_allclose(found[sequence][3:, first : first + count], alone, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [BLSTM, STACK, "top=LSTM(x, 3)"])
 def test_gradients_of_a_chunk(script):
     parts = chunked(LENGTHS, 3, 4, 2)

@@ -15,6 +15,8 @@ from readers.config.config import Config
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.minibatches.base import open_reader
 
+pytestmark = pytest.mark.slow
+
 CITIES = ["boston", "denver", "dallas"]
 WORDS = ["BOS", "EOS", "fly", "from", "to", "<unk>", *CITIES]
 LABELS = ["O", "B-from", "B-to"]

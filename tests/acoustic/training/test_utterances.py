@@ -73,6 +73,7 @@ def options(max_epochs: int, **changes) -> TrainingOptions:
     return TrainingOptions(max_epochs, **(values | changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [f"{WHOLE};nbruttsineachrecurrentiter=2", f"{CUT};nbruttsineachrecurrentiter=3"])
 def test_what_came_before_is_learned(blocks, mode):
     with reader_of(blocks, mode) as reader:
@@ -107,6 +108,7 @@ def test_statistics_leave_gaps_out(blocks, mode):
         np.testing.assert_allclose(networks[0][name].value, networks[1][name].value, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode", [f"{WHOLE};nbruttsineachrecurrentiter=1:3", f"{CHUNKS};nbruttsineachrecurrentiter=3:2"]
 )

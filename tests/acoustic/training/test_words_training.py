@@ -17,6 +17,8 @@ from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.minibatches.base import open_reader
 from tests.acoustic.training.test_utterances import stopped
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["</s>", "a", "b", "x", "y", "<unk>"]
 CLASSES = [0, 1, 1, 2, 2, 2]
 

@@ -151,6 +151,7 @@ def spelled(models, said, gaps, options):
     return labels, cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_paths_equal_those_spelled_out_from_the_definitions(seed):
     models, dictionary, probabilities, options = random_task(seed)

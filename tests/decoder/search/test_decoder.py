@@ -99,6 +99,7 @@ def test_search_with_ties_has_exactly_the_cost_of_the_definition(seed):
     assert result.path.cost.sum() == result.cost
 
 
+@pytest.mark.slow
 def test_random_cases_are_not_trivial():
     cases = [random_case(seed) for seed in range(200)]
     assert sum(bool(case.expected) for case in cases) > 180

@@ -46,6 +46,7 @@ def test_lattice_holds_the_best_path_with_its_cost(seed):
         assert states == frame_states(result, case.decoder)
 
 
+@pytest.mark.slow
 def test_every_lattice_path_is_a_path_of_the_graph_with_its_cost():
     num_paths = num_equal = 0
     for seed in range(100):

@@ -42,6 +42,7 @@ def task(an4_dir):
     return decoder, labels, {key: texts[key.rsplit("/", 1)[-1]] for key in keys}, rows
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_aligned_states_give_back_the_words_and_where_they_begin(task):
     decoder, alignments, texts, rows = task

@@ -16,6 +16,8 @@ import pytest
 
 from tests.decoder.search.test_decoder import path_words, random_case
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(60)
 OPTIONS = (
     {},
@@ -70,7 +72,6 @@ def test_interpreted_kernels_find_the_same():
     assert_same(run_apart(NUMBA_DISABLE_JIT="1"), json.loads(json.dumps(summary())))
 
 
-@pytest.mark.slow
 def test_no_kernel_reads_or_writes_out_of_bounds():
     cache = Path(__file__).parent / "__pycache__" / "numba_boundscheck"
     rows = run_apart(NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0", NUMBA_CACHE_DIR=str(cache))  # compiled in less time

@@ -87,6 +87,7 @@ ENTRY = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @example([Pronunciation("0", None, None, ("[",))])
 @given(st.lists(ENTRY, min_size=1, max_size=4, unique_by=lambda entry: entry._replace(probability=None)))

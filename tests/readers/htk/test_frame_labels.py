@@ -93,6 +93,7 @@ def test_against_frame_by_frame(seed):
     assert frame_labels(labels, STATES, "x").tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_every_an4_alignment_has_the_frames_of_its_audio(an4_dir):
     soundfile = pytest.importorskip("soundfile")

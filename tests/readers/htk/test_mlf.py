@@ -195,6 +195,7 @@ def any_label(draw, timed):
     return Label(start, end, draw(WORD), draw(SCORE), tuple(aux))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(name=WORD, labels=st.booleans().flatmap(lambda timed: st.lists(any_label(timed), max_size=4)))
 def test_what_is_written_is_read_back(tmp_path_factory, name, labels):

@@ -195,6 +195,7 @@ def lattices(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(lattice=lattices(), compress=st.booleans())
 def test_what_is_written_is_read_back(tmp_path_factory, lattice, compress):

@@ -267,6 +267,7 @@ def test_an4_has_the_published_sizes(an4_dir):
     assert not {u.speaker for u in sets["test"]} & {u.speaker for u in (*sets["train"], *sets["dev"])}
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_an4_alignments_are_as_long_as_their_audio(an4_dir, tmp_path):
     import soundfile

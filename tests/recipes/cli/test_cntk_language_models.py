@@ -11,6 +11,8 @@ from acoustic.training.reporting.log import read_history
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from recipes.cli import cntk
 
+pytestmark = pytest.mark.slow
+
 SIZE = 10000
 # Settings of the book, and of the examples that it describes; epochSize, maxEpochs and paths are smaller here.
 CONFIG = """

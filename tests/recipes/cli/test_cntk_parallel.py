@@ -13,6 +13,8 @@ import pytest
 from acoustic.training.reporting.log import read_history
 from recipes.cli import cntk, main
 
+pytestmark = pytest.mark.slow
+
 COUNT = 3000
 CONFIG = """
 command=Make:Train:Test

@@ -25,6 +25,7 @@ from tests.pages import page_text
 PAGE = page_text("from_htk_and_kaldi")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")
 def test_the_commands_run(user):
     (code,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -70,6 +70,7 @@ def test_lstm_configuration_is_the_books():
     assert train.block("reader").text("readerType") == "LMSequenceReader"
 
 
+@pytest.mark.slow
 def test_networks_see_what_a_trigram_does_not_and_mend_its_mistakes(tmp_path, monkeypatch, capsys):
     """Three words in between: under a trigram both closings are as likely as each other."""
     monkeypatch.setattr(hypotheses, "EDIT_COST", 0.5)  # closings are hard to tell apart
@@ -109,6 +110,7 @@ def test_networks_see_what_a_trigram_does_not_and_mend_its_mistakes(tmp_path, mo
     assert model == (tmp_path / "lm/lstm/model").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_rnn_learns_too(tmp_path, capsys):
     text = write_sentences(tmp_path / "far.txt", far_sentences(100))
     arguments = ["--size", "tiny", "--epochs", "2", "--set", "NbrClass=3", "--model", "rnn", "--to", "train-rnn"]

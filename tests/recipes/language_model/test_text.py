@@ -131,6 +131,7 @@ def test_no_two_forms_of_content_words_are_the_same(grammar):
     assert small.isdisjoint(forms)
 
 
+@pytest.mark.slow
 def test_words_of_a_sentence_share_a_topic_and_frequencies_fall_as_zipf_says(grammar):
     lexicon = Lexicon(grammar, 0)
     rng = Random(0)
@@ -144,6 +145,7 @@ def test_words_of_a_sentence_share_a_topic_and_frequencies_fall_as_zipf_says(gra
     assert -1.6 < slope < -0.8
 
 
+@pytest.mark.slow
 def test_texts_follow_from_size_and_seed(tmp_path, monkeypatch):
     monkeypatch.setitem(generate.SIZES, "tiny", (600, 200, 200))
     seen = []

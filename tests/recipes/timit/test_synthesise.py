@@ -184,6 +184,7 @@ def test_finish_level_noise_and_clipping(seed):
 # With eSpeak
 
 
+@pytest.mark.slow
 def test_all_61_phones_occur(espeak):
     rng = np.random.default_rng(0)
     sentences = [
@@ -228,6 +229,7 @@ def tiny(tmp_path_factory):
     return out, report, calls
 
 
+@pytest.mark.slow
 def test_corpus_is_laid_out_as_timit(tiny):
     out, report, calls = tiny
     assert (report.num_done, report.lost) == (50, [])
@@ -253,6 +255,7 @@ def test_corpus_is_laid_out_as_timit(tiny):
         assert (sentence.start, sentence.end) == (0, len(samples))
 
 
+@pytest.mark.slow
 def test_labels_fit_the_sound(tiny):
     """Silence, fricatives and vowels have the energies that their names promise, in almost every case."""
     out, _, _ = tiny
@@ -273,6 +276,7 @@ def test_labels_fit_the_sound(tiny):
     assert np.percentile(low_share["s"], 90) < 0.5
 
 
+@pytest.mark.slow
 def test_corpus_is_the_same_for_any_number_of_processes(tmp_path, monkeypatch):
     pytest.importorskip("espeakng_loader")
     monkeypatch.setattr(synthesise_module, "SPEAKERS_PER_PROCESS", 2)
@@ -286,6 +290,7 @@ def test_corpus_is_the_same_for_any_number_of_processes(tmp_path, monkeypatch):
         assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.slow
 def test_every_voice_sounds_the_same_in_another_process_at_another_time(tmp_path, monkeypatch):
     """eSpeak seeds the noise of breathing voices with the time in seconds unless it is told otherwise."""
     pytest.importorskip("espeakng_loader")

@@ -203,6 +203,7 @@ def small(monkeypatch, tmp_path):
     return ["recipe", "understanding", "--out", str(tmp_path / "exp"), *SMALL]
 
 
+@pytest.mark.slow
 def test_recipe_tags_and_resumes(small, tmp_path, capsys):
     assert main(small) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -221,6 +222,7 @@ def test_recipe_tags_and_resumes(small, tmp_path, capsys):
     assert again.splitlines()[-1] == printed[-1]
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_to_the_same_model(small, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(queries, "NUM_QUERIES", {"train": 60, "dev": 5, "test": 6})
     whole, cut = ([*small, "--out", str(tmp_path / name), "--to", "lstm-train"] for name in ("whole", "cut"))
@@ -243,6 +245,7 @@ def test_an_interrupted_training_goes_on_to_the_same_model(small, monkeypatch, t
     assert same[0] == same[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"lstm"}))
 def test_the_other_networks_train_and_tag(small, monkeypatch, tmp_path, capsys, name):
     monkeypatch.setattr(queries, "NUM_QUERIES", {"train": 40, "dev": 5, "test": 6})

@@ -174,6 +174,7 @@ def test_a_description_without_a_model_names_its_line(shop):
         shop.run("\nx = Input(3)\nSaveModel(x.dnn)")
 
 
+@pytest.mark.slow
 def test_copies_of_copies_end(shop):
     script = "m=LoadModel(a.dnn)\n" + "".join(f"Copy(*, c{k}.*)\n" for k in range(20))
     with pytest.raises(ModelError, match=r"edit.mel:\d+: Copy: \d+ copies among \d+ nodes; expected at most 20000"):
@@ -251,6 +252,7 @@ PIECES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES, max_size=25).map("".join))
 def test_garbage_raises_nothing_but_our_own_errors(shop, text):

@@ -238,6 +238,7 @@ def test_faults_name_line_and_calls(text, message):
     assert not made.network.nodes
 
 
+@pytest.mark.slow
 def test_macros_that_grow_without_measure_are_refused():
     text = "\n".join(f"M{n}(a)=M{n + 1}(M{n + 1}(a))" for n in range(40))
     with pytest.raises(ConfigError, match="more calls of macros and functions than 50000 in all"):

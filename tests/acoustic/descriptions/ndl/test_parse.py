@@ -55,6 +55,7 @@ macros = st.builds(
 scripts = st.builds(Script, st.lists(statements, max_size=6).map(tuple), st.lists(macros, max_size=3).map(tuple))
 
 
+@pytest.mark.slow
 @given(scripts)
 @settings(max_examples=150, deadline=None)
 def test_what_is_printed_parses_to_the_same(script):
@@ -75,6 +76,7 @@ pieces = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @given(pieces)
 @example("x=" + "F(" * 5000 + ")" * 5000)
 @example("x=" + "Sigmoid(" * 400 + "x" + ")" * 400)

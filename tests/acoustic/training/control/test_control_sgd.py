@@ -102,6 +102,7 @@ def test_minibatches_grow(whole):
     assert len({row["learning_rate_per_sample"] for row in history}) == 1  # per sample it stays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, whole, name, part):

@@ -120,6 +120,7 @@ RULES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_training_is_that_of_the_equations(rule, threads):
@@ -131,6 +132,7 @@ def test_training_is_that_of_the_equations(rule, threads):
         np.testing.assert_allclose(node.value, reference.w[node.name], rtol=1e-7, atol=1e-9, err_msg=node.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
     "rule", [*RULES[:3], RULES[4], NaturalGradient(rank_in=0), NaturalGradient(rank_out=0)], ids=str
@@ -263,6 +265,7 @@ def test_settings_out_of_range_are_refused(key, given, expected):
     assert fault.value.key == key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("method", ["online", "simple", "plain"])

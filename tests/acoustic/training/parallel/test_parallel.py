@@ -147,6 +147,7 @@ def test_jobs_learn(tmp_path):
     assert totals.averages() == pytest.approx(history[-1]["validation"], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "iteration"),
     [

@@ -42,6 +42,7 @@ def test_one_job_is_plain_training(blocks, tmp_path, mode):
     assert all(np.array_equal(plain[name], job[name]) for name in plain)
 
 
+@pytest.mark.slow
 def test_jobs_share_the_utterances_and_learn(blocks, tmp_path):
     parallel = ParallelOptions(2, samples=50)
     run(blocks, f"{WHOLE};nbruttsineachrecurrentiter=2", tmp_path / "m", 25, parallel)

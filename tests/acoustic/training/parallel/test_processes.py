@@ -17,6 +17,8 @@ from readers.errors import ConfigError, ModelError
 from tests.acoustic.training.parallel.sources import KilledAlways, KilledOnce, write_task
 from tests.acoustic.training.parallel.trainings import COUNT, run, same
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 
 

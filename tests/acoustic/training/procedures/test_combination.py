@@ -291,6 +291,7 @@ def iterations(count, per_epoch):
     Path("net.history.jsonl").write_text(json.dumps({"epoch": rows[-1]["epoch"]}) + "\n")
 
 
+@pytest.mark.slow
 def test_outer_iterations_are_combined_where_there_were_any(trained):
     iterations(6, 2)
     run("modelPath=net\noutputModelPath=best\nnumModels=3", lines := [])

@@ -33,6 +33,7 @@ def config(tmp_path, monkeypatch):
     return Config.from_text(text.replace("360:300*5:2000", "4:8*3:6").replace("=128", "=20"), "p.cntk")
 
 
+@pytest.mark.slow
 def test_the_example_runs_from_its_first_command_to_its_last(config):
     lines = []
     for command in config.array("command"):

@@ -13,6 +13,7 @@ from readers.errors import ModelError, ShapeError
 from tests.acoustic.training.ring import Killed, dying, dying_at_once, ring_network, ring_options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epoch", "minibatch"), [(0, 5), (1, 0), (1, 7), (2, 12)])
 def test_a_run_that_died_and_was_started_again_equals_one_that_did_not(ring_reader, tmp_path, epoch, minibatch):
     def run(name, reader):

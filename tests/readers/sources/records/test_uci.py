@@ -33,6 +33,7 @@ def fast(path, layout: UCILayout, block_bytes: int):
     return lines.tolist(), numbers, labels
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), ends=st.sampled_from(["\n", "\r\n"]), block_bytes=st.sampled_from([1, 7, 64, 1 << 20]))
 def test_fast_parser_equals_the_slow_twin(tmp_path, data, ends, block_bytes):
