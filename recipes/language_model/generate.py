@@ -72,9 +72,7 @@ class Lexicon:
         self._tables: dict[tuple, _Stems] = {}
 
     def draw(self, rng: Random, topic: int, name: str, features: tuple[str, ...]) -> str:
-        """Return a word with this name: the form of its first feature; a second feature restricts the stems to its
-        value.
-        """
+        """Return a word with this name in the form of its first feature; a second feature restricts the stems."""
         form, *of = features
         table = self._table(name, topic if rng.random() < TOPIC_SHARE else None, *of)
         return table.draw(rng) + self._words[name].forms[form]

@@ -52,11 +52,10 @@ class Alike:
         self._found: dict[str, list[tuple[str, int]]] = {}
 
     def of(self, word: str) -> list[tuple[str, int]]:
-        """Return (word, number of different letters) for the word itself, if it is in the vocabulary, and its nearest
-        words.
+        """Return (word, number of different letters) for the word itself and the words nearest to it.
 
-        There are at most NUM_ALIKE others; of equally near words the first of the vocabulary.  If there is none, the
-        unknown word is returned.
+        The word itself is included if it is in the vocabulary.  There are at most NUM_ALIKE others; of equally near
+        words the first of the vocabulary.  If there is none, the unknown word is returned.
         """
         if word not in self._found:
             others = {other for key in _keys(word) for other in self._by_key.get(key, []) if other != word}

@@ -25,8 +25,9 @@ NGRAM = "trigram"
 
 @dataclass(frozen=True)
 class Measured:
-    """A model or an interpolation: its perplexities on both sets; weight: of the network, chosen on dev; None if
-    single.
+    """A model, or an interpolation of a network with the n-gram, and its perplexities on both sets.
+
+    weight: that of the network in the interpolation, chosen on dev; None for a model alone.
     """
 
     name: str
@@ -37,8 +38,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Perplexities:
-    """num_predicted: number of words and sentence ends in both sets, which every model predicted; num_unknown: of
-    <unk>.
+    """The perplexities of all models on the same sentences.
+
+    num_predicted: number of words and sentence ends in both sets, which every model predicted; num_unknown: how many
+    of them are <unk>.
     """
 
     models: list[Measured]
@@ -127,9 +130,7 @@ def history_lines(model: Path) -> list[str]:
 
 
 def draw_perplexities(models: Mapping[str, Path], found: Perplexities, path: Path) -> None:
-    """Write a PNG: dev perplexity after each epoch of every network, training perplexity dashed, and that of the
-    n-gram.
-    """
+    """Write a PNG: perplexities of the networks after each epoch, dashed for the training set, and of the n-gram."""
     figure = new_figure(6.4, 4.4)
     axes = figure.add_subplot()
     for number, (name, model) in enumerate(models.items()):

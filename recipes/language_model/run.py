@@ -192,7 +192,7 @@ class Recipe:
             found = dict(trials(scorer, self.ngram, *files["dev"]))
             weight = min(found, key=lambda weight: found[weight].num_errors)
             shown = ", ".join(f"{rate.word_error_rate:.1f}% at {weight:g}" for weight, rate in found.items())
-            print(f"{name}, dev WER by its weight: {shown}", flush=True)
+            print(f"{name}, dev WER by interpolation weight: {shown}", flush=True)
             chosen = nbest / f"test.{name}.mlf"
             command(
                 "lm", "rescore", "--nbest", files["test"][0], "--model", self.model(name), "--words", self.vocabulary,

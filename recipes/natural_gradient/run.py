@@ -126,7 +126,7 @@ def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
     if unknown or len(set(names)) < len(names):
         raise ConfigError(f"command line: --methods {methods}; expected some of {','.join(METHODS)}, each once")
     if not all(count.isdecimal() and 0 < int(count) < 1000 for count in jobs.split(",")):
-        raise ConfigError(f"command line: --jobs {jobs}; expected numbers above 0 with commas between")
+        raise ConfigError(f"command line: --jobs {jobs}; expected positive numbers separated by commas")
     counts = sorted({int(count) for count in jobs.split(",")})
     return [(name, count) for name in names for count in (counts[:1] if name == ALONE else counts)]
 

@@ -63,9 +63,7 @@ def read_pairs(directory: Path) -> dict[str, list[Pair]]:
 
 
 def write_pairs(parts: dict[str, list[Pair]], out: Path) -> None:
-    """Write NAME.source and NAME.target for each set, and the vocabularies of both sides, source.words and
-    target.words.
-    """
+    """Write NAME.source and NAME.target for each set, and the vocabularies source.words and target.words."""
     out.mkdir(parents=True, exist_ok=True)
     for k, side in enumerate(SIDES):
         for part, pairs in parts.items():

@@ -11,8 +11,7 @@ SHOWN_POINTS = 600
 
 
 def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, path: Path) -> None:
-    """Write a PNG: the difference of the two outputs over the plane, a dashed line where it is 0, and some of the
-    points.
+    """Write a PNG: the difference of the two outputs over the plane, the boundary where it is 0, and some points.
 
     outputs: (GRID_STEPS^2, 2) for the points of the grid; points: (N, 2); classes: (N,).
     """
@@ -26,7 +25,7 @@ def draw_boundary(outputs: np.ndarray, points: np.ndarray, classes: np.ndarray, 
     for number, marker in ((0, "o"), (1, "x")):
         some = points[:SHOWN_POINTS][classes[:SHOWN_POINTS] == number]
         axes.scatter(some[:, 0], some[:, 1], s=7, marker=marker, color="black", linewidths=0.5, alpha=0.5)
-    axes.set_title("first output less the second, before the softmax", fontsize=10)
+    axes.set_title("first output minus the second, before the softmax", fontsize=10)
     figure.colorbar(shaded, ax=axes)
     save_figure(figure, path)
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.data is not None:
-        raise ConfigError(f"command line: --data {arguments.data}; expected none, the recipe makes its own points")
+        raise ConfigError(f"command line: --data {arguments.data}; expected none, the recipe generates its points")
     recipe = Recipe(arguments)
     return run_recipe(recipe, arguments)
 

@@ -5,8 +5,8 @@ worked example:
   argonaut recipe stress --size 60k --out exp/stress
 makes a dictionary, a text, a language model, an HMM set, a graph and speech, decodes and ends with the word error rate:
   frames 50.0% wrong; WER 10.1%
-The simulated speech consists of scores of true state sequences with so much noise that in a part --errors of the frames
-a wrong state has the best score.
+The simulated speech is made from state sequences, with so much noise that in a fraction --errors of the frames a wrong
+state has the best score.
   argonaut recipe stress --dict cmudict-0.7b --text novel.txt --out exp/novel
 takes pronunciations from a dictionary in CMUdict's format and sentences from a text, one per line; invented words fill
 the dictionary up to its size.
@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--errors",
         type=float,
         default=0.5,
-        metavar="PART",
-        help="part of the frames in which a wrong state scores best (default 0.5)",
+        metavar="X",
+        help="fraction of the frames in which a wrong state scores best (default 0.5)",
     )
     parser.add_argument("--utterances", type=int, metavar="N", help="number of utterances to decode (default 60)")
     parser.add_argument(
@@ -106,7 +106,7 @@ class Recipe:
             Stage("graph", "the graph of cross-word triphones", self.build, ("words", "lm", "donor")),
             Stage("speech", "simulated frames, and the network that scores them", self.speak,
                   ("words", "donor", "graph"), sounds),
-            Stage("decode", "with the trigram", self.decode, ("lm", "graph", "speech")),
+            Stage("decode", "words of the test utterances, with the trigram", self.decode, ("lm", "graph", "speech")),
             Stage("score", "word errors", self.score, ("decode", "speech")),
         ]  # fmt: skip
 

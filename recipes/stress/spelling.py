@@ -37,8 +37,9 @@ class Spelling:
 
 
 def read_rules(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read rules.  Raises FormatError, with file and line, for a rule without phones, an unknown phone and a repeated
-    rule.
+    """Return letters -> phones for the rules of a file.
+
+    Raises FormatError, with file and line, for a rule without phones, an unknown phone and a repeated rule.
     """
     rules: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(read_lines(path), 1):

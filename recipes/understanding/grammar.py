@@ -131,7 +131,9 @@ class Grammar:
                     raise FormatError(f"{self.path}:{number}: rule {head[1]!r} is defined twice; expected one rule")
                 rules.append((head[1], number, []))
             elif not line[0].isspace() or not rules:
-                raise FormatError(f"{self.path}:{number}: {line.strip()[:40]!r}; expected `rule:`, or a blank first")
+                raise FormatError(
+                    f"{self.path}:{number}: {line.strip()[:40]!r}; expected `rule:`, or an indented alternative"
+                )
             else:
                 weighed, alternatives = WEIGHT.match(line), rules[-1][2]
                 if weighed and (not alternatives or alternatives[0][0]):
@@ -196,7 +198,7 @@ class _Parser:
             self.next += 1
             items.append(self._item(token, place))
         if opening:
-            raise FormatError(f"{self.last}: the end; expected {closing!r} for the {opening!r} of {where}")
+            raise FormatError(f"{self.last}: end of the rule; expected {closing!r} for the {opening!r} of {where}")
         return items
 
     def _item(self, token: str, where: str) -> str | Reference | Slot | Choice:

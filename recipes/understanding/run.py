@@ -191,7 +191,7 @@ class Recipe:
             unseen = self.score_of("test", self.tags(name), only_unseen=True)
             print("pictures:", *(self.picture(name, what) for what in ("epochs", "confusions")))
             print("scores of every slot:", self.out / name / "test.score.txt")
-            print(f"F1 {unseen.f1:.1f}% (the {unseen.num_sentences} of them with words not in the training, {name})")
+            print(f"F1 {unseen.f1:.1f}% ({unseen.num_sentences} test queries with unseen words, {name})")
             print(
                 f"F1 {score.f1:.1f}% (test, {score.num_sentences} queries, {score.total.in_reference} phrases, "
                 f"{name} after {chosen['best']} of {len(chosen['f1'])} epochs)"

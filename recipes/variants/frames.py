@@ -34,8 +34,9 @@ def classified_frames(model: Path, node: str, reader: Config) -> tuple[np.ndarra
 def phone_confusions(
     classes: np.ndarray, guesses: np.ndarray, states: Sequence[str], state_map: Mapping[str, Sequence[str]]
 ) -> np.ndarray:
-    """Return (phones, phones) int64: number of frames of the row's phone classified as the column's, in state map
-    order.
+    """Return (phones, phones) int64: frames of the row's phone that were classified as the column's.
+
+    Phones are in the order of the state map.
     """
     phone_of_state = {state: number for number, names in enumerate(state_map.values()) for state in names}
     phone = np.array([phone_of_state[state] for state in states])
@@ -59,7 +60,7 @@ def draw_confusions(panels: Sequence[tuple[str, np.ndarray]], phones: Sequence[s
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         shown = axes.imshow(np.sqrt(shares), cmap="viridis", vmin=0, vmax=1)
         wrong = 1 - np.trace(counts) / max(counts.sum(), 1)
-        axes.set_title(f"{title}: {100 * wrong:.1f} % of frames in another phone", fontsize=9)
+        axes.set_title(f"{title}: {100 * wrong:.1f} % of frames assigned to another phone", fontsize=9)
         axes.set_xticks(range(len(phones)), phones, rotation=90, fontsize=5)
         axes.set_yticks(range(len(phones)), phones, fontsize=5)
         axes.set_xlabel("taken for")

@@ -46,7 +46,7 @@ def write_groups(labels: Path, lists: Path, sets: Mapping[str, Sequence[Item]]) 
         for entry in read_scp(scp):
             utterance = entry.key
             if utterance not in group_of:
-                raise FormatError(f"{entry.where}: {utterance} is not in the corpus; expected an utterance of it")
+                raise FormatError(f"{entry.where}: {utterance} is not in the corpus; expected one of its utterances")
             end = entry.num_frames * TICKS_PER_FRAME
             entries.append((f"*/{utterance}.lab", [Label(0, end, group_of[utterance])]))
         write_mlf(labels / f"{name}.groups.mlf", entries)

@@ -160,9 +160,7 @@ class Variants:
         return command("cntk", *self.cntk_arguments(name))
 
     def choose_epoch(self) -> int:
-        """Evaluate every epoch of `simple`; write the outputs of the one with the lowest frame error on the development
-        set.
-        """
+        """Evaluate every epoch of `simple`; write the outputs of the one with the lowest development frame error."""
         epochs = self.history("simple", "model")[-1]["epoch"]
         lost = command(
             "cntk", *self.cntk_arguments("crossvalidate"), f"CrossValidate=[crossValidationInterval=1:1:{epochs}]"

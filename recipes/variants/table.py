@@ -9,8 +9,9 @@ from acoustic.training.reporting.plots import new_figure, save_figure
 
 @dataclass(frozen=True)
 class Row:
-    """One variant.  Errors in percent: of frames during the last epoch of training and after it, and of words in
-    decoding.
+    """The results of one variant.
+
+    Errors are in percent: of frames during the last epoch of training and after it, and of words in decoding.
     """
 
     name: str

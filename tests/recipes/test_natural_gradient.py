@@ -30,9 +30,9 @@ def test_the_simple_method_runs_with_the_fewest_jobs_alone():
     [
         ("online,fast", "1", "--methods online,fast; expected some of plain,online,simple"),
         ("online,online", "1", "expected some of plain,online,simple, each once"),
-        ("online", "1,two", "--jobs 1,two; expected numbers above 0"),
-        ("online", "0", "--jobs 0; expected numbers above 0"),
-        ("online", "", "--jobs ; expected numbers"),
+        ("online", "1,two", "--jobs 1,two; expected positive numbers"),
+        ("online", "0", "--jobs 0; expected positive numbers"),
+        ("online", "", "--jobs ; expected positive numbers"),
     ],
 )
 def test_runs_that_are_none(methods, jobs, message):

@@ -29,8 +29,9 @@ def resample(samples: np.ndarray, ratio: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def interpolation_taps(ratio: float) -> np.ndarray:
-    """Return taps (PHASES + 1, 2 * half) float32: row p weights the samples -half + 1 .. half at time p / PHASES after
-    0.
+    """Return the taps (PHASES + 1, 2 * half) float32 of the interpolating filter.
+
+    Row p weights the samples -half + 1 .. half for the value at time p / PHASES.
     """
     cutoff = PASSBAND * min(1.0, 1.0 / ratio)
     half = int(np.ceil(HALF_WIDTH / cutoff))
