@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acoustic.kernels.compiled.operands import flat, frames, share_columns, share_elements
+from acoustic.runtime.recorder import call
 from acoustic.runtime.thread_team import Team
 from acoustic.training.rules import compiled_loops
 from acoustic.training.rules.arrays import SALT, AdamSettings, ArrayRules, RmsSettings
@@ -60,6 +61,9 @@ class CompiledRules(ArrayRules):
             count,
             lambda part: compiled_loops.scaled_step_columns(weights, gradients[part], columns[part], rate),
         )
+
+    def subtract(self, weight: Any, change: Any) -> None:
+        call(compiled_loops.subtract, flat(weight), flat(change))
 
     def adagrad(self, weight: Any, gradient: Any, squares: Any, step: Step) -> None:
         settings = _singles(step.rate, step.limit, step.l2, step.shrink)

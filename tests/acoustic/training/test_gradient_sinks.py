@@ -6,7 +6,9 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
+from acoustic.training.rules.momentum import Momentum
 from acoustic.training.update import Updater
+from readers.minibatches.sequence_layout import SequenceLayout
 
 FRAMES = 150
 
@@ -72,3 +74,69 @@ def test_what_takes_gradients_may_change_from_pass_to_pass(threads):
         assert shared.keys() == own.keys()
         for name, matrix in own.items():
             np.testing.assert_array_equal(shared[name], matrix, err_msg=str(name))
+
+
+def recurrent_network(threads):
+    """h(t) = tanh(W x(t) + b + R h(t-1) + W2 tanh(W2 x(t))): W2's gradient is a sum of two products."""
+    result = Network("float", seed=1, threads=threads)
+    result.backend.__dict__["team"] = type(result.backend.team)(threads)
+    result.add("Input", "x", rows=6)
+    result.add("Input", "y", rows=6)
+    for name, cols in (("W", 6), ("W2", 6), ("R", 6), ("B", 1)):
+        result.add("Parameter", name, rows=6, cols=cols, initValueScale=5)
+    result["R"].settings["learningRateMultiplier"] = 0.5
+    result.add_node("PastValue", "past", [None], {"rows": 6})
+    result.add("Plus", "r", result.add("Times", "r1", "R", "past"), "B")
+    result.add("Plus", "w", result.add("Times", "w1", "W", "x"), result.add("Times", "w2", "W2", "past"))
+    result.add("Times", "again", "W2", result.add("Tanh", "inner", "w"))
+    result.add("Tanh", "h", result.add("Plus", "sum", result.add("Plus", "both", "r", "w"), "again"))
+    result.connect("past", "h")
+    result.add("SquareError", "J", "y", "h")
+    result.criteria.append("J")
+    result.validate()
+    return result
+
+
+def trained(threads, accumulate, **options):
+    """(parameters, smoothed gradients, names of the parameters whose products were accumulated) after some updates."""
+    net, found = recurrent_network(threads), set()
+    updater = Updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=0.01, **options))
+    take = updater.part_accumulated
+    updater.part_accumulated = lambda node, columns: (found.add(node.name), take(node, columns))
+    engine, rng = Engine(net, ["J"]), np.random.default_rng(0)
+    for rate, momentum in ((0.02, 0.0), (0.02, 0.9), (0.02, 0.9), (0.0, 0.9), (0.01, 0.5), (0.01, 0.5)):
+        layout = SequenceLayout.of_lengths([9, 9])
+        x, y = (np.asfortranarray(rng.standard_normal((6, 18), dtype=np.float32)) for _ in range(2))
+        engine.forward({"x": x, "y": y}, training=True, layout=layout)
+        updater.begin(rate, momentum, 18)
+        engine.backward(on_gradient=updater if accumulate else lambda node, gradient: updater(node, gradient))
+    return {node.name: node.value for node in net.parameters()}, updater.tensors(), found
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_accumulated_products_give_the_same_update(threads):
+    accumulated, apart = trained(threads, True), trained(threads, False)
+    assert accumulated[2] == {"W", "W2", "R", "B"}
+    assert not apart[2]
+    for k in (0, 1):
+        for name, matrix in apart[k].items():
+            np.testing.assert_allclose(accumulated[k][name], matrix, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"clipping_threshold": 0.001},
+        {"clipping_threshold": 0.001, "clip_by_truncation": False},
+        {"l2_weight": 0.01},
+        {"l1_weight": 0.001},
+        {"rule": Momentum(nesterov=True)},
+    ],
+    ids=str,
+)
+def test_rules_that_need_the_gradient_get_it(options, threads):
+    accumulated, apart = trained(threads, True, **options), trained(threads, False, **options)
+    assert not accumulated[2]
+    for name, matrix in apart[0].items():
+        np.testing.assert_allclose(accumulated[0][name], matrix, rtol=1e-4, atol=1e-6, err_msg=name)
