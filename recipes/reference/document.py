@@ -13,10 +13,14 @@ GENERATED = """\
 This page is generated from the code by `python -m recipes.reference`.  Names are not case-sensitive.
 """
 FUNCTIONS = """\
-These are the functions of [network descriptions](ndl.md), section 4.1.4 of the CNTK book.  Arguments are given in the
-order of the table; arguments with a default, and options, may be omitted.  V is the value of the function.  The numbers
-in the last column are sections and equations of the book.  The page `acoustic.nodes` of the Python interface describes
-each function in full, with shapes and gradients.
+These are the functions of [network descriptions](ndl.md), section 4.1.4 of the CNTK book, with their arguments and
+other names.  Arguments with a default may be omitted.  V is the value of the function.  The numbers in the last column
+are sections and equations of the book.  The page `acoustic.nodes` of the Python interface describes each function in
+full, with shapes and gradients.
+"""
+OPTIONS = """\
+Options are given by name, as in `Input(5, tag=feature)`.  Words in parentheses are the values that an option may have.
+An option without `=` is required.
 """
 COMMANDS = """\
 These are the commands of [editing scripts](mel.md), section 4.2.2 of the CNTK book.
@@ -61,33 +65,40 @@ def _functions() -> Iterator[str]:
     yield GENERATED
     yield FUNCTIONS
     nodes = list(registered_nodes())
-    yield from _table(("function", "arguments", "options", "value", "source"), map(_function, nodes))
+    yield from _table(("function", "value", "source"), map(_function, nodes))
+    yield "## Options\n"
+    yield OPTIONS
+    yield from _table(("function", "options"), filter(lambda row: row[1], map(_options, nodes)))
     yield "## Not implemented\n"
     yield from _table(("function", "area"), [(f"`{name}`", why) for name, why in NOT_BUILT.items()])
 
 
-def _function(node: type[Node]) -> tuple[str, str, str, str, str]:
-    names = ", ".join(f"`{name}`" for name in (node.type_name, *node.aliases))
+def _function(node: type[Node]) -> tuple[str, str, str]:
     options = {option.name: option for option in node.options}
-    positional = node.positional_arguments()
-    arguments = [_argument(name, options.get(name)) for name in positional]
+    arguments = [_with_default(options[name]) if name in options else name for name in node.positional_arguments()]
     if node.variadic:
         arguments.append("...")
-    others = [_option(option) for option in node.options if option.name not in positional]
+    names = [f"`{node.type_name}({', '.join(arguments)})`", *(f"`{alias}`" for alias in node.aliases)]
     text = inspect.cleandoc(node.__doc__ or "").replace("``", "`")
     _, _, references = text.partition("\nReferences\n----------\n")
     source = references.partition("\n\n")[0].removeprefix("CNTK book").strip(" ,.")
-    return names, ", ".join(arguments), "; ".join(others), text.partition("\n\n")[0], source
+    return ", ".join(names), text.partition("\n\n")[0], source
 
 
-def _argument(name: str, option: Option | None) -> str:
-    return f"`{name}`" if option is None or option.default is REQUIRED else _option(option)
+def _options(node: type[Node]) -> tuple[str, str]:
+    positional = node.positional_arguments()
+    options = [_option(option) for option in node.options if option.name not in positional]
+    return f"`{node.type_name}`", "; ".join(options)
 
 
 def _option(option: Option) -> str:
-    names = "/".join((option.name, *option.aliases))
-    default = "" if option.default is REQUIRED else f"={default_text(option.default)}"
-    return f"`{names}{default}`" + (f" ({', '.join(option.choices)})" if option.choices else "")
+    others = [f" or `{alias}`" for alias in option.aliases]
+    choices = f" ({', '.join(option.choices)})" if len(option.choices) > 1 else ""
+    return f"`{_with_default(option)}`{''.join(others)}{choices}"
+
+
+def _with_default(option: Option) -> str:
+    return option.name if option.default is REQUIRED else f"{option.name}={default_text(option.default)}"
 
 
 # Commands
