@@ -4,9 +4,15 @@ Each message is one self-contained line: place, what was found, what was expecte
 Commands print this line and exit with status 2.  Any other exception is a bug.
 """
 
+MAX_MESSAGE = 4000  # characters; a message may quote a line of the input, which may be of any length
+
 
 class ArgonautError(ValueError):
     """Base class of all faults that the user can correct."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE // 2]} ... {text[-MAX_MESSAGE // 2 :]}"
 
 
 class FormatError(ArgonautError):

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from readers.common.files import atomic_write
 from readers.common.report import RunReport
+from readers.common.text import parse_json
 from readers.errors import ConfigError
 from recipes.cli.console import is_interrupted
 from recipes.cli.main import RAW_COMMANDS, main
@@ -169,8 +170,8 @@ def _marked(mark: Path) -> dict | None:
     if not mark.is_file():
         return None
     try:
-        return json.loads(mark.read_text(encoding="utf-8"))["settings"]
-    except (json.JSONDecodeError, KeyError):
+        return parse_json(mark.read_text(encoding="utf-8"))["settings"]
+    except (ValueError, KeyError, TypeError):
         return None
 
 

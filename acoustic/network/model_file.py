@@ -22,6 +22,7 @@ from acoustic.network.traversal import forward_order
 from acoustic.nodes.base import Node
 from acoustic.nodes.registry import node_class
 from readers.common.files import atomic_write
+from readers.common.text import parse_json
 from readers.errors import ArgonautError, ModelError
 
 FORMAT, VERSION = "argonaut-network", 1
@@ -61,12 +62,13 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
             if text is None:
                 raise ModelError(f"{path}: no {METADATA_KEY!r} metadata; expected a model or checkpoint of Argonaut")
             tensors = {name: _ordered(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        metadata = json.loads(text)
     except SafetensorError as error:
         raise ModelError(
             f"{path}: {error}; expected a model or checkpoint of Argonaut, a complete safetensors file"
         ) from error
-    except json.JSONDecodeError as error:
+    try:
+        metadata = parse_json(text)
+    except ValueError as error:
         raise ModelError(f"{path}: metadata is not JSON ({error}); expected a JSON object") from error
     if not isinstance(metadata, dict):
         raise ModelError(f"{path}: metadata is a {type(metadata).__name__}; expected a JSON object")

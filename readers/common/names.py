@@ -26,6 +26,19 @@ def key_of(name: str) -> str:
     return cut_extension(name)
 
 
+def wildcard(pattern: str) -> str:
+    """Return the regular expression of a pattern of HTK: `*` matches any characters, including slashes, `?` one.
+
+    With DOTALL it takes time proportional to the lengths of pattern and name: the text before each `*` is matched at
+    the first possible place, where matching another place cannot help.
+    """
+    pieces = [re.escape(piece).replace(r"\?", ".") for piece in re.split(r"\*+", pattern)]
+    if len(pieces) == 1:
+        return pieces[0]
+    first, *middle, last = pieces
+    return first + "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last
+
+
 def apart_by_extension(entry, other) -> str:
     """Return a hint for a message about two entries with one key, if their names differ only in the extension; else "".
 

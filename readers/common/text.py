@@ -1,9 +1,11 @@
 """Text files as lines, and HTK's quoting of names; all text formats use it."""
 
 import gzip
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from readers.errors import FormatError
 
@@ -93,6 +95,14 @@ def decode_lines(raw: bytes, path: str | os.PathLike) -> list[str]:
     return lines
 
 
+def parse_json(text: str) -> Any:
+    """Return the value of JSON text.  Raises ValueError also for text that is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
+
+
 def is_number(token: str) -> bool:
     """Whether a token is a decimal number; not nan, inf and 1_000, which Python's float also accepts."""
     if token[:1] not in "+-.0123456789" or not token or "_" in token:
@@ -130,6 +140,12 @@ def unescape(text: str) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+def is_closed(token: str) -> bool:
+    """Whether the quote that begins a token also ends it, without a backslash before it."""
+    body = token[1:-1]
+    return len(token) > 1 and token[-1] == token[0] and (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
 
 def escape(text: str, quote: str = '"') -> str:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from readers.common.faults import OnFault
 from readers.common.files import atomic_write
-from readers.common.names import cut_extension, key_of
-from readers.common.text import escape, is_number, quote_name, read_lines, split_fields
+from readers.common.names import cut_extension, key_of, wildcard
+from readers.common.text import escape, is_count, is_number, quote_name, read_lines, split_fields
 from readers.errors import FormatError
 
 HEADER = "#!MLF!#"
@@ -128,7 +128,8 @@ class MLF(Mapping):
         any_path = name.startswith("*/")
         key = key_of(name)
         if "*" in key or "?" in key:
-            self._patterns.append((_wildcard(cut_extension(name)), name, labels, (file, line)))
+            expression = re.compile(wildcard(cut_extension(name)), re.DOTALL)
+            self._patterns.append((expression, name, labels, (file, line)))
             return
         if key in self._labels:
             raise FormatError(
@@ -139,12 +140,6 @@ class MLF(Mapping):
         self._places[key] = (file, line)
         if any_path:
             self._any_path.add(key)
-
-
-def _wildcard(pattern: str) -> re.Pattern:
-    """Compile a pattern of HTK: `*` matches any characters, including slashes, `?` matches one."""
-    pieces = {"*": ".*", "?": "."}
-    return re.compile("".join(pieces.get(character) or re.escape(character) for character in pattern), re.DOTALL)
 
 
 def read_mlf(
@@ -325,7 +320,7 @@ def _parse_time(field: str, where: str) -> int | None:
         return None
     if not 0 <= value < MAX_TIME:
         raise FormatError(f"{where}: label time {field[:30]}; expected 0 to {MAX_TIME:g} (100 ns units)")
-    return int(field) if field.isdigit() else round(value)
+    return int(field) if is_count(field) else round(value)
 
 
 def write_mlf(path: str | os.PathLike, entries: Iterable[tuple[str, list[Label]]]) -> None:

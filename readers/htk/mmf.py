@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from readers.common.text import is_count, is_number, read_lines, unescape
+from readers.common.text import is_closed, is_count, is_number, read_lines, unescape
 from readers.errors import FormatError
 from readers.htk.hmm_set import MACRO_KINDS, Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
 
@@ -26,7 +26,8 @@ BASE_KINDS = (
 )
 DURATIONS = ("<NULLD>", "<POISSOND>", "<GAMMAD>", "<GEND>")
 COVARIANCES = ("<DIAGC>", "<INVDIAGC>", "<FULLC>", "<LLTC>", "<XFORMC>")
-_TOKEN = re.compile(r"""<[^<>\s]*>|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|~[A-Za-z]|[^\s<>"'~]+|[<>"'~]""")
+# A quote that is not closed takes the rest of the line; looking for its end again and again would take quadratic time.
+_TOKEN = re.compile(r"""<[^<>\s]*>|"(?:[^"\\]|\\.)*(?:"|.*)|'(?:[^'\\]|\\.)*(?:'|.*)|~[A-Za-z]|[^\s<>"'~]+|[<>~]""")
 _NOT_TAKEN = {
     "<TMIX>": "a tied mixture",
     "<DPROB>": "discrete output probabilities",
@@ -148,7 +149,7 @@ class _Parser:
 
     def name(self, kind: str) -> str:
         token = self.next
-        if not token or token[0] in "<>~" or (token[0] in "\"'" and len(token) < 3):
+        if not token or token[0] in "<>~" or (token[0] in "\"'" and (len(token) < 3 or not is_closed(token))):
             raise self.fault(f"{self.shown()} after ~{kind}", f"the name of a {MACRO_KINDS[kind]}")
         self.at += 1
         return unescape(token[1:-1]) if token[0] in "\"'" else unescape(token)

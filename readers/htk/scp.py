@@ -128,7 +128,7 @@ def _other_kind(line: str) -> str | None:
 
 def _parse_entry(line: str, source: str, number: int, prefix: str, directory: str | None) -> ScpEntry:
     logical, physical, start, end = _ENTRY.fullmatch(line).groups()
-    if line.endswith("]") and end is None and re.search(r"\[[^/\]]*,[^/\]]*\]$", line):
+    if line.endswith("]") and end is None and _ends_in_range(line[:-1]):
         raise FormatError(
             f"{source}:{number}: {line!r} ends in a malformed range; expected [first,last] with whole numbers"
         )
@@ -147,6 +147,12 @@ def _parse_entry(line: str, source: str, number: int, prefix: str, directory: st
     if first > last:
         raise FormatError(f"{source}:{number}: frames [{first},{last}]; expected first <= last")
     return ScpEntry(logical or physical, physical, first, last, source, number)
+
+
+def _ends_in_range(text: str) -> bool:
+    """Whether a `[` and a comma occur in this order after the last / and ]."""
+    last = text[max(text.rfind("/"), text.rfind("]")) + 1 :]
+    return "," in last.partition("[")[2]
 
 
 def write_scp(path: str | os.PathLike, entries: Iterable[ScpEntry]) -> None:

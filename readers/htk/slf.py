@@ -272,9 +272,10 @@ def _build(header, nodes, num_nodes, links, to_log, path) -> Lattice:
         for name, store in (("S", start), ("E", end)):
             if name not in fields:
                 raise FormatError(f"{where}: link {i} has no {name}=; expected its start and end node")
-            store[i] = node = _integer(fields[name], where)
+            node = _integer(fields[name], where)
             if node >= num_nodes:
                 raise FormatError(f"{where}: link {i} names node {node}; expected numbers below {num_nodes}")
+            store[i] = node
         if time[end[i]] < time[start[i]] - 0.5 / TICKS_PER_SECOND:  # less is rounding
             raise FormatError(
                 f"{where}: link {i} goes from {time[start[i]]:g} s to {time[end[i]]:g} s; expected start <= end"

@@ -23,10 +23,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from readers.common.files import atomic_write
-from readers.common.text import escape, read_lines, unescape
+from readers.common.names import wildcard
+from readers.common.text import escape, is_closed, read_lines, unescape
 from readers.errors import FormatError, GraphError
 
-_TOKEN = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}(),]|[^\s{}(),"']+|["']""")
+# A quote that is not closed takes the rest of the line; looking for its end again and again would take quadratic time.
+_TOKEN = re.compile(r""""(?:[^"\\]|\\.)*(?:"|.*)|'(?:[^'\\]|\\.)*(?:'|.*)|[{}(),]|[^\s{}(),"']+""")
 _HEADER = re.compile(r"(.+)\[(\d{1,3})\](?:\.stream\[(\d{1,3})\])?")
 
 
@@ -65,8 +67,7 @@ class Question:
 
     @cached_property
     def _regex(self) -> re.Pattern:
-        wild = {"*": ".*", "?": "."}
-        return re.compile("|".join("".join(wild.get(c) or re.escape(c) for c in p) for p in self.patterns), re.DOTALL)
+        return re.compile("|".join(map(wildcard, self.patterns)), re.DOTALL)
 
     def __call__(self, model: str) -> bool:
         return self._regex.fullmatch(model) is not None
@@ -176,7 +177,7 @@ class Tokens:
 
     def name(self, what: str) -> str:
         token = self.next
-        if not token or token in "{}()," or (token[0] in "\"'" and len(token) < 3):
+        if not token or token in "{}()," or (token[0] in "\"'" and (len(token) < 3 or not is_closed(token))):
             raise self.fault(what)
         self.at += 1
         return unescape(token[1:-1]) if token[0] in "\"'" else token

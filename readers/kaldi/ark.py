@@ -21,7 +21,7 @@ MAX_KEY_BYTES = 4096
 BINARY = b"\0B"
 _PLAIN = {b"FM ": np.dtype("<f4"), b"DM ": np.dtype("<f8")}
 _COMPRESSED = {b"CM ": (1, 8), b"CM2": (2, 0), b"CM3": (1, 0)}  # bytes per value, bytes of the header of a column
-_LOCATION = re.compile(r"(.*?)(?::(\d{1,18}))?(?:\[([^\]]*)\])?", re.DOTALL)
+_OFFSET = re.compile(r":(\d{1,18})\Z")
 _RANGE = re.compile(r"(\d{1,18}):(\d{1,18})")
 
 
@@ -117,7 +117,7 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
             raise FormatError(f"{path}:{number}: {key!r} has no archive; expected key archive:offset")
         if location.endswith("|") or location.startswith("|"):
             raise FormatError(f"{path}:{number}: a pipe; expected an archive; run the command and store its output")
-        file, offset, rows = _LOCATION.fullmatch(location).groups()
+        file, offset, rows = _parse_location(location)
         start = end = None
         if rows is not None:
             bounds = _RANGE.fullmatch(rows)
@@ -128,8 +128,19 @@ def read_ark_scp(path: str | os.PathLike) -> list[ArkEntry]:
             raise FormatError(
                 f"{path}:{number}: {key!r} is already at line {entries[key].line}; expected each key once"
             )
-        entries[key] = ArkEntry(key, file, int(offset or 0), start, end, f"{path}", number)
+        entries[key] = ArkEntry(key, file, offset, start, end, f"{path}", number)
     return list(entries.values())
+
+
+def _parse_location(location: str) -> tuple[str, int, str | None]:
+    """Return (file, offset, text of the range in brackets) of `file`, `file:offset` or `file:offset[range]`."""
+    file, rows = location, None
+    if location.endswith("]"):
+        bracket = location.find("[", location.rfind("]", 0, -1) + 1)
+        if bracket >= 0:
+            file, rows = location[:bracket], location[bracket + 1 : -1]
+    offset = _OFFSET.search(file, max(0, len(file) - 19))
+    return (file[: offset.start()], int(offset[1]), rows) if offset else (file, 0, rows)
 
 
 def scan_ark(path: str | os.PathLike) -> list[ArkEntry]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from acoustic.training.evaluation import Totals
 from readers.common.files import atomic_write
-from readers.common.text import read_lines
+from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
 
 
@@ -118,7 +118,7 @@ def read_history(path: str | Path) -> list[dict]:
     rows = []
     for number, line in enumerate(read_lines(path), 1):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             row["epoch"] = int(row["epoch"])
         except (ValueError, TypeError, KeyError, OverflowError) as fault:
             raise FormatError(f"{path}:{number}: {line[:60]!r}; expected a JSON object with an epoch") from fault

@@ -1,6 +1,5 @@
 """Figures of network models and checkpoints."""
 
-import json
 import math
 from collections import Counter
 
@@ -37,9 +36,11 @@ def _open(path: str) -> tuple[dict[str, tuple[int, ...]], Counter, dict[str, str
 
 
 def _parsed(text: str) -> dict:
+    from readers.common.text import parse_json
+
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
+        value = parse_json(text)
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 

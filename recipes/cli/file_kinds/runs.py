@@ -69,15 +69,15 @@ def json_kind(path: str) -> tuple[str, Callable[[str], Figures]] | None:
 
 def _objects(path: str) -> list[dict]:
     """Return the JSON object of a file, or the objects of its lines; empty if it holds anything else."""
-    from readers.common.text import read_text
+    from readers.common.text import parse_json, read_text
 
     text = read_text(path)
     try:
-        found = [json.loads(text)]
-    except json.JSONDecodeError:
+        found = [parse_json(text)]
+    except ValueError:
         try:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError:
+            found = [parse_json(line) for line in text.splitlines() if line.strip()]
+        except ValueError:
             return []
     return found if all(isinstance(one, dict) for one in found) else []
 

@@ -138,6 +138,8 @@ def test_damaged_files(tmp_path):
     [
         (None, "no 'argonaut' metadata; expected a model or checkpoint of Argonaut"),
         ({"argonaut": "{"}, "metadata is not JSON .*; expected a JSON object"),
+        ({"argonaut": "[" * 100_000}, r"metadata is not JSON \(nested too deeply\); expected a JSON object"),
+        ({"argonaut": "9" * 5_000}, "metadata is not JSON .*; expected a JSON object"),
         ({"argonaut": "[1]"}, "metadata is a list; expected a JSON object"),
         ({"argonaut": '{"epoch": 1}'}, "format None; expected 'argonaut-network'"),
         ({"argonaut": '{"format": "argonaut-network", "version": 99}'}, "version 99; expected 1"),

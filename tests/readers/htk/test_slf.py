@@ -151,6 +151,8 @@ def test_times_in_another_unit(tmp_path):
         (change("W=A", "d=:a,1,2,3:"), r"l:5: segments ':a,1,2,3:'; expected :label"),
         (change("J=1 S=0 ", "J=1 "), r"l:6: link 1 has no S=; expected its start and end node"),
         (change("J=1 S=0", "J=1 S=2"), r"l:6: link 1 names node 2; expected numbers below 2"),
+        (change("J=1 S=0", "J=1 S=4294967295"), r"l:6: link 1 names node 4294967295; expected numbers below 2"),
+        (change("E=1 W=A", "E=99999999999999999 W=A"), r"l:5: link 0 names node 99999999999999999; expected"),
         (change("J=1 S=0 E=1", "J=1 S=1 E=0"), r"l:6: link 1 goes from 1 s to 0 s; expected start <= end"),
         (change("VERSION=1.0", "base=x"), r"l: header: base=x; expected a number"),
         (change("VERSION=1.0", "base=-1"), r"l: header: base=-1; expected 0 or a base of logarithms"),
