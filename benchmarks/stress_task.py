@@ -47,13 +47,15 @@ class Task:
         from benchmarks.kaldi_triphones import build_triphone_hclg
         from decoder.graph.phone_models import PhoneModels
         from readers.htk.dictionary import read_dictionary
-        from recipes.stress.speech import PAUSES
+        from recipes.stress.speech import PAUSE_PROBABILITY
 
         path, graph = self.directory / "peer.fst", self.directory / "graph" / "graph.dg"
         if not path.exists() or path.stat().st_mtime < graph.stat().st_mtime:
             begin = time.process_time()
             models = PhoneModels.load(self.directory / "hmms")
-            hclg = build_triphone_hclg(decoder, read_dictionary(self.directory / "words.dict"), models, PAUSES)
+            hclg = build_triphone_hclg(
+                decoder, read_dictionary(self.directory / "words.dict"), models, PAUSE_PROBABILITY
+            )
             kaldifst.arcsort(hclg, "ilabel")
             kaldifst.StdConstFst(hclg).write(str(path))
             print(f"the peer's HCLG: {hclg.num_states} states, made in {time.process_time() - begin:.0f} s", flush=True)
@@ -68,7 +70,7 @@ class Task:
         from readers.language.arpa import Arpa, ArpaOrder, write_arpa
         from recipes.cli.main import main
         from recipes.decoding import open_decoder
-        from recipes.stress.speech import PAUSES
+        from recipes.stress.speech import PAUSE_PROBABILITY
 
         out, donor = self.directory / "flat", self.directory / "donor"
         if not (out / "graph.dg").exists():
@@ -78,7 +80,14 @@ class Task:
             numbers = np.arange(len(words) + 1)[:, None]
             write_arpa(out / "flat.arpa", Arpa(["<s>", *words], [ArpaOrder(numbers, certain, np.zeros(len(certain)))]))
             arguments = ["graph", "--hmms", self.directory / "hmms", "--dict", self.directory / "words.dict"]
-            arguments += ["--lm", out / "flat.arpa", "--sil-prob", PAUSES, "--state-list", donor / "senones.list"]
+            arguments += [
+                "--lm",
+                out / "flat.arpa",
+                "--sil-prob",
+                PAUSE_PROBABILITY,
+                "--state-list",
+                donor / "senones.list",
+            ]
             if main([*map(str, arguments), "--out", str(out)]):
                 raise SystemExit(2)
         return open_decoder(out, self.directory / "words.arpa").with_options(**vars(decoder.options))

@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOMS = ("readers", "features", "acoustic", "decoder", "recipes")
+PACKAGES = ("readers", "features", "acoustic", "decoder", "recipes")
 
 
 def intruder(root: Path) -> str:
@@ -17,13 +17,13 @@ def intruder(root: Path) -> str:
     The package names are common words, so a directory of the same name may come first.  Only the standard library is
     used here, because `readers` itself may be the foreign package.
     """
-    for room in ROOMS:
-        spec = find_spec(room)
+    for package in PACKAGES:
+        spec = find_spec(package)
         found = Path(spec.origin).resolve() if spec is not None and spec.origin else None
-        if found != root / room / "__init__.py":
+        if found != root / package / "__init__.py":
             there = found or "a folder without __init__.py"
             return (
-                f"package {room!r}: {there} comes first on Python's path; expected {root / room}; "
+                f"package {package!r}: {there} comes first on Python's path; expected {root / package}; "
                 "change to another directory, or take it off PYTHONPATH"
             )
     return ""

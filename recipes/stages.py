@@ -73,7 +73,7 @@ def run_stages(
             raise ConfigError(f"stage {first}: stage {stage.name} is not done; run with --from {stage.name}")
 
     if first is None:
-        _tell_changes(stages, out, settings)
+        _print_changes(stages, out, settings)
     lost_something = False
     ran: set[str] = set()
     for number, stage in enumerate(stages[begin : end + 1], begin + 1):
@@ -175,7 +175,7 @@ def _marked(mark: Path) -> dict | None:
         return None
 
 
-def _tell_changes(stages: Sequence[Stage], out: Path, settings: dict) -> None:
+def _print_changes(stages: Sequence[Stage], out: Path, settings: dict) -> None:
     """Print which settings have changed for the first stage that must be repeated."""
     for stage in stages:
         before, now = _marked(_mark(out, stage)), json.loads(json.dumps(settings | stage.settings))

@@ -18,7 +18,7 @@ from recipes.language_model.results import read_sentences
 
 NUM_HYPOTHESES = 100
 BEAM = 100  # hypotheses kept after each word
-NUM_ALIKE = 4  # confusable words for each word, besides itself
+NUM_SIMILAR = 4  # confusable words for each word, besides itself
 MOST_EDITS = 3
 EDIT_COST = 2.0  # -ln likelihood of a wrong letter
 NOISE = 1.5  # standard deviation of the score of a word
@@ -28,19 +28,19 @@ KEY = 2  # letters at the beginning or end that confusable words share
 def write_lists(text: Path, model: LanguageModel, out: Path, count: int, seed: int, progress: Progress) -> None:
     """Write out/NAME.nbest and out/NAME.mlf, the references, for the first `count` sentences of NAME.txt."""
     sentences = read_sentences(text)[:count]
-    alike = Alike([word for word in model.vocabulary if word not in (SENTENCE_START, SENTENCE_END)])
+    similar = SimilarWords([word for word in model.vocabulary if word not in (SENTENCE_START, SENTENCE_END)])
     rng = Random(f"{text.name} {seed}")
     lists = {}
     for number, sentence in enumerate(sentences, 1):
-        heard = [hear(alike.of(word), rng) for word in sentence]
-        lists[f"{text.stem}{number:04}"] = recognise(heard, model)
+        scored = [draw_scores(similar.of(word), rng) for word in sentence]
+        lists[f"{text.stem}{number:04}"] = recognise(scored, model)
         progress(number, len(sentences))
     write_nbest(out / f"{text.stem}.nbest", lists)
     true = ((f"*/{name}.lab", [Label(None, None, word) for word in words]) for name, words in zip(lists, sentences))
     write_mlf(out / f"{text.stem}.mlf", true)
 
 
-class Alike:
+class SimilarWords:
     """The words of a vocabulary with which each word may be confused."""
 
     def __init__(self, vocabulary: Sequence[str], unknown: str = "<unk>"):
@@ -54,14 +54,14 @@ class Alike:
     def of(self, word: str) -> list[tuple[str, int]]:
         """Return (word, number of different letters) for the word itself and the words nearest to it.
 
-        The word itself is included if it is in the vocabulary.  There are at most NUM_ALIKE others; of equally near
+        The word itself is included if it is in the vocabulary.  There are at most NUM_SIMILAR others; of equally near
         words the first of the vocabulary.  If there is none, the unknown word is returned.
         """
         if word not in self._found:
             others = {other for key in _keys(word) for other in self._by_key.get(key, []) if other != word}
             near = [(other, edits(word, other, MOST_EDITS)) for other in others]
             near = [pair for pair in near if pair[1] <= MOST_EDITS]
-            nearest = sorted(near, key=lambda pair: (pair[1], self._place[pair[0]]))[:NUM_ALIKE]
+            nearest = sorted(near, key=lambda pair: (pair[1], self._place[pair[0]]))[:NUM_SIMILAR]
             itself = [(word, 0)] if word in self._place else []
             self._found[word] = [*itself, *nearest] or [(self._unknown, 0)]
         return self._found[word]
@@ -86,15 +86,15 @@ def edits(first: str, second: str, most: int) -> int:
     return row[-1]
 
 
-def hear(alike: Sequence[tuple[str, int]], rng: Random) -> list[tuple[str, float]]:
-    """Return (word, ln likelihood) for the words of `Alike.of`."""
-    return [(word, rng.gauss(-EDIT_COST * different, NOISE)) for word, different in alike]
+def draw_scores(similar: Sequence[tuple[str, int]], rng: Random) -> list[tuple[str, float]]:
+    """Return (word, ln likelihood) for the words of `SimilarWords.of`."""
+    return [(word, rng.gauss(-EDIT_COST * different, NOISE)) for word, different in similar]
 
 
-def recognise(heard: Sequence[Sequence[tuple[str, float]]], model: LanguageModel) -> list[Hypothesis]:
+def recognise(scored: Sequence[Sequence[tuple[str, float]]], model: LanguageModel) -> list[Hypothesis]:
     """Return the best sentences according to the scores and the n-gram, best first."""
-    kept = [Partial((), model.start_state, 0.0, 0.0)]
-    for words in heard:
+    kept = [PartialHypothesis((), model.start_state, 0.0, 0.0)]
+    for words in scored:
         longer = [partial.follow(word, acoustic, model) for partial in kept for word, acoustic in words]
         kept = sorted(longer, key=lambda one: -one.total)[:BEAM]
     ended = [partial.follow(SENTENCE_END, 0.0, model) for partial in kept]
@@ -102,7 +102,7 @@ def recognise(heard: Sequence[Sequence[tuple[str, float]]], model: LanguageModel
     return [Hypothesis(one.words[:-1], one.acoustic, one.lm) for one in best]
 
 
-class Partial:
+class PartialHypothesis:
     """A partial hypothesis: words, n-gram state, ln likelihoods of acoustics and words."""
 
     __slots__ = ("acoustic", "lm", "state", "total", "words")
@@ -111,6 +111,6 @@ class Partial:
         self.words, self.state, self.acoustic, self.lm = words, state, acoustic, lm
         self.total = acoustic + lm
 
-    def follow(self, word: str, acoustic: float, model: LanguageModel) -> "Partial":
+    def follow(self, word: str, acoustic: float, model: LanguageModel) -> "PartialHypothesis":
         cost, state = model.step(self.state, model.word_id(word))
-        return Partial((*self.words, word), state, self.acoustic + acoustic, self.lm - cost)
+        return PartialHypothesis((*self.words, word), state, self.acoustic + acoustic, self.lm - cost)

@@ -9,24 +9,24 @@ from readers.errors import ConfigError, FormatError
 
 SETS = {"train": ("train",), "dev": ("dev", "valid"), "test": ("test",)}  # set -> parts of file names
 MARKS = ("<s>", "</s>")
-PART = 20  # one in this many sentences is for development and one for testing
+SPLIT_EVERY = 20  # one in this many blocks is for development and one for testing
 BLOCK = 10  # consecutive sentences that stay together, because neighbours have the same topic
-FEWEST = 3 * PART
+MIN_SENTENCES = 3 * SPLIT_EVERY
 
 
 def split_text(source: Path, out: Path) -> None:
-    """Write out/train.txt, dev.txt, test.txt: of each PART blocks of BLOCK sentences, the last two are dev and test.
+    """Write out/train.txt, dev.txt, test.txt: of SPLIT_EVERY blocks of BLOCK sentences, the last two are dev and test.
 
     Raises FormatError for a text with too few sentences.
     """
     sentences = read_sentences(source)
-    if len(sentences) < FEWEST:
-        raise FormatError(f"{source}: {len(sentences)} sentences; expected at least {FEWEST}, one per line")
-    block = min(BLOCK, len(sentences) // FEWEST)
+    if len(sentences) < MIN_SENTENCES:
+        raise FormatError(f"{source}: {len(sentences)} sentences; expected at least {MIN_SENTENCES}, one per line")
+    block = min(BLOCK, len(sentences) // MIN_SENTENCES)
     parts: dict[str, list[str]] = {name: [] for name in SETS}
     for number, sentence in enumerate(sentences):
-        place = number // block % PART
-        parts["test" if place == PART - 1 else "dev" if place == PART - 2 else "train"].append(sentence)
+        place = number // block % SPLIT_EVERY
+        parts["test" if place == SPLIT_EVERY - 1 else "dev" if place == SPLIT_EVERY - 2 else "train"].append(sentence)
     _write(out, parts)
 
 

@@ -31,7 +31,7 @@ SYSTEMS = {
     "realigned": "the same, trained further on its own alignments",
 }
 # Configurations that replace settings of tied.cntk.
-OVER = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}
+OVERRIDES = {"natural": "natural.cntk", "continued": "again.cntk", "realigned": "again.cntk"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     arguments.network = "dnn"
     phones, (tied, natural, continued, realigned) = Recipe(arguments), (Tied(arguments, name) for name in SYSTEMS)
-    stages = [*phones.stages(), *tied.making(), *tied.using(), *natural.using()]
-    stages += [tied.aligning(), *realigned.using(), *continued.using()]
+    stages = [*phones.stages(), *tied.tying_stages(), *tied.system_stages(), *natural.system_stages()]
+    stages += [tied.alignment_stage(), *realigned.system_stages(), *continued.system_stages()]
 
     def closing() -> None:
         for system, what in (
@@ -84,13 +84,13 @@ class Tied(Recipe):
         aligned = self.out / "lvcsr" / "align" / "states.mlf"
         self.labels = aligned if name == "realigned" else self.hmms / "states.mlf"
 
-    def making(self) -> list[Stage]:
+    def tying_stages(self) -> list[Stage]:
         return [
             Stage("tie", "cepstra of the training set; tied states by decision trees", self.tie, settings=self.tying),
             Stage("graph-tied", "cross-word triphone graphs for the three LMs", self.graph),
         ]
 
-    def using(self) -> list[Stage]:
+    def system_stages(self) -> list[Stage]:
         return [
             Stage(f"train-{self.name}", SYSTEMS[self.name], self.train_tied, work=self.home / "model"),
             Stage(f"tune-{self.name}", "search options, on the development set", self.tune),
@@ -98,7 +98,7 @@ class Tied(Recipe):
             Stage(f"score-{self.name}", "word error rates", self.score),
         ]
 
-    def aligning(self) -> Stage:
+    def alignment_stage(self) -> Stage:
         return Stage("align", "training and development set aligned with the tied states", self.align)
 
     def tie(self) -> int:
@@ -135,8 +135,8 @@ class Tied(Recipe):
         return lost
 
     def train_tied(self) -> int:
-        configs = [CONFIG / name for name in ("tied.cntk", OVER.get(self.name)) if name]
-        if OVER.get(self.name) == "again.cntk":
+        configs = [CONFIG / name for name in ("tied.cntk", OVERRIDES.get(self.name)) if name]
+        if OVERRIDES.get(self.name) == "again.cntk":
             begin = self.model.with_name(f"{self.model.name}.0")
             if not begin.exists():
                 with atomic_write(begin, "wb") as file:

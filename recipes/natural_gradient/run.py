@@ -28,9 +28,9 @@ from recipes.variants.run import Decoding
 
 CONFIG = Path(__file__).parent / "config"
 METHODS, JOBS = ("plain", "online", "simple"), (1, 2, 4, 8, 16)
-ALONE = "simple"  # method that runs only with one job, as in the paper
+SINGLE_JOB_METHOD = "simple"  # method that runs only with one job, as in the paper
 WINDOW = 11  # frames in the input of the network
-HOPELESS = 0.6  # frame error on the development set above which a network is not used for decoding
+MAX_DECODED_ERROR = 0.6  # frame error on the development set above which a network is not used for decoding
 PART_FRAMES = 25_000  # size of the part of the training set on which the objective is measured
 
 
@@ -128,7 +128,7 @@ def parse_runs(methods: str, jobs: str) -> list[tuple[str, int]]:
     if not all(count.isdecimal() and 0 < int(count) < 1000 for count in jobs.split(",")):
         raise ConfigError(f"command line: --jobs {jobs}; expected positive numbers separated by commas")
     counts = sorted({int(count) for count in jobs.split(",")})
-    return [(name, count) for name in names for count in (counts[:1] if name == ALONE else counts)]
+    return [(name, count) for name in names for count in (counts[:1] if name == SINGLE_JOB_METHOD else counts)]
 
 
 class Comparison:
@@ -228,7 +228,7 @@ class Comparison:
             for method, _ in self.runs
         }
         curves = {run: read_curve(self.folder(*run) / "curve.jsonl") for run in self.runs}
-        rates = self.error_rates([run for run in self.runs if curves[run][-1].dev_error < HOPELESS])
+        rates = self.error_rates([run for run in self.runs if curves[run][-1].dev_error < MAX_DECODED_ERROR])
         runs = [results.Run(*run, curves[run], seconds[run[0]], rates.get(run)) for run in self.runs]
         for path, text in ((self.table, results.table(runs, self.task.unit)),
                            (self.home / "rows.md", results.markdown(runs))):  # fmt: skip

@@ -17,21 +17,21 @@ PARTS = ("train", "dev", "test")
 SIDES = ("source", "target")
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 LENGTHS = range(1, 9)
-MOST = 10000  # strings per length
+MAX_STRINGS = 10000  # strings per length
 HELD_OUT = 0.1  # fraction of the strings of a length for dev, and for test
-MOST_HELD_OUT = 125  # at most, per length
+MAX_HELD_OUT = 125  # at most, per length
 
 Pair = tuple[list[str], list[str]]
 
 
 def reversals(seed: int) -> dict[str, list[Pair]]:
-    """Return strings of each length, all of them or MOST random ones; no string is in two sets."""
+    """Return strings of each length, all of them or MAX_STRINGS random ones; no string is in two sets."""
     rng = np.random.default_rng(seed)
     parts: dict[str, list[Pair]] = {part: [] for part in PARTS}
     for length in LENGTHS:
-        count = min(10**length, MOST)
+        count = min(10**length, MAX_STRINGS)
         numbers = rng.choice(10**length, count, replace=False) if length < 7 else _distinct(rng, 10**length, count)
-        held_out = min(max(1, int(HELD_OUT * count)), MOST_HELD_OUT)
+        held_out = min(max(1, int(HELD_OUT * count)), MAX_HELD_OUT)
         for position, number in enumerate(numbers):
             part = "test" if position < held_out else "dev" if position < 2 * held_out else "train"
             digits = list(f"{number:0{length}d}")

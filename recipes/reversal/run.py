@@ -2,7 +2,7 @@
 
 worked example:
   argonaut recipe reversal --out exp/reversal
-makes strings of 1 to 8 digits, trains on some, decodes others and ends with the share that is reversed correctly:
+makes strings of 1 to 8 digits, trains on some, decodes others and ends with the fraction that is reversed correctly:
   exact 100.0% (test, 736 sequences, 4071 tokens, 0.0% of them wrong)
 
   argonaut recipe reversal --data ~/corpora/g2p --out exp/g2p --set HiddenDim=256
@@ -53,7 +53,7 @@ class Recipe:
             Stage("data", what, self.write_data),
             Stage("train", "encoder and decoder", lambda: self.cntk("Train"), work=self.out / "models"),
             Stage("decode", "outputs of the decoder for the test sources", lambda: self.cntk("Decode")),
-            Stage("score", "share of correct sequences", self.score),
+            Stage("score", "fraction of correct sequences", self.score),
         ]
 
     def _pairs(self):

@@ -22,8 +22,8 @@ PHONES = VOWELS + CONSONANTS
 SILENCE, SHORT_PAUSE = "sil", "sp"
 SILENT_STATES = ("sil_s2", "sil_s3", "sil_s4")
 STATES = ((2, 10, 3), (3, 4, 4), (4, 3, 10))  # HTK's number, classes of left and of right neighbours
-STAYS = (0.6, 0.7, 0.6)  # self-loop probabilities: 8.3 frames per phone
-SILENT_STAY = 0.9
+SELF_LOOPS = (0.6, 0.7, 0.6)  # self-loop probabilities: 8.3 frames per phone
+SILENCE_SELF_LOOP = 0.9
 NUM_CLASSES = 10
 DIMENSION = 39  # of the Gaussians, whose values are not used
 
@@ -95,10 +95,10 @@ def write_donor(directory: Path, rng: np.random.Generator, short_pause: bool = T
         donor.macros["s"][name] = single_gaussian_state(np.zeros(DIMENSION), np.ones(DIMENSION), name)
     state = donor.macros["s"].__getitem__
     for phone in PHONES:
-        donor.macros["t"][f"T_{phone}"] = left_to_right(STAYS, f"T_{phone}")
+        donor.macros["t"][f"T_{phone}"] = left_to_right(SELF_LOOPS, f"T_{phone}")
         name = f"{SILENCE}-{phone}+{SILENCE}"
         donor.hmms[name] = Hmm(name, tuple(map(state, trees.synthesise(name))), donor.macros["t"][f"T_{phone}"])
-    donor.hmms[SILENCE] = Hmm(SILENCE, tuple(map(state, SILENT_STATES)), left_to_right([SILENT_STAY] * 3))
+    donor.hmms[SILENCE] = Hmm(SILENCE, tuple(map(state, SILENT_STATES)), left_to_right([SILENCE_SELF_LOOP] * 3))
     if short_pause:
         middle = (state(SILENT_STATES[1]),)
         donor.hmms[SHORT_PAUSE] = Hmm(SHORT_PAUSE, middle, left_to_right([0.8], skip=0.5))

@@ -164,12 +164,12 @@ class Recipe:
         write_donor(self.donor, np.random.default_rng([self.seed, 4]), self.short_pause)
 
     def build(self) -> int:
-        from recipes.stress.speech import PAUSES
+        from recipes.stress.speech import PAUSE_PROBABILITY
 
         donor = ("--mmf", self.donor / "mmf", "--hmm-list", self.donor / "list", "--trees", self.donor / "trees")
         return command(
             "graph", *donor, "--hmms", self.out / "hmms", "--dict", self.dictionary, "--lm", self.lm,
-            "--sil-prob", PAUSES, "--state-list", self.donor / "senones.list", "--out", self.graph,
+            "--sil-prob", PAUSE_PROBABILITY, "--state-list", self.donor / "senones.list", "--out", self.graph,
         )  # fmt: skip
 
     def speak(self) -> None:
@@ -185,14 +185,14 @@ class Recipe:
         speaker = speech.Speaker(read_dictionary(self.dictionary), PhoneModels.load(self.out / "hmms"), outputs)
         rng = np.random.default_rng([self.seed, 5])
         sentences = read_sentences(self.out / "text" / "test.txt")[: self.num_utterances]
-        said = [speaker.say(f"test{number:04}", words, rng) for number, words in enumerate(sentences, 1)]
+        utterances = [speaker.say(f"test{number:04}", words, rng) for number, words in enumerate(sentences, 1)]
         points = speech.make_points(np.random.default_rng([self.seed, 6]))
-        noise = [speech.draw_noise(len(utterance.senones), rng) for utterance in said]
-        true = np.concatenate([utterance.senones for utterance in said])
-        amount = speech.amount_for(self.errors, points, true, np.concatenate(noise))
-        speech.write_model(self.model, points, amount)
-        frames = (points[:, u.senones] + amount * drawn.T for u, drawn in zip(said, noise))
-        speech.write_speech(self.speech, said, outputs, frames)
+        noise = [speech.draw_noise(len(utterance.senones), rng) for utterance in utterances]
+        true = np.concatenate([utterance.senones for utterance in utterances])
+        factor = speech.noise_factor(self.errors, points, true, np.concatenate(noise))
+        speech.write_model(self.model, points, factor)
+        frames = (points[:, u.senones] + factor * drawn.T for u, drawn in zip(utterances, noise))
+        speech.write_speech(self.speech, utterances, outputs, frames)
 
     def decode(self) -> int:
         threads = () if self.workers is None else ("--threads", self.workers)

@@ -1,12 +1,12 @@
 """Simulated speech: state sequences of sentences, frames drawn for each state, and the network that scores them.
 
 A senone is a point in space, the sum of contributions of its phone class, phone, state and neighbours; a frame is the
-point of its true senone plus noise.  The noise is correlated from frame to frame (COLOUR) and stronger in some
-stretches than in others (UNEVEN, STRETCH).  As with real models, whole phones and words are therefore misrecognised,
-and likelihoods are overconfident.  The model knows the points and the average noise only: a linear layer gives the
-log-likelihood of every senone.
+point of its true senone plus noise.  The noise of adjacent frames is correlated (NOISE_CORRELATION), and its level
+varies slowly (LEVEL_DEVIATION, LEVEL_CORRELATION).  As with real models, whole phones and words are therefore
+misrecognised, and likelihoods are overconfident.  The model knows the points and the average noise only: a linear layer
+gives the log-likelihood of every senone.
 
-The error level is the part of the frames in which another senone is more likely than the true one.
+The error level is the fraction of the frames in which another senone is more likely than the true one.
 """
 
 import itertools
@@ -28,16 +28,17 @@ from readers.htk.units import TICKS_PER_FRAME
 from recipes.stress.donor import NUM_CLASSES, PHONES, SILENCE, SILENT_STATES, Senone, senones
 
 DIMENSION = 32
-COLOUR = 0.95  # correlation of the noise of adjacent frames
-UNEVEN, STRETCH = 0.4, 0.98  # standard deviation of the ln noise level, and its correlation for adjacent frames
-PAUSES = 0.15  # probability of silence between two words
+NOISE_CORRELATION = 0.95  # correlation of the noise of adjacent frames
+LEVEL_DEVIATION = 0.4  # standard deviation of the ln noise level
+LEVEL_CORRELATION = 0.98  # correlation of the ln noise level of adjacent frames
+PAUSE_PROBABILITY = 0.15  # probability of silence between two words
 KINDS = (15, 21, 25, 29)  # vowels, stops and affricates, ...: ends of the classes in KIND_ORDER
 KIND_ORDER = (
     "aa ae ah ao aw ay eh er ey ih iy ow oy uh uw b d g k p t ch jh m n ng l r w y dh f hh s sh th v z zh"
 ).split()
 # Standard deviations of the contributions to a point, and of those of neighbours by position in the phone.
-OF_KIND, OF_PHONE, OF_PLACE, OF_SILENCE = 0.5, 0.3, 0.5, 1.2
-OF_LEFT, OF_RIGHT = {2: 0.7, 3: 0.35, 4: 0.23}, {2: 0.23, 3: 0.35, 4: 0.7}
+KIND_DEVIATION, PHONE_DEVIATION, STATE_DEVIATION, SILENCE_DEVIATION = 0.5, 0.3, 0.5, 1.2
+LEFT_DEVIATION, RIGHT_DEVIATION = {2: 0.7, 3: 0.35, 4: 0.23}, {2: 0.23, 3: 0.35, 4: 0.7}
 SAMPLE = 3000  # frames with which the noise level for an error level is estimated
 
 
@@ -64,10 +65,11 @@ def make_points(rng: np.random.Generator) -> np.ndarray:
 
     def point(senone: Senone) -> np.ndarray:
         phone, state = senone.phone, senone.state
-        own = OF_KIND * kinds[kind_of[phone]] + OF_PHONE * phones[phone] + OF_PLACE * places[phone, state]
-        return own + OF_LEFT[state] * left[senone.left] + OF_RIGHT[state] * right[senone.right]
+        own = KIND_DEVIATION * kinds[kind_of[phone]] + PHONE_DEVIATION * phones[phone]
+        own = own + STATE_DEVIATION * places[phone, state]
+        return own + LEFT_DEVIATION[state] * left[senone.left] + RIGHT_DEVIATION[state] * right[senone.right]
 
-    silence = OF_SILENCE * directions(1) + 0.3 * directions(len(SILENT_STATES))
+    silence = SILENCE_DEVIATION * directions(1) + 0.3 * directions(len(SILENT_STATES))
     return np.column_stack([*map(point, senones()), *silence])
 
 
@@ -84,7 +86,7 @@ class Speaker:
     def say(self, name: str, words: Sequence[str], rng: np.random.Generator) -> Utterance:
         phones = [SILENCE]
         for number, word in enumerate(words):
-            if number and rng.random() < PAUSES:
+            if number and rng.random() < PAUSE_PROBABILITY:
                 phones.append(SILENCE)
             ways = self._ways[word]
             weights = np.array([way.probability or 1.0 for way in ways])
@@ -101,11 +103,11 @@ class Speaker:
 
 def draw_noise(num_frames: int, rng: np.random.Generator) -> np.ndarray:
     """Return the noise (num_frames, DIMENSION) of one utterance; the mean of its ln level is 0."""
-    direction = _coloured(rng.standard_normal((num_frames, DIMENSION)), COLOUR)
-    return direction * np.exp(UNEVEN * _coloured(rng.standard_normal((num_frames, 1)), STRETCH))
+    direction = _correlated(rng.standard_normal((num_frames, DIMENSION)), NOISE_CORRELATION)
+    return direction * np.exp(LEVEL_DEVIATION * _correlated(rng.standard_normal((num_frames, 1)), LEVEL_CORRELATION))
 
 
-def _coloured(fresh: np.ndarray, correlation: float) -> np.ndarray:
+def _correlated(fresh: np.ndarray, correlation: float) -> np.ndarray:
     """Return normal variables (T, n) whose adjacent rows are correlated; overwrites the given array."""
     fresh[1:] *= np.sqrt(1 - correlation**2)
     for last, row in itertools.pairwise(fresh):
@@ -113,7 +115,7 @@ def _coloured(fresh: np.ndarray, correlation: float) -> np.ndarray:
     return fresh
 
 
-def amount_for(error_level: float, points: np.ndarray, true: np.ndarray, noise: np.ndarray) -> float:
+def noise_factor(error_level: float, points: np.ndarray, true: np.ndarray, noise: np.ndarray) -> float:
     """Return the factor of the noise for which that fraction of frames is wrong.
 
     true: (T,) senones; noise: (T, DIMENSION).  SAMPLE evenly spaced frames are used.
@@ -124,9 +126,9 @@ def amount_for(error_level: float, points: np.ndarray, true: np.ndarray, noise: 
     clean, noisy = (weights @ points + bias).astype(np.float32)[:, true], (weights @ noise).astype(np.float32)
     low, high = 0.0, 20.0
     while high - low > 2e-3:
-        amount = (low + high) / 2
-        best = (clean + np.float32(amount) * noisy).argmax(axis=0)
-        low, high = (low, amount) if np.mean(best != true) > error_level else (amount, high)
+        factor = (low + high) / 2
+        best = (clean + np.float32(factor) * noisy).argmax(axis=0)
+        low, high = (low, factor) if np.mean(best != true) > error_level else (factor, high)
     return high
 
 

@@ -23,7 +23,7 @@ ONSETS = (
 ).split()
 NUCLEI = "a a a e e e i i i o o o u u ai au ay ea ee ei ew ia ie oa oi oo ou ow oy ue er ar or".split()
 CODAS = "b ck d g ll m n p r s t x b d m n r s t ct ff ft ld lk lm lt mp nch nd ng nk nt ph pt rd rk rm rn rt sh sk sp st th".split()  # noqa: E501
-OPEN = 0.45  # fraction of syllables that end in a vowel
+OPEN_SYLLABLES = 0.45  # fraction of syllables that end in a vowel
 EXTRA_SYLLABLES, FIRST_RANKS = 0.19, 30  # a word of rank r has 1 + Poisson(0.19 ln(1 + r / 30)) syllables
 MOST_SYLLABLES = 6
 VARIANTS = 0.05  # fraction of words with a second pronunciation
@@ -41,7 +41,7 @@ def make_words(count: int, rng: np.random.Generator, taken: Iterable[str] = ()) 
         for _ in range(min(1 + rng.poisson(EXTRA_SYLLABLES * np.log1p(rank / FIRST_RANKS)), MOST_SYLLABLES)):
             word += ONSETS[rng.integers(len(ONSETS))] if rng.random() < 0.85 or word else ""
             word += NUCLEI[rng.integers(len(NUCLEI))]
-            word += "" if rng.random() < OPEN else CODAS[rng.integers(len(CODAS))]
+            word += "" if rng.random() < OPEN_SYLLABLES else CODAS[rng.integers(len(CODAS))]
         words[word] = None
     return list(words)[num_taken:]
 

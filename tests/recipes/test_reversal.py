@@ -25,7 +25,7 @@ def test_strings_are_reversed_and_no_part_has_one_of_another():
         assert all(target == source[::-1] for source, target in pairs)
         lengths = {len(source) for source, _ in pairs}
         assert lengths == set(range(1, 9)), part
-    assert len(seen[0] | seen[1] | seen[2]) == 10 + 100 + 1000 + 5 * data.MOST
+    assert len(seen[0] | seen[1] | seen[2]) == 10 + 100 + 1000 + 5 * data.MAX_STRINGS
     again = data.reversals(3)
     assert again == parts
     assert data.reversals(4) != parts

@@ -176,14 +176,14 @@ def test_noise_makes_as_many_frame_errors_as_were_asked_for():
     true = np.repeat(rng.integers(points.shape[1], size=1000), 3)
     noise = np.concatenate([speech.draw_noise(300, rng) for _ in range(10)])
     for level in (0.1, 0.6):
-        amount = speech.amount_for(level, points, true, noise)
-        weights, bias = speech.linear_layer(points, amount)
-        best = (weights @ (points[:, true] + amount * noise.T) + bias).argmax(axis=0)
+        factor = speech.noise_factor(level, points, true, noise)
+        weights, bias = speech.linear_layer(points, factor)
+        best = (weights @ (points[:, true] + factor * noise.T) + bias).argmax(axis=0)
         assert np.mean(best != true) == pytest.approx(level, abs=0.01)
 
 
 def test_noise_of_a_frame_follows_that_of_the_frame_before():
-    drawn = speech._coloured(np.random.default_rng(1).standard_normal((20_000, 5)), 0.9)
+    drawn = speech._correlated(np.random.default_rng(1).standard_normal((20_000, 5)), 0.9)
     assert drawn.std() == pytest.approx(1, abs=0.03)
     assert np.mean(drawn[1:] * drawn[:-1]) == pytest.approx(0.9, abs=0.05)
 

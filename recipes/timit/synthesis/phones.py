@@ -88,7 +88,7 @@ def timit_phones(sounds: list[Sound], samples: np.ndarray, sample_rate: int, tab
         phones.pop()
     if not phones:
         raise ArgonautError("no phonemes; expected speech")
-    return in_context(mend_short(phones, sample_rate))
+    return context_variants(fix_short_phones(phones, sample_rate))
 
 
 def add_pause(phones: list[Phone], sound: Sound) -> None:
@@ -128,7 +128,7 @@ def add_parts(phones: list[Phone], sound: Sound, parts: tuple[tuple[str, float],
         start = last
 
 
-def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
+def fix_short_phones(phones: list[Phone], rate: int) -> list[Phone]:
     """Correct phones that are too short: a release is merged with its closure, a sonorant is extended into the vowel.
 
     eSpeak does not release a stop before another one, may place the transition to a sonorant in the vowel, and makes a
@@ -149,7 +149,7 @@ def mend_short(phones: list[Phone], rate: int) -> list[Phone]:
     return out
 
 
-def in_context(phones: list[Phone]) -> list[Phone]:
+def context_variants(phones: list[Phone]) -> list[Phone]:
     """Return the phones with TIMIT's context-dependent variants, within and across words.
 
     hv: h after a voiced sound; ux: uw after a coronal; nx: n between a stressed and an unstressed vowel of one word;

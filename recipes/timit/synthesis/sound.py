@@ -49,7 +49,7 @@ def noise(length: int, tilt: float, rng: np.random.Generator) -> np.ndarray:
     return (values / np.sqrt(np.mean(values**2))).astype(np.float32)
 
 
-def finish(samples: np.ndarray, level: float, snr: float, tilt: float, rng: np.random.Generator) -> np.ndarray:
+def set_level(samples: np.ndarray, level: float, snr: float, tilt: float, rng: np.random.Generator) -> np.ndarray:
     """Scale samples to an RMS of level (16-bit scale) and add noise snr dB below; scale down if they would clip."""
     power = float(np.mean(samples.astype(np.float64) ** 2))
     loud = samples * np.float32(level / np.sqrt(power)) if power else samples

@@ -96,7 +96,7 @@ def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Ma
         compact = [make_sentence(grammar, rng) for _ in range(COMPACT_POOL[part])]
         for i in range(count):
             sex = "f" if i % 3 == 2 else "m"  # three in ten of TIMIT's speakers are women
-            own = [name for j, (name, s) in enumerate(v for v in shuffled if v[1] == sex) if is_for(part, j)]
+            own = [name for j, (name, s) in enumerate(v for v in shuffled if v[1] == sex) if speaks_in(part, j)]
             chosen = [(NUM_COMPACT * i + j) % len(compact) for j in range(NUM_COMPACT)]
             sentences = [*dialect_sentences, *((f"SX{first_compact + j}", compact[j]) for j in chosen)]
             sentences += [(f"SI{diverse + j}", make_sentence(grammar, rng)) for j in range(NUM_DIVERSE)]
@@ -122,7 +122,7 @@ def plan_corpus(size: str, seed: int, voices: list[tuple[str, str]], grammar: Ma
     return speakers
 
 
-def is_for(part: str, index: int) -> bool:
+def speaks_in(part: str, index: int) -> bool:
     """Whether the voice with this index belongs to the part."""
     return (index % TEST_VOICE_SHARE == 0) == (part == "TEST")
 

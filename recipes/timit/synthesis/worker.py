@@ -24,7 +24,7 @@ from recipes.timit.synthesis.phones import (
     timit_phones,
 )
 from recipes.timit.synthesis.sentences import words_of
-from recipes.timit.synthesis.sound import finish, resample
+from recipes.timit.synthesis.sound import resample, set_level
 from recipes.timit.synthesis.speakers import Speaker
 
 SAMPLE_RATE = 16000
@@ -59,7 +59,7 @@ def write_utterance(
     padded = np.concatenate([np.zeros(lead, np.int16), spoken[start:end], np.zeros(tail, np.int16)])
     ratio = espeak.sample_rate * speaker.tract / SAMPLE_RATE
     samples = resample(padded, ratio)
-    samples = finish(samples, rng.uniform(*LEVELS), speaker.snr, speaker.tilt, rng)
+    samples = set_level(samples, rng.uniform(*LEVELS), speaker.snr, speaker.tilt, rng)
 
     phones = [phone._replace(start=phone.start - start + lead, end=phone.end - start + lead) for phone in phones]
     segments = phone_segments(phones, ratio, len(samples))

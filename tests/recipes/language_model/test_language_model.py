@@ -15,7 +15,7 @@ from readers.results.nbest import read_nbest
 from recipes.cli.main import main
 from recipes.language_model import hypotheses
 from recipes.language_model import run as recipe
-from recipes.language_model.hypotheses import Alike, edits, recognise, write_lists
+from recipes.language_model.hypotheses import SimilarWords, edits, recognise, write_lists
 from recipes.language_model.rescore import first_score, oracle_score
 from recipes.language_model.results import NGRAM, Perplexities, epochs_of
 from recipes.language_model.run import CONFIG
@@ -185,23 +185,23 @@ def test_edits_by_hand(first, second, expected):
 
 
 def test_words_are_taken_for_those_that_look_alike():
-    alike = Alike(["walk", "walks", "walked", "talk", "(", ")", "himself", "herself"])
-    assert alike.of("walk") == [("walk", 0), ("walks", 1), ("talk", 1), ("walked", 2)]
-    assert alike.of("(") == [("(", 0)]
-    assert alike.of("walkt") == [("walk", 1), ("walks", 1), ("walked", 2)]  # not in the vocabulary
-    assert alike.of("himself") == [("himself", 0), ("herself", 2)]
-    assert alike.of("?") == [("<unk>", 0)]
+    similar = SimilarWords(["walk", "walks", "walked", "talk", "(", ")", "himself", "herself"])
+    assert similar.of("walk") == [("walk", 0), ("walks", 1), ("talk", 1), ("walked", 2)]
+    assert similar.of("(") == [("(", 0)]
+    assert similar.of("walkt") == [("walk", 1), ("walks", 1), ("walked", 2)]  # not in the vocabulary
+    assert similar.of("himself") == [("himself", 0), ("herself", 2)]
+    assert similar.of("?") == [("<unk>", 0)]
 
 
 def test_recognise_is_the_best_of_all_sentences(monkeypatch):
     model = LanguageModel.from_arpa(estimate([["a", "b"], ["a", "c"], ["b"]], 2, "kn"))
     rng = np.random.default_rng(0)
-    heard = [[(word, float(score)) for word, score in zip("abc", rng.normal(size=3))] for _ in range(3)]
-    found = recognise(heard, model)
+    scored = [[(word, float(score)) for word, score in zip("abc", rng.normal(size=3))] for _ in range(3)]
+    found = recognise(scored, model)
     every = []
-    for a in heard[0]:
-        for b in heard[1]:
-            for c in heard[2]:
+    for a in scored[0]:
+        for b in scored[1]:
+            for c in scored[2]:
                 words = (a[0], b[0], c[0])
                 lm = -float(model.sentence_costs([words])[0].sum())
                 every.append((a[1] + b[1] + c[1] + lm, words, lm))
@@ -210,7 +210,7 @@ def test_recognise_is_the_best_of_all_sentences(monkeypatch):
     assert [one.acoustic + one.lm for one in found] == pytest.approx([total for total, _, _ in every])
     assert [one.lm for one in found] == pytest.approx([lm for _, _, lm in every])
     monkeypatch.setattr(hypotheses, "NUM_HYPOTHESES", 2)
-    assert [one.words for one in recognise(heard, model)] == [words for _, words, _ in every[:2]]
+    assert [one.words for one in recognise(scored, model)] == [words for _, words, _ in every[:2]]
 
 
 def test_lists_follow_from_the_seed_and_name_the_true_words(tmp_path, monkeypatch):

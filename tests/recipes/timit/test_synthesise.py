@@ -19,7 +19,7 @@ from recipes.timit.synthesis import DATA
 from recipes.timit.synthesis.espeak import ESpeak, Sound, sounds_of
 from recipes.timit.synthesis.phones import add_epenthetic_silence, read_phone_table, timit_phones
 from recipes.timit.synthesis.sentences import make_sentence, read_grammar, words_of
-from recipes.timit.synthesis.sound import finish, noise, resample
+from recipes.timit.synthesis.sound import noise, resample, set_level
 from recipes.timit.synthesis.speakers import SIZES, Speaker, plan_corpus, read_voices
 from recipes.timit.synthesise import synthesise
 
@@ -172,13 +172,13 @@ def test_noise_power_falls_as_asked(seed):
 @pytest.mark.parametrize("seed", [0])
 def test_finish_level_noise_and_clipping(seed):
     tone = 100 * np.sin(np.arange(20000) / 5).astype(np.float32)
-    done = finish(tone, 1500.0, 20.0, 0.0, np.random.default_rng(seed))
+    done = set_level(tone, 1500.0, 20.0, 0.0, np.random.default_rng(seed))
     clean = tone * np.float32(1500 / np.sqrt(np.mean(tone**2)))
     assert np.sqrt(np.mean(clean**2)) == pytest.approx(1500, rel=1e-3)
     assert 20 * np.log10(1500 / np.sqrt(np.mean((done - clean) ** 2))) == pytest.approx(20, abs=0.1)
     spike = np.zeros(20000, np.float32)
     spike[7] = 1.0
-    assert np.abs(finish(spike, 2000.0, 20.0, 0.0, np.random.default_rng(seed))).max() <= 32000.5
+    assert np.abs(set_level(spike, 2000.0, 20.0, 0.0, np.random.default_rng(seed))).max() <= 32000.5
 
 
 # With eSpeak
