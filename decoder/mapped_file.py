@@ -72,6 +72,8 @@ class MappedFormat:
         the checksums.
         Raises FormatError for a file of another kind or version, a truncated file, a damaged table, a wrong checksum.
         """
+        if Path(path).exists() and not Path(path).is_file():
+            raise FormatError(f"{path}: a directory, a device or a pipe; expected a file, which is a {self.what}")
         with Path(path).open("rb") as file:
             header = file.read(_HEADER.size)
         if not header.startswith(self.magic):

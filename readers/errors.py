@@ -33,3 +33,7 @@ class GraphError(ArgonautError):
 
 class ModelError(ArgonautError):
     """An acoustic model is damaged, or does not match its inputs or its graph."""
+
+
+class KernelCacheWarning(RuntimeWarning):
+    """A compiled kernel cannot be stored, for instance because the disk is full."""

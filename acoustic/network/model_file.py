@@ -56,6 +56,8 @@ def load_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
 
     with Path(path).open("rb"):
         pass  # raises OSError with the path, which the library's error lacks
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: a device or a pipe; expected a file, which is a model or checkpoint of Argonaut")
     try:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get(METADATA_KEY)

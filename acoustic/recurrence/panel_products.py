@@ -6,13 +6,14 @@ to end while the results stay in registers. The result of a column does not depe
 """
 
 from llvmlite import ir
-from numba import float32, int64, njit, types
+from numba import float32, int64, types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from acoustic.runtime.call_registry import table_call
 from acoustic.runtime.pointers import frames
+from readers.common.kernels import njit
 
 _features = getattr(cpu_target.target_context.codegen(), "_tm_features", "").split(",")
 LANES = 16 if "+avx512f" in _features else 8 if "+avx" in _features else 4  # numbers in a register

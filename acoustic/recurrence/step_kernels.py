@@ -21,7 +21,7 @@ each thread has its own tables, and the threads meet before products, which read
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, njit
+from numba import float32
 
 from acoustic.kernels.compiled.elementwise_loops import ONE, ZERO, inline, loop, relu, sigmoid, tanh
 from acoustic.recurrence.codes import (
@@ -43,6 +43,7 @@ from acoustic.runtime.gemm_calls import sgemm
 from acoustic.runtime.memory import PLAIN
 from acoustic.runtime.pointers import prefetch
 from acoustic.runtime.thread_sync import meet
+from readers.common.kernels import njit
 
 NUMBER_BYTES = 4
 LINE = 16  # numbers in a line of the cache

@@ -1,8 +1,10 @@
 """A table of calls by address, and the loop that makes them; call_registry.py holds the functions to call."""
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from readers.common.kernels import njit
 
 WIDTH = 40  # of a row: the address of a function, then its arguments
 

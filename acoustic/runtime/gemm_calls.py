@@ -5,11 +5,12 @@ interpreter lock held. A training step makes a dozen calls in every thread.
 """
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from acoustic.runtime import memory
 from acoustic.runtime.memory import COLUMN_MAJOR, PLAIN
+from readers.common.kernels import njit
 
 storage = njit(cache=True, nogil=True, inline="always")(memory.storage)
 

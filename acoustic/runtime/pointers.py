@@ -1,9 +1,11 @@
 """Arrays at addresses, for compiled code that receives the addresses of its matrices as numbers."""
 
 from llvmlite import ir
-from numba import carray, float32, float64, int64, njit, types
+from numba import carray, float32, float64, int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from readers.common.kernels import njit
 
 
 @intrinsic

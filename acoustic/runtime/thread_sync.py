@@ -13,11 +13,12 @@ Of thread w, at `slot(w)`, each in cache lines of its own:
 import time
 
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from acoustic.runtime.call_table import play_at
+from readers.common.kernels import njit
 
 FLAG_STRIDE = 16  # int64s between flags that different threads write: two cache lines
 FAILED, YIELD, FLAGS = 0, 1, FLAG_STRIDE

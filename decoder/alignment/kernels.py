@@ -7,7 +7,8 @@ that are alive at a frame form a narrow range; only this range is computed and s
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from readers.common.kernels import njit
 
 STAY, ENTER = -1, -2  # how a position was entered, other than by an arc
 

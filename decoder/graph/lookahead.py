@@ -1,9 +1,9 @@
 """The most optimistic language-model cost of each word: min of -ln P(word | history) (CNTK book 6.1, 6.2)."""
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel
+from readers.common.kernels import njit
 
 
 def optimistic_costs(model: LanguageModel, words: np.ndarray, empty_history: bool = False) -> np.ndarray:

@@ -5,7 +5,8 @@ numbers, 0 for none.
 """
 
 import numpy as np
-from numba import njit
+
+from readers.common.kernels import njit
 
 DELTA = 1e-5  # makes a word of the lattice align with an empty slot rather than with none
 

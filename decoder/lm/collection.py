@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.language_model import SENTENCE_START, LanguageModel, LMArrays, automaton_step
 from decoder.lm.mapped_model import open_language_model
+from readers.common.kernels import njit
 from readers.common.text import is_number, read_lines
 from readers.errors import FormatError, GraphError
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa
 

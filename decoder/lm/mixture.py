@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.classes import class_model, find_classes
 from decoder.lm.estimation import estimate
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LanguageModel, lm_step, log10_of
+from readers.common.kernels import njit
 from readers.errors import GraphError
 from readers.language.arpa import Arpa, ArpaOrder
 

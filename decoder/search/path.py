@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decoder.graph.compiled_graph import DecodingGraph
 from decoder.lm.language_model import SENTENCE_END, SENTENCE_START, LMArrays, lm_step
 from decoder.search.kernels.tables import END_SENTENCE, SearchGraph
 from decoder.search.kernels.token_store import NODE_LABEL, SENTENCE_OVER, Trace
+from readers.common.kernels import njit
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ file in another way.
 """
 
 import numpy as np
-from numba import njit
+
+from readers.common.kernels import njit
 
 DONE, FULL, FAULT = 0, 1, 2  # the section ended, the arrays are full, a line is unusual
 NEWLINE, BACKSLASH, MINUS, PLUS, DOT, ZERO, NINE = 10, 92, 45, 43, 46, 48, 57

@@ -8,13 +8,14 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from readers.common.files import require_writable
 from readers.common.report import RunReport
 from readers.common.stop_signals import STOPPING, stopped_by_signals, stopping_signal
-from readers.errors import ArgonautError
+from readers.errors import ArgonautError, KernelCacheWarning
 
 PLAIN_INTERVAL = 10.0  # seconds between progress lines when the output is not a terminal
 SHOWN_LOSSES = 5  # on the terminal; the report file lists all
@@ -24,10 +25,20 @@ SIGNAL_BASE = 128  # the exit status after Ctrl-C, SIGTERM and SIGHUP is this pl
 def run_guarded(function: Callable[..., int], *arguments) -> int:
     """Call a command; turn an error in its input into one line on stderr and exit status 2."""
     ensure_kernel_cache()
+    warnings.formatwarning = _format_warning
     if hasattr(sys.stdout, "reconfigure"):  # for file names that the terminal cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
     with stopped_by_signals():
         return _guarded(function, *arguments)
+
+
+_default_format = warnings.formatwarning
+
+
+def _format_warning(message, category, *place, **line) -> str:
+    if category is KernelCacheWarning:
+        return f"warning: {message}\n"
+    return _default_format(message, category, *place, **line)
 
 
 def _guarded(function: Callable[..., int], *arguments) -> int:
@@ -40,6 +51,13 @@ def _guarded(function: Callable[..., int], *arguments) -> int:
         return 0
     except (ArgonautError, OSError) as fault:
         print(f"error: {one_line(fault)}", file=sys.stderr)
+        return 2
+    except UnicodeEncodeError as fault:  # only file names are encoded in another encoding than UTF-8
+        print(
+            f"error: {fault.object!r}: cannot be a file name in the encoding {fault.encoding} of the file system; "
+            "expected UTF-8; set PYTHONUTF8=1 or a UTF-8 locale",
+            file=sys.stderr,
+        )
         return 2
     except MemoryError as fault:
         print(f"error: out of memory: {one_line(fault) or 'no details'}", file=sys.stderr)
@@ -64,34 +82,63 @@ def ensure_kernel_cache() -> None:
 
     Numba keeps compiled kernels beside the source or, if that is write-protected, in the user's cache directory, and
     refuses to compile if it can write to neither, as in many containers.  The temporary directory is private, because
-    files in it are executed, and is deleted when the process ends.
+    files in it are executed, and is deleted when the process ends.  The same is done if NUMBA_CACHE_DIR is set to a
+    directory that is not writable.
     """
-    if "NUMBA_CACHE_DIR" in os.environ or sys.platform == "win32":
+    if sys.platform == "win32":
         return
-    beside = Path(__file__).parents[2] / "decoder" / "__pycache__" / "kernel"
-    try:
-        require_writable(beside)
-        return
-    except OSError:
-        pass
+    beside = Path(__file__).parents[2] / "decoder" / "__pycache__"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        if _can_write(Path(chosen)):
+            return
+        found = f"NUMBA_CACHE_DIR={chosen} is not writable"
+    else:
+        if _can_write(beside) or _can_write(_user_cache()):
+            return
+        found = f"neither {beside.parent} nor the user's cache directory is writable"
+    os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    print(
+        f"warning: {found}; compiled kernels will not be kept; set NUMBA_CACHE_DIR to a writable directory",
+        file=sys.stderr,
+    )
+
+
+def _user_cache() -> Path | None:
+    """Return the directory in which numba keeps a user's kernels; None if the user has no home directory."""
     try:
         caches = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-        require_writable(Path(os.environ.get("XDG_CACHE_HOME") or caches) / "numba" / "kernel")
-    except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
-        os.environ["NUMBA_CACHE_DIR"] = directory = tempfile.mkdtemp(prefix="argonaut-kernels-")
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        print(
-            f"warning: neither {beside.parents[1]} nor the user's cache directory is writable; compiled kernels will "
-            "not be kept; set NUMBA_CACHE_DIR to a writable directory",
-            file=sys.stderr,
-        )
+    except RuntimeError:
+        return None
+    return Path(os.environ.get("XDG_CACHE_HOME") or caches) / "numba"
+
+
+def _can_write(directory: Path | None) -> bool:
+    try:
+        if directory is not None:
+            require_writable(directory / "kernel")
+    except OSError:
+        return False
+    return directory is not None
 
 
 def one_line(fault: Exception) -> str:
     """Return the message without line breaks; for an OSError with a file name, `file: reason`."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"
+    if isinstance(fault, FileNotFoundError) and not _in_a_directory():
+        return "the current directory has been deleted; expected one that exists; change to another directory"
     return " ".join(str(fault).split())
+
+
+def _in_a_directory() -> bool:
+    """Whether the current directory exists."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def loss_lines(report: RunReport, path: object, verbose: int = 0, where: object = "") -> list[str]:

@@ -9,9 +9,10 @@ with sums, but NaN and infinity keep their meaning.
 """
 
 import numpy as np
-from numba import float32, int32, njit, uint32
+from numba import float32, int32, uint32
 
 from acoustic.runtime.call_registry import LOOSE, matrix, table_calls, vector
+from readers.common.kernels import njit
 
 loop = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy")
 inline = njit(cache=True, nogil=True, fastmath=LOOSE, error_model="numpy", inline="always")

@@ -17,7 +17,6 @@ technical report F-INFENG/TR38, 1989.
 """
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.lookahead import cache_slot, cost_ahead, plain_cost_ahead
@@ -34,6 +33,7 @@ from decoder.search.kernels.token_store import (
     find,
     set_token,
 )
+from readers.common.kernels import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,10 +1,10 @@
 """Compacts the back pointers of a stream, so that its memory does not grow with time; compiled."""
 
 import numpy as np
-from numba import njit
 
 from decoder.search.kernels.token_store import NODE_LABEL, STEPS
 from decoder.search.path import PathSteps, steps_back
+from readers.common.kernels import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,9 +1,9 @@
 """Prunes a search's arrivals to the lattice beam, compiled."""
 
 import numpy as np
-from numba import njit
 
 from decoder.search.kernels.token_store import ARRIVALS, STEPS
+from readers.common.kernels import njit
 
 ROUNDING = 1e-6  # keeps the best path within a beam of 0 though its costs are summed in another order
 

@@ -8,10 +8,10 @@ equal ends), a word gets a second place next to its neighbours there.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.language_model import automaton_step
 from decoder.search.kernels.token_store import HASH_MULTIPLIER, LOW_32, SENTENCE_OVER
+from readers.common.kernels import njit
 
 WORD_SET = np.dtype([("low", "i4"), ("high", "i4"), ("least", "f4"), ("graph_cost", "f4")])
 HISTORY = np.dtype([("first", "i8"), ("backoff_cost", "f4"), ("backoff_state", "i4")])

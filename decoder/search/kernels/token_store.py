@@ -7,7 +7,8 @@ Fields are read as `table[i]["field"]`, which means the same compiled and interp
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from readers.common.kernels import njit
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio (Knuth, TAOCP 3, 6.4)
 LOW_32 = 0xFFFFFFFF

@@ -5,7 +5,6 @@ so that threads decode utterances in parallel.
 """
 
 import numpy as np
-from numba import njit
 
 from decoder.lm.language_model import lm_step
 from decoder.search.kernels.advance import cheapest_step, process_emitting, process_word_arcs
@@ -30,6 +29,7 @@ from decoder.search.kernels.token_store import (
     keep_best_tokens,
     set_token,
 )
+from readers.common.kernels import njit
 
 FINITE = np.finfo(np.float64).max  # caps cutoffs, so that a cost of inf is outside every beam
 # Outcomes of a search:

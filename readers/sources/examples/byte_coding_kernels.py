@@ -1,7 +1,8 @@
 """Compiled loop of byte_coding.py."""
 
 import numpy as np
-from numba import njit
+
+from readers.common.kernels import njit
 
 
 @njit(cache=True)

@@ -31,6 +31,11 @@ def make(precision="float"):
     return network
 
 
+def test_a_device_is_named():
+    with pytest.raises(ModelError, match="/dev/null: a device or a pipe; expected a file"):
+        load_model("/dev/null")
+
+
 def test_round_trip(tmp_path):
     network = make()
     save_model(network, tmp_path / "model")

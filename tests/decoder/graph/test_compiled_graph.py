@@ -1,6 +1,7 @@
 """Compiling acceptors: the arrays of the compiled graph, errors, and its file."""
 
 import math
+import os
 import re
 import struct
 
@@ -275,6 +276,12 @@ def test_a_changed_bit_is_noticed_unless_checksums_are_ignored(path):
     path.write_bytes(raw)
     with pytest.raises(FormatError, match="wrong checksum"):
         load_graph(path)
+
+
+def test_a_pipe_is_refused_before_it_is_opened(path):
+    os.mkfifo(path.with_name("pipe"))
+    with pytest.raises(FormatError, match="pipe: a directory, a device or a pipe; expected a file"):
+        load_graph(path.with_name("pipe"))
 
 
 def test_names_that_are_not_utf8_are_refused(path):

@@ -138,6 +138,33 @@ def test_kernels_have_a_place_where_neither_the_program_nor_the_home_can_be_writ
     assert capsys.readouterr().err.startswith("warning: neither ")
 
 
+def test_a_directory_for_kernels_that_cannot_be_written_is_replaced(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    ensure_kernel_cache()
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "x"))
+    ensure_kernel_cache()
+    directory = Path(os.environ["NUMBA_CACHE_DIR"])
+    assert directory.is_dir()
+    directory.rmdir()
+    found = f"warning: NUMBA_CACHE_DIR={tmp_path / 'file' / 'x'} is not writable; compiled kernels will not be kept"
+    assert capsys.readouterr().err.startswith(found)
+
+
+def test_a_file_name_that_cannot_be_encoded_is_named(capsys):
+    assert run_guarded(lambda: "d/é.mfc".encode("ascii")) == 2
+    assert capsys.readouterr().err.startswith("error: 'd/é.mfc': cannot be a file name in the encoding ascii of the")
+
+
+def test_a_current_directory_that_has_been_deleted_is_named(capsys, monkeypatch, tmp_path):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["cntk", "configFile=x"]) == 2
+    assert capsys.readouterr().err.startswith("error: the current directory has been deleted; expected one that exists")
+
+
 def test_one_line_of_an_os_error_without_a_file():
     assert one_line(OSError("disk full")) == "disk full"
 
