@@ -1,30 +1,66 @@
 """Text files as lines, and HTK's quoting of names; all text formats use it."""
 
-import gzip
 import json
 import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
-from readers.errors import FormatError
+from readers.errors import ConfigError, FormatError
 
 GZIP_MAGIC = b"\x1f\x8b"
+MOST_EXPANSION = 100  # text expands to ten times its compressed size, crafted data to a thousand times
+ALWAYS_ALLOWED = 1 << 28  # bytes, whatever the compressed size
+LIMIT_VARIABLE = "ARGONAUT_MAX_EXPANDED"
 _ESCAPES = re.compile(r"\\([0-7]{3})|\\(.)", re.DOTALL)
 _NEEDS_QUOTES = re.compile(r"""[\s"'\\]|[^\x20-\x7e]""")
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
-    """Read a file and decompress it if it is gzip; the first bytes decide, not the name."""
+    """Read a file and decompress it if it is gzip; the first bytes decide, not the name.
+
+    Raises FormatError for damaged gzip data, and for data that expands to more than `most_expanded` bytes.
+    """
     raw = Path(path).read_bytes()
     if not raw.startswith(GZIP_MAGIC):
         return raw
+    most = most_expanded(len(raw))
     try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError, ValueError) as fault:
+        return _expand(raw, most)
+    except zlib.error as fault:
         raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
-    except Exception as fault:  # zlib.error has no public base class of its own
-        raise FormatError(f"{path}: damaged gzip data ({fault}); expected a complete gzip file") from fault
+    except OverflowError as fault:
+        raise FormatError(
+            f"{path}: {len(raw)} bytes of gzip data that expand to more than {most}; expected at most "
+            f"{MOST_EXPANSION} times their size; set {LIMIT_VARIABLE} to a number of gigabytes if the file is sound"
+        ) from fault
+
+
+def most_expanded(size: int) -> int:
+    """Return how many bytes `size` bytes of gzip data may expand to.  Raises ConfigError for a wrong LIMIT_VARIABLE."""
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    if not text:
+        return max(ALWAYS_ALLOWED, MOST_EXPANSION * size)
+    if not is_number(text) or not 0 <= float(text) <= 1e6:
+        raise ConfigError(f"{LIMIT_VARIABLE}={text}; expected a number of gigabytes")
+    return int(float(text) * 2**30)
+
+
+def _expand(raw: bytes, most: int) -> bytes:
+    """Decompress gzip data.  Raises zlib.error for damaged data, OverflowError for more than `most` bytes."""
+    pieces: list[bytes] = []
+    rest = raw
+    while rest:
+        member = zlib.decompressobj(wbits=31)
+        pieces.append(member.decompress(rest, most + 1))
+        most -= len(pieces[-1])
+        if most < 0:
+            raise OverflowError
+        if not member.eof:
+            raise zlib.error("it ends before the end of the compressed data")
+        rest = member.unused_data.lstrip(b"\0")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def read_text(path: str | os.PathLike) -> str:

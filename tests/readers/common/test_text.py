@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readers.common.names import cut_extension, key_of
-from readers.common.text import escape, is_count, is_number, quote_name, read_lines, split_fields, unescape
-from readers.errors import FormatError
+from readers.common.text import escape, is_count, is_number, quote_name, read_bytes, read_lines, split_fields, unescape
+from readers.errors import ConfigError, FormatError
 
 
 def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
@@ -19,6 +19,28 @@ def test_read_lines_takes_all_line_ends_and_a_byte_order_mark(tmp_path):
 def test_read_lines_tells_gzip_by_content(tmp_path):
     (tmp_path / "a").write_bytes(gzip.compress(b"one\ntwo\n"))
     assert read_lines(tmp_path / "a") == ["one", "two"]
+
+
+def test_gzip_data_of_several_members_and_padding(tmp_path):
+    (tmp_path / "a").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n") + b"\0" * 9)
+    assert read_lines(tmp_path / "a") == ["one", "two"]
+
+
+def test_gzip_data_that_expands_too_much_is_refused(tmp_path, monkeypatch):
+    bomb = gzip.compress(bytes(5000))
+    (tmp_path / "a").write_bytes(bomb + bomb)
+    assert len(read_bytes(tmp_path / "a")) == 10_000
+    monkeypatch.setattr("readers.common.text.ALWAYS_ALLOWED", 9_999)
+    with pytest.raises(FormatError, match=rf"a: {2 * len(bomb)} bytes of gzip data that expand to more than 9999; "):
+        read_bytes(tmp_path / "a")
+    monkeypatch.setenv("ARGONAUT_MAX_EXPANDED", "0.001")
+    assert len(read_bytes(tmp_path / "a")) == 10_000
+    monkeypatch.setenv("ARGONAUT_MAX_EXPANDED", "0.000001")
+    with pytest.raises(FormatError, match="expand to more than 1073; "):
+        read_bytes(tmp_path / "a")
+    monkeypatch.setenv("ARGONAUT_MAX_EXPANDED", "much")
+    with pytest.raises(ConfigError, match="ARGONAUT_MAX_EXPANDED=much; expected a number of gigabytes"):
+        read_bytes(tmp_path / "a")
 
 
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-6], lambda raw: raw[:15] + b"\xff" * 5 + raw[20:]])
