@@ -12,8 +12,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "live_recognition": ["Endpoint", "Recognition"],
-        "search.decoder": ["Decoder", "SearchOptions"],
+        "live_recognition": ["Endpoint", "Recognition", "RecognitionEvent", "StreamStage"],
+        "search.decoder": ["Decoder", "DecodingResult", "SearchOptions"],
         "graph.graph_file": ["load_graph"],
         "lm.language_model": ["LanguageModel"],
     },

@@ -18,13 +18,13 @@ import numpy as np
 
 from decoder.search.decoder import Decoder
 from decoder.search.path import WordTimes
-from decoder.search.search_stream import Partial, SearchStream
+from decoder.search.search_stream import PartialResult, SearchStream
 from readers.errors import ConfigError
 from readers.htk.units import TICKS_PER_SECOND
 from readers.results.timed_words import TimedWord
 
 
-class Stage(Protocol):
+class StreamStage(Protocol):
     """A step of the pipeline: takes (rows, n) or samples (n,) and returns the columns (rows, n) that are complete."""
 
     def push(self, data: np.ndarray) -> np.ndarray: ...
@@ -68,7 +68,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Event:
+class RecognitionEvent:
     """What has been recognised of an utterance between `start` and `end`, in seconds of the audio.
 
     The first num_stable words cannot change any more.  is_final: the utterance has ended; reason: "" if a path reached
@@ -105,7 +105,7 @@ class Recognition:
     ----------
     decoder : Decoder
         Without lattices.  Where no token is final, the best unfinished path is given.
-    stages : sequence of Stage
+    stages : sequence of StreamStage
         Turn the input into scores, in order; with none, scores (K, n) are pushed.
     period : int
         Frame period in 100 ns ticks.
@@ -123,7 +123,7 @@ class Recognition:
     def __init__(
         self,
         decoder: Decoder,
-        stages: Sequence[Stage],
+        stages: Sequence[StreamStage],
         period: int,
         endpoint: Endpoint | None = None,
         block: int = 10,
@@ -140,7 +140,7 @@ class Recognition:
         self._reported: tuple[list[str], int] = ([], 0)
         self._search = SearchStream(self.decoder)
 
-    def push(self, data: np.ndarray) -> list[Event]:
+    def push(self, data: np.ndarray) -> list[RecognitionEvent]:
         """Process a block of input.
 
         Parameters
@@ -150,19 +150,19 @@ class Recognition:
 
         Returns
         -------
-        list of Event
+        list of RecognitionEvent
             New words, and utterances that have ended.
         """
         for stage in self.stages:
             data = stage.push(data)
         return self._take(data, False)
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> list[RecognitionEvent]:
         """End the audio.
 
         Returns
         -------
-        list of Event
+        list of RecognitionEvent
             The remaining words, with the last utterance.
         """
         data = None
@@ -180,7 +180,7 @@ class Recognition:
         """Frames searched since the beginning of the audio."""
         return self._first + self._search.num_frames
 
-    def _take(self, scores: np.ndarray | None, ended: bool) -> list[Event]:
+    def _take(self, scores: np.ndarray | None, ended: bool) -> list[RecognitionEvent]:
         """Search complete blocks; an incomplete one waits, unless the audio has ended."""
         self._waiting += [] if scores is None else [scores]
         count = sum(part.shape[1] for part in self._waiting)
@@ -193,7 +193,7 @@ class Recognition:
         self._waiting = [scores[:, begin:]] if begin < count else []
         return events
 
-    def _search_block(self, scores: np.ndarray) -> list[Event]:
+    def _search_block(self, scores: np.ndarray) -> list[RecognitionEvent]:
         self._search.push(scores)
         if self._lead:
             self._recent = np.concatenate([self._recent, scores], axis=1) if self._recent.size else scores
@@ -209,7 +209,7 @@ class Recognition:
         self._reported = found
         return [self._event(partial.words, partial.num_stable)]
 
-    def _is_over(self, partial: Partial) -> bool:
+    def _is_over(self, partial: PartialResult) -> bool:
         if partial.over:
             return True
         silence = self._seconds(partial.silence) + 1e-9
@@ -217,14 +217,16 @@ class Recognition:
             return silence >= self.endpoint.no_speech
         return silence >= self.endpoint.needed(self._seconds(partial.num_frames))
 
-    def _end(self) -> Event:
+    def _end(self) -> RecognitionEvent:
         result = self._search.finish()
         return self._event(result.words, len(result.words), True, result.reason)
 
-    def _event(self, words: Sequence[WordTimes], num_stable: int, is_final: bool = False, reason: str = "") -> Event:
+    def _event(
+        self, words: Sequence[WordTimes], num_stable: int, is_final: bool = False, reason: str = ""
+    ) -> RecognitionEvent:
         seconds, first = self._seconds, self._first
         timed = [TimedWord(word.word, seconds(first + word.start), seconds(first + word.end)) for word in words]
-        return Event(seconds(first), seconds(self.num_frames), timed, num_stable, is_final, reason)
+        return RecognitionEvent(seconds(first), seconds(self.num_frames), timed, num_stable, is_final, reason)
 
     def _seconds(self, num_frames: int) -> float:
         return num_frames * self._period / TICKS_PER_SECOND

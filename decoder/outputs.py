@@ -13,7 +13,7 @@ import numpy as np
 
 from decoder.alignment.aligner import Alignment
 from decoder.graph.compiled_graph import DecodingGraph
-from decoder.search.decoder import Decoder, Result, SearchOptions
+from decoder.search.decoder import Decoder, DecodingResult, SearchOptions
 from decoder.search.lattice import WordLattice
 from decoder.search.path import model_instances, word_steps
 from decoder.search.search_graph import silence_models
@@ -24,12 +24,12 @@ from readers.htk.units import TICKS_PER_FRAME, TICKS_PER_SECOND
 SCORE_DECIMALS = 6
 
 
-def word_labels(result: Result, period: int = TICKS_PER_FRAME) -> list[Label]:
+def word_labels(result: DecodingResult, period: int = TICKS_PER_FRAME) -> list[Label]:
     """One label per word; period: 100 ns ticks per frame."""
     return [Label(word.start * period, word.end * period, word.word, _score(word.cost)) for word in result.words]
 
 
-def state_labels(result: Result, decoder: Decoder, period: int = TICKS_PER_FRAME) -> list[Label]:
+def state_labels(result: DecodingResult, decoder: Decoder, period: int = TICKS_PER_FRAME) -> list[Label]:
     """One label per HMM state, as HVite -f writes them.
 
     The first state of a phone model has the model and its score beside it, the first state of a word the word and its

@@ -1,13 +1,11 @@
 """Writes the API pages: one page for each package with public names, from its `__all__` and its docstrings."""
 
-import contextlib
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 from acoustic.nodes.option import REQUIRED
 from acoustic.nodes.registry import registered_nodes
@@ -18,8 +16,7 @@ PACKAGES = ("readers", "features", "acoustic", "decoder")
 def write_api_pages(directory: Path) -> None:
     """Write index.rst and a page per package; a page that is already up to date is left alone."""
     homes = _homes()
-    types = _types_by_package()
-    pages = {name: "\n".join(_page(name, homes, types[name])) for name in faces()}
+    pages = {name: "\n".join(_page(name, homes)) for name in faces()}
     pages["index"] = "\n".join(_index())
     directory.mkdir(parents=True, exist_ok=True)
     for path in directory.glob("*.rst"):
@@ -52,7 +49,7 @@ def _index() -> Iterator[str]:
     yield from _contents(PACKAGES)
 
 
-def _page(package: str, homes: dict[tuple[str, str], str], types: list[type]) -> Iterator[str]:
+def _page(package: str, homes: dict[tuple[str, str], str]) -> Iterator[str]:
     yield from _title(package)
     yield f".. automodule:: {package}\n   :no-members:\n"
     elsewhere = [name for name in faces()[package] if homes[package, name] != package]
@@ -66,9 +63,6 @@ def _page(package: str, homes: dict[tuple[str, str], str], types: list[type]) ->
     if package == "acoustic.nodes":
         yield ".. rubric:: Node types, as functions of the network description language\n"
         yield from map(_node_type, registered_nodes())
-    if types:
-        yield ".. rubric:: Types of arguments, attributes and results\n"
-        yield from (f".. autoclass:: {one.__module__}.{one.__qualname__}\n" for one in types)
     if package in PACKAGES:
         inside = [name for name in faces() if name.startswith(f"{package}.")]
         yield from _contents(f"{name.partition('.')[2]} <{name}>" for name in inside)
@@ -100,40 +94,6 @@ def _homes() -> dict[tuple[str, str], str]:
             holders = [other for other, names in faces().items() if names.get(name) is value]
             homes[package, name] = max(holders, key=lambda holder: (module.startswith(holder), len(holder)))
     return homes
-
-
-def _types_by_package() -> dict[str, list[type]]:
-    """Package -> classes that are not public themselves, but stand in annotations of what is."""
-    public = [value for values in faces().values() for value in values.values()]
-    names = {id(value) for value in public}
-    found, new = set(), public
-    while new:
-        new = {one for value in new for one in _annotated(value) if id(one) not in names} - found
-        found |= new
-    types = {package: [] for package in faces()}
-    for one in sorted(found, key=lambda one: one.__qualname__):
-        types[max((name for name in faces() if one.__module__.startswith(f"{name}.")), key=len)].append(one)
-    return types
-
-
-def _annotated(value: object) -> Iterator[type]:
-    """The classes of this project in the annotations of a function, or of a class, its methods and properties."""
-    parts = [value]
-    if inspect.isclass(value):
-        members = [member for name, member in vars(value).items() if name == "__init__" or not name.startswith("_")]
-        parts += [getattr(member, "fget", None) or getattr(member, "__func__", member) for member in members]
-    for part in parts:
-        if callable(part):
-            with contextlib.suppress(NameError):  # a type that is imported for type checkers alone
-                for hint in inspect.get_annotations(part, eval_str=True).values():
-                    yield from _classes(hint)
-
-
-def _classes(hint: object) -> Iterator[type]:
-    if inspect.isclass(hint) and hint.__module__.split(".")[0] in PACKAGES:
-        yield hint
-    for inner in (*get_args(hint), *(hint if isinstance(hint, list) else ())):
-        yield from _classes(inner)
 
 
 def _contents(names: Iterable[str]) -> Iterator[str]:

@@ -1,9 +1,12 @@
 """The public names of every package: public_names.txt holds them, so that the interface changes on purpose only."""
 
 import importlib
+import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -17,7 +20,7 @@ def public_names():
     """A line for each package with public names: `package: name name ...`."""
     lines = []
     for name in FACES:
-        names = getattr(importlib.import_module(name), "__all__", [])
+        names = names_of(importlib.import_module(name))
         if names:
             lines.append(f"{name}: {' '.join(sorted(names))}")
     return "\n".join(lines) + "\n"
@@ -33,11 +36,72 @@ def test_every_public_name_is_there_and_says_what_it_is(name):
     package = importlib.import_module(name)
     assert package.__doc__
     beside = {path.stem for path in Path(package.__file__).parent.iterdir()}
-    assert not beside & set(getattr(package, "__all__", [])), "a module of this name would hide the public name"
-    for public in getattr(package, "__all__", []):
+    assert not beside & set(names_of(package)), "a module of this name would hide the public name"
+    for public in names_of(package):
         value = getattr(package, public)
         if callable(value):
             assert value.__doc__, f"{name}.{public} has no docstring"
+
+
+def public_values() -> dict[str, object]:
+    """`package.name` -> value of every public name."""
+    packages = [importlib.import_module(name) for name in FACES]
+    return {f"{package.__name__}.{name}": getattr(package, name) for package in packages for name in names_of(package)}
+
+
+def names_of(package) -> list[str]:
+    return getattr(package, "__all__", [])
+
+
+def signatures(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Everything with annotations in a public value: a function; or a class, its methods and its properties."""
+    yield name, value
+    for kind in value.__mro__ if inspect.isclass(value) else ():
+        if kind.__module__.split(".")[0] in ROOMS:
+            for member, method in vars(kind).items():
+                if member == "__init__" or not member.startswith("_"):
+                    for attribute in (
+                        "fget",
+                        "func",
+                        "__func__",
+                    ):  # of properties, cached ones, class methods
+                        method = getattr(method, attribute, None) or method
+                    yield f"{name}.{member}", method
+
+
+def annotated_classes(value: object, names: dict[str, object]) -> Iterator[type]:
+    """The project's classes in the annotations of a function or class; `names` are those imported for checkers only."""
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return
+    try:
+        hints = get_type_hints(value)
+    except NameError:
+        hints = get_type_hints(value, localns=names)
+    for member, hint in hints.items():
+        if not member.startswith("_"):
+            yield from classes_in(hint)
+
+
+def classes_in(hint: object) -> Iterator[type]:
+    if inspect.isclass(hint) and hint.__module__.split(".")[0] in ROOMS:
+        yield hint
+    for inner in hint if isinstance(hint, list) else get_args(hint):
+        yield from classes_in(inner)
+
+
+def test_types_in_public_signatures_are_public():
+    """A class that a public function takes or returns, or that is an attribute of a public class, is public itself."""
+    public = public_values()
+    known = {value for value in public.values() if inspect.isclass(value)}
+    names = {name.rpartition(".")[2]: value for name, value in public.items()}
+    missing = {
+        f"{one.__module__}.{one.__qualname__}, of {where}"
+        for name, value in public.items()
+        for where, part in signatures(name, value)
+        for one in annotated_classes(part, names)
+        if one not in known
+    }
+    assert not missing, "\n".join(sorted(missing))
 
 
 def test_unknown_names_are_refused():

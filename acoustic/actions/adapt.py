@@ -3,7 +3,7 @@
 from acoustic.actions.train import Train
 from acoustic.network.model_file import load_model
 from acoustic.network.network import Network
-from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.adaptation import ReferenceModel
 from readers.config.config import Config
 from readers.errors import ConfigError
 
@@ -42,7 +42,7 @@ class Adapt(Train):
         """Return a copy of the original model."""
         return load_model(self.original, self.common.precision, self.common.device)
 
-    def reference(self) -> Reference | None:
+    def reference(self) -> ReferenceModel | None:
         if not self.options.adaptation_weight:
             return None
-        return Reference(self.network(), self.reference_node)
+        return ReferenceModel(self.network(), self.reference_node)

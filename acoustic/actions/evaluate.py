@@ -5,7 +5,7 @@ import math
 from acoustic.actions.base import Action, CommonSettings, check_reader, reader_report
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
-from acoustic.training.evaluation import Totals, check_inputs, evaluate, evaluation_nodes
+from acoustic.training.evaluation import EvaluationTotals, check_inputs, evaluate, evaluation_nodes
 from acoustic.training.reporting.log import figures_text
 from readers.common.report import Log, Progress, RunReport
 from readers.config.config import Config
@@ -42,15 +42,17 @@ class Evaluate(Action):
     def roots(self, network: Network) -> list[str]:
         return evaluation_nodes(network, self.names)
 
-    def _evaluate(self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress) -> Totals:
+    def _evaluate(
+        self, engine: Engine, reader: Reader, names: list[str], log: Log, progress: Progress
+    ) -> EvaluationTotals:
         perplexities = [name for name in names if engine.network[name].type_name in PERPLEXITY_OF]
-        totals, window = Totals(names), Totals(names)
+        totals, window = EvaluationTotals(names), EvaluationTotals(names)
 
         def show_window() -> None:
             nonlocal window
             if self.trace_level > 0 and window.num_minibatches:
                 log(result_line(totals.num_minibatches - window.num_minibatches, window, perplexities))
-            window = Totals(names)
+            window = EvaluationTotals(names)
 
         def each(figures: dict[str, float], num_frames: int) -> None:
             totals.add(figures, num_frames)
@@ -65,7 +67,7 @@ class Evaluate(Action):
         return totals
 
 
-def result_line(before: int, totals: Totals, perplexities: list[str]) -> str:
+def result_line(before: int, totals: EvaluationTotals, perplexities: list[str]) -> str:
     """Return the line ``Minibatch[1-12]: err = 0.3 * 900; ce = 1.2 * 900; perplexity = 3.3``.
 
     `before` is the number of minibatches in earlier lines.

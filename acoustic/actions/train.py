@@ -19,7 +19,7 @@ from acoustic.network.unseen_classes import unseen_text
 from acoustic.training.configuration import idle_keys, training_options
 from acoustic.training.control.options import NONE
 from acoustic.training.parallel import parallel_options
-from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.layerwise import LayerwiseOptions, grow, layerwise_options
 from acoustic.training.reporting.display import Callbacks
 from acoustic.training.reporting.log import read_history
@@ -243,7 +243,7 @@ class Train(Action):
             raise ModelError(f"{self.model_path}: {self.undescribed}")
         return files.load(newest, precision, device)
 
-    def reference(self) -> Reference | None:
+    def reference(self) -> ReferenceModel | None:
         """Return the fixed model of KL adaptation, None without it."""
         return None
 

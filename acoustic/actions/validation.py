@@ -23,7 +23,7 @@ from readers.htk.units import TICKS_PER_SECOND
 from readers.minibatches.base import open_writer, reader_class
 from readers.sources.examples.example_reader import ExampleReader
 from readers.sources.examples.example_writer import archive_path
-from readers.sources.frames.data_check import ReaderFigures, Seen, check_reader
+from readers.sources.frames.data_check import ReaderSummary, Seen, check_reader
 from readers.sources.sentences.pair_reader import ENCODER
 
 MAX_WEIGHTS = 8  # shown in a summary
@@ -36,7 +36,7 @@ class CommandFigures:
     command: str
     action: str
     network: Network | None = None
-    readers: dict[str, ReaderFigures] = field(default_factory=dict)
+    readers: dict[str, ReaderSummary] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """Return a few readable lines."""
@@ -106,7 +106,7 @@ class Validation:
             self._compare(command, action, figures)
         return figures
 
-    def _reader(self, command: str, block: str, write: bool) -> ReaderFigures | None:
+    def _reader(self, command: str, block: str, write: bool) -> ReaderSummary | None:
         if self._archives_follow(command, block):
             return None
         return check_reader(self.config, (command, block), write, self._read, self.progress)
@@ -190,7 +190,7 @@ class Validation:
         """Return whether a stream is described in the block, but its dimension could not be read."""
         return self.config.block(command).block(reader).has_own(stream)
 
-    def _check_writer(self, command: str, network: Network, roots: Sequence[str], reader: ReaderFigures | None) -> None:
+    def _check_writer(self, command: str, network: Network, roots: Sequence[str], reader: ReaderSummary | None) -> None:
         writer = self.config.check(lambda: open_writer(self.config.block(command).block("writer")))
         if writer is None:
             return
@@ -203,7 +203,7 @@ class Validation:
         for output in outputs.values() if isinstance(outputs, dict) else ():
             self._check_paths(output, reader)
 
-    def _check_paths(self, output, reader: ReaderFigures | None) -> None:
+    def _check_paths(self, output, reader: ReaderSummary | None) -> None:
         """Check that the files can be written without overwriting inputs and correspond to the reader's list."""
         if not hasattr(output, "paths"):  # all utterances in one file, which the writer checked
             return

@@ -9,9 +9,9 @@ __all__, __getattr__ = face(
     __name__,
     {
         "engine": ["Engine"],
-        "execution.gradient_sink": ["GradientSink"],
+        "execution.gradient_sink": ["GradientSink", "LayerUpdate"],
         "pair_engine": ["PairEngine", "make_engine"],
-        "gradient_check": ["check_gradients", "compare_with_forward_mode"],
-        "forward_mode": ["jacobian_vector_product"],
+        "gradient_check": ["GradientComparison", "check_gradients", "compare_with_forward_mode"],
+        "forward_mode": ["Dual", "jacobian_vector_product"],
     },
 )

@@ -24,7 +24,7 @@ EPSILON = 1e-4
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GradientComparison:
     """Slope of the criterion along a direction of a parameter: `computed` by reverse mode, `numeric` in another way."""
 
     parameter: str
@@ -95,7 +95,7 @@ def check_gradients(
     epsilon: float = EPSILON,
     engine: Engine | None = None,
     **settings: Any,
-) -> Sequence[Comparison]:
+) -> Sequence[GradientComparison]:
     """Compare computed and numeric slopes of a criterion along a random direction of every parameter below it.
 
     Parameters
@@ -116,7 +116,7 @@ def check_gradients(
 
     Returns
     -------
-    sequence of Comparison
+    sequence of GradientComparison
         One for each parameter.
 
     Raises
@@ -135,7 +135,7 @@ def check_gradients(
     for node in checker.learnable():
         direction = np.asfortranarray(rng.standard_normal(node.value.shape))
         computed = float(np.vdot(direction, gradients[node.name]))
-        comparisons.append(Comparison(node.name, computed, checker.slope(node, direction, epsilon)))
+        comparisons.append(GradientComparison(node.name, computed, checker.slope(node, direction, epsilon)))
     return comparisons
 
 
@@ -146,7 +146,7 @@ def compare_with_forward_mode(
     *,
     rng: np.random.Generator | None = None,
     **settings: Any,
-) -> Sequence[Comparison]:
+) -> Sequence[GradientComparison]:
     """Compare slopes by reverse mode with those by forward mode, which are exact but for rounding.
 
     In double precision the two agree to ten digits or more.
@@ -158,7 +158,7 @@ def compare_with_forward_mode(
 
     Returns
     -------
-    sequence of Comparison
+    sequence of GradientComparison
         One for each parameter; `numeric` is the slope by forward mode.
 
     Raises
@@ -176,5 +176,5 @@ def compare_with_forward_mode(
             direction = engine.backend.asarray(rng.standard_normal(node.value.shape))
             computed = float((engine.gradient(node.name) * direction).sum())
             dual = jacobian_vector_product(network, [criterion], matrices, {node.name: direction}, **settings)
-            comparisons.append(Comparison(node.name, computed, float(dual[criterion].tangent[0, 0])))
+            comparisons.append(GradientComparison(node.name, computed, float(dual[criterion].tangent[0, 0])))
     return comparisons

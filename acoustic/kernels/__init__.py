@@ -9,7 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "backend": ["Backend"],
-        "shape": ["Shape"],
-        "image_geometry": ["Image"],
+        "shape": ["PerFrame", "Shape"],
+        "image_geometry": ["Image", "ImageWindows"],
     },
 )

@@ -76,7 +76,7 @@ def keep_image(shape: Shape, *operands: Shape) -> Shape:
 
 
 @dataclass(frozen=True)
-class Windows:
+class ImageWindows:
     """The positions of windows on an image: one window for each of `rows` and each of `cols`, rows fastest.
 
     rows, cols: first row and first column of the windows, negative if they begin outside the image; height: number of
@@ -120,14 +120,14 @@ class Windows:
         }
 
     @cached_property
-    def strips(self) -> "Windows":
+    def strips(self) -> "ImageWindows":
         """For contiguous windows: one strip for each of `rows`, which covers the windows of all `cols`.
 
         The elements of a window are consecutive in its strip, from strip_starts on.
         """
         first = min(self.cols)
         last = max(self.cols) + len(self.offsets)
-        return Windows(self.image, self.rows, (first,), self.height, tuple(range(last - first)))
+        return ImageWindows(self.image, self.rows, (first,), self.height, tuple(range(last - first)))
 
     @property
     def strip_starts(self) -> tuple[int, ...]:

@@ -15,8 +15,10 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "base": ["Node", "Shape", "register_node"],
+        "base": ["Node", "Run", "Shape", "register_node"],
         "option": ["Option"],
         "registry": ["node_class", "registered_nodes"],
+        "gradient_targets": ["Accumulation", "GradientRoute", "GradientTargets"],
+        "sequence_state": ["Sequences"],
     },
 )

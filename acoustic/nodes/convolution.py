@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.backend import matmul_into
-from acoustic.kernels.image_geometry import Image, ImageShape, Windows, image_of, spread
+from acoustic.kernels.image_geometry import Image, ImageShape, ImageWindows, image_of, spread
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.leaves import InputValue
 from acoustic.nodes.option import Option
@@ -54,7 +54,7 @@ class WindowProduct(Node):
 
     operand_names = ("w", "image")
     backward_reads = ((1,), (0,))
-    windows: Windows  # set by infer_shape
+    windows: ImageWindows  # set by infer_shape
 
     def splits_frames(self, w: Shape, image: Shape) -> bool:
         return w.cols is not None
@@ -211,7 +211,7 @@ def sliding_windows(
     step_right: int,
     step_down: int,
     padded: bool = False,
-) -> Windows:
+) -> ImageWindows:
     """Return the windows over an image; raise ShapeError with the operands' shapes if none fits."""
     if image is None:
         raise node.shape_error(shapes, "an image, which comes from ImageInput or Reshape with imageWidth and so on")
@@ -220,4 +220,4 @@ def sliding_windows(
     rows, cols = spread(image.height, height, step_down, padded), spread(image.width, width, step_right, padded)
     if not rows or not cols:
         raise node.shape_error(shapes, f"a window of at most {image.width}x{image.height}, not {width}x{height}")
-    return Windows(image, rows, cols, height, tuple(range(width)))
+    return ImageWindows(image, rows, cols, height, tuple(range(width)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.arrays.sequence import Marks
+from acoustic.kernels.arrays.sequence import SequenceMarks
 from acoustic.nodes.base import Node, Run, Shape, register_node
 from acoustic.nodes.criteria import label_rows
 from readers.errors import ModelError
@@ -23,9 +23,13 @@ class PathNode(Node):
     def splits_frames(self, *shapes: Shape) -> bool:
         return False
 
-    def marks(self, run: Run, columns: int) -> Marks:
+    def marks(self, run: Run, columns: int) -> SequenceMarks:
         """Return the places of the sequences in the columns."""
-        return Marks.of_columns(columns) if run.sequences is None else Marks.of_layout(run.sequences.layout)
+        return (
+            SequenceMarks.of_columns(columns)
+            if run.sequences is None
+            else SequenceMarks.of_layout(run.sequences.layout)
+        )
 
 
 @register_node("CRF")
@@ -93,7 +97,7 @@ class CRF(PathNode):
         right = (labels * dh).sum() + ((labels[:, :-1] @ labels[:, 1:].T) * da).sum()
         return ((share * move).sum() / share.sum() - right).reshape(1, 1)
 
-    def _path(self, run: Run, labels: Any) -> tuple[Marks, np.ndarray]:
+    def _path(self, run: Run, labels: Any) -> tuple[SequenceMarks, np.ndarray]:
         """Return the sequences and the label (row) of each column; raise ModelError if a frame has none."""
         marks = self.marks(run, labels.shape[1])
         numbers = label_rows(labels)

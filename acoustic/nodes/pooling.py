@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from acoustic.kernels.image_geometry import ImageShape, Windows, image_of
+from acoustic.kernels.image_geometry import ImageShape, ImageWindows, image_of
 from acoustic.nodes.base import WORK, Node, Run, Shape, register_node
 from acoustic.nodes.convolution import IMAGE_LAYOUT, columns_in_onnx, planes_in_onnx, sliding_windows
 from acoustic.nodes.option import Option
@@ -20,7 +20,7 @@ class Pooling(Node):
         Option("stepH", int, positional=True, aliases=("verticalSubsample",)),
         IMAGE_LAYOUT,
     )
-    windows: Windows  # set by infer_shape
+    windows: ImageWindows  # set by infer_shape
 
     def splits_frames(self, m: Shape) -> bool:
         return True

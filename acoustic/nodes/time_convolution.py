@@ -1,6 +1,6 @@
 """Convolution over time within a context window: the layer of a time-delay neural network (TDNN)."""
 
-from acoustic.kernels.image_geometry import Image, Windows
+from acoustic.kernels.image_geometry import Image, ImageWindows
 from acoustic.nodes.base import Shape, register_node
 from acoustic.nodes.convolution import WindowProduct
 from acoustic.nodes.option import Option
@@ -58,7 +58,7 @@ class TimeConvolution(WindowProduct):
             raise self.shape_error((w, x), f"offsets that span at most {frames} frames, not {span}, and step >= 1")
         places = tuple(range(0, frames - span + 1, step))
         first = min(offsets)
-        self.windows = Windows(Image(frames, dim, 1), (0,), places, dim, tuple(o - first for o in offsets))
+        self.windows = ImageWindows(Image(frames, dim, 1), (0,), places, dim, tuple(o - first for o in offsets))
         return self.infer_product(w, x)
 
     def _offsets(self) -> list[int]:

@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "scorer": ["AcousticScorer"],
+        "scorer": ["AcousticScorer", "PartScorer", "WindowScorer"],
         "onnx_scorer": ["OnnxScorer"],
         "score_stream": ["ScoreStream"],
         "word_scorer": ["WordScorer"],

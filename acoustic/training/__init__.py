@@ -8,9 +8,9 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "sgd": ["train"],
-        "options": ["TrainingOptions"],
-        "evaluation": ["evaluate"],
+        "sgd": ["TrainingResult", "train"],
+        "options": ["EpochOptions", "TrainingOptions"],
+        "evaluation": ["EvaluationTotals", "evaluate"],
         "configuration": ["training_options"],
         "update": ["Updater"],
     },

@@ -11,7 +11,7 @@ from readers.errors import ModelError, ShapeError
 
 
 @dataclass
-class Totals:
+class EvaluationTotals:
     """Sums of criterion and evaluation values over the frames of several minibatches."""
 
     names: Sequence[str]
@@ -147,7 +147,7 @@ def evaluate(
     minibatches: Iterable,
     names: Sequence[str],
     each: Callable[[dict[str, float], int], None] = lambda figures, num_frames: None,
-) -> Totals:
+) -> EvaluationTotals:
     """Run the minibatches forward without dropout and sum the values of scalar nodes.
 
     Parameters
@@ -163,14 +163,14 @@ def evaluate(
 
     Returns
     -------
-    Totals
+    EvaluationTotals
 
     Raises
     ------
     ModelError
         If there is no frame, because an error of 0 would look perfect.
     """
-    totals = Totals(names)
+    totals = EvaluationTotals(names)
     for minibatch in minibatches:
         engine.forward(minibatch.matrices, layout=getattr(minibatch, "layout", None))
         figures = {name: scalar(engine, name) for name in names}

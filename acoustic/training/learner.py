@@ -10,7 +10,7 @@ import numpy as np
 from acoustic.engine.pair_engine import make_engine
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import EngineOptions
-from acoustic.training.evaluation import Totals, scalar
+from acoustic.training.evaluation import EvaluationTotals, scalar
 from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import ASYNCHRONOUS, EpochOptions, TrainingOptions
 from acoustic.training.procedures.precompute import Matrices
@@ -78,7 +78,7 @@ class Learner:
     def close(self) -> None:
         """Release resources that are held across epochs."""
 
-    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
+    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> EvaluationTotals:
         """Train on the minibatches of one epoch.
 
         Parameters
@@ -94,7 +94,7 @@ class Learner:
 
         Returns
         -------
-        Totals
+        EvaluationTotals
             Sums of the criterion and the evaluation nodes.
 
         Raises
@@ -104,7 +104,7 @@ class Learner:
         ModelError
             If the reader gives no minibatch.
         """
-        totals = Totals(self.names)
+        totals = EvaluationTotals(self.names)
         size = self.options.epoch_size or self.reader.num_frames
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked below, where the place is known
             for index, minibatch in enumerate(self._minibatches(epoch, values)):
@@ -118,7 +118,7 @@ class Learner:
         self._require_frames(totals, epoch, values)
         return totals
 
-    def _require_frames(self, totals: Totals, epoch: int, values: EpochOptions) -> None:
+    def _require_frames(self, totals: EvaluationTotals, epoch: int, values: EpochOptions) -> None:
         """Raise ModelError for an epoch without a minibatch."""
         if totals.num_frames:
             return

@@ -17,7 +17,7 @@ from acoustic.training.learner import Learner
 from acoustic.training.options import TrainingOptions
 from acoustic.training.parallel import ParallelLearner, ParallelOptions
 from acoustic.training.parallel.files import IterationFiles
-from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.reporting.display import Callbacks, silent
 from acoustic.training.reporting.log import read_history
 from acoustic.training.state.checkpoint import TrainingFiles
@@ -55,7 +55,7 @@ def train(
     description: str = "",
     log: Log = silent,
     callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
-    reference: Reference | None = None,
+    reference: ReferenceModel | None = None,
     parallel: ParallelOptions | None = None,
 ) -> TrainingResult:
     """Train a network by stochastic gradient descent.
@@ -82,7 +82,7 @@ def train(
         Receives the lines of the training log.
     callbacks : Callbacks
         Functions for a progress display and for the end of an epoch.
-    reference : Reference, optional
+    reference : ReferenceModel, optional
         The fixed model of KL adaptation, whose posteriors get the weight `options.adaptation_weight` in the labels.
     parallel : ParallelOptions, optional
         Train with several jobs. The averaged models are written to the directory `model_path`.parallel.

@@ -14,7 +14,7 @@ from acoustic.training.control.search import trial_frames
 from acoustic.training.evaluation import check_inputs, cut_warnings, evaluate
 from acoustic.training.learner import Diverged, Learner, require_finite
 from acoustic.training.options import EpochOptions, TrainingOptions
-from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.procedures.gradient_test import GradientCheck
 from acoustic.training.procedures.precompute import frames_alone, precompute
 from acoustic.training.reporting.display import Callbacks, Display, silent
@@ -55,7 +55,7 @@ class Trainer:
         files: TrainingFiles | None = None,
         log: Log = silent,
         callbacks: Callbacks = Callbacks(),  # noqa: B008 (frozen)
-        reference: Reference | None = None,
+        reference: ReferenceModel | None = None,
         make_learner: Callable[..., Learner] = Learner,
     ):
         # A reader that cuts sequences counts minibatchSize per sequence, whether or not SGD can see `truncated`.
@@ -84,7 +84,7 @@ class Trainer:
         self._best: Snapshot | None = None  # state at the end of the last interval, for controls that return to it
         self._last_plot = time.monotonic()
 
-    def _prepare_learner(self, reference: Reference | None) -> None:
+    def _prepare_learner(self, reference: ReferenceModel | None) -> None:
         options = self.options
         if any(options.dropout_rate) and not any(node.type_name == "Dropout" for node in self.network.nodes.values()):
             self.log("warning: dropoutRate is set and the network has no Dropout node; addDropoutNodes=true adds them")

@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "aligner": ["Aligner"],
-        "boundaries": ["compare_boundaries"],
+        "aligner": ["AlignedSpan", "Aligner", "Alignment"],
+        "boundaries": ["BoundaryComparison", "compare_boundaries"],
     },
 )

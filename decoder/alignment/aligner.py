@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decoder.alignment.kernels import AlignmentArrays, align_frames
-from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, Unit
+from decoder.graph.transcript import TranscriptGraph, TranscriptGraphs, TranscriptUnit
 from decoder.search.decoder import score_frames
 from readers.errors import ConfigError, GraphError, ShapeError
 
@@ -25,7 +25,7 @@ WIDENINGS = 3  # how often the beam is doubled before an utterance fails, as wit
 MAX_CELLS = 1 << 31  # back pointers of an utterance, two bytes each
 
 
-class Span(NamedTuple):
+class AlignedSpan(NamedTuple):
     """A part of an alignment: start, end: frames, end exclusive; visits first .. last-1; their cost."""
 
     start: int
@@ -53,23 +53,23 @@ class Alignment:
     beam: float
 
     @property
-    def phones(self) -> list[tuple[Unit, Span]]:
+    def phones(self) -> list[tuple[TranscriptUnit, AlignedSpan]]:
         """The phone models in order, inserted silences included."""
         unit = self.graph.unit[self.position]
         return [(self.graph.units[unit[first]], self._span(first, last)) for first, last in _runs(unit)]
 
     @property
-    def words(self) -> list[tuple[Unit, Span]]:
-        """The transcript's labels in order, each with the Unit of its first phone (which has the pronunciation)."""
+    def words(self) -> list[tuple[TranscriptUnit, AlignedSpan]]:
+        """The transcript's labels in order, each with the unit of its first phone, which has the pronunciation."""
         units = self.graph.unit[self.position]
         word = np.array([unit.word for unit in self.graph.units])[units]
         return [
             (self.graph.units[units[first]], self._span(first, last)) for first, last in _runs(word) if word[first] >= 0
         ]
 
-    def _span(self, first: int, last: int) -> Span:
+    def _span(self, first: int, last: int) -> AlignedSpan:
         cost = float(self.cost[first:last].sum())
-        return Span(int(self.start[first]), int(self.end[last - 1]), first, last, cost)
+        return AlignedSpan(int(self.start[first]), int(self.end[last - 1]), first, last, cost)
 
 
 def _runs(values: np.ndarray) -> list[tuple[int, int]]:

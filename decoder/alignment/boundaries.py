@@ -18,7 +18,7 @@ from readers.htk.trees import split_triphone
 
 
 @dataclass
-class Boundaries:
+class BoundaryComparison:
     """Result of `compare_boundaries`.
 
     distances: of each boundary, 100 ns ticks, hypothesis minus reference; num_unmatched: boundaries of labels without a
@@ -47,7 +47,7 @@ def compare_boundaries(
     level: int = 0,
     ignore: Collection[str] = (),
     rename: Callable[[str], str] = lambda name: split_triphone(name)[1],
-) -> Boundaries:
+) -> BoundaryComparison:
     """Distances between the label boundaries of two alignments.
 
     Parameters
@@ -63,7 +63,7 @@ def compare_boundaries(
 
     Returns
     -------
-    Boundaries
+    BoundaryComparison
 
     Raises
     ------
@@ -71,7 +71,7 @@ def compare_boundaries(
         For an utterance whose labels have no times.
     """
     found = match_names(references, hypotheses)
-    result = Boundaries(missing=[name for name in references if name not in found])
+    result = BoundaryComparison(missing=[name for name in references if name not in found])
     distances: list[int] = []
     for name in found:
         there = segments(references[name], level, ignore, rename, f"reference {name}")

@@ -15,7 +15,8 @@ __all__, __getattr__ = face(
         "phone_models": ["PhoneModels", "distil", "from_trees"],
         "triphone": ["build_triphone_graph", "has_context"],
         "graph_file": ["load_graph", "save_graph"],
-        "compiled_graph": ["precompile"],
-        "transitions": ["estimate_transitions"],
+        "compiled_graph": ["DecodingGraph", "GraphArrays", "precompile"],
+        "transitions": ["TransitionEstimate", "estimate_transitions"],
+        "transcript": ["TranscriptGraph", "TranscriptGraphs", "TranscriptUnit"],
     },
 )

@@ -28,7 +28,7 @@ Flow = dict[int, float]  # possible predecessor (position or BEGIN) -> cost afte
 
 
 @dataclass(frozen=True)
-class Unit:
+class TranscriptUnit:
     """One phone model of the graph.
 
     word: index of the transcript's label that it belongs to, -1 for inserted silence; phones: the pronunciation that it
@@ -52,7 +52,7 @@ class TranscriptGraph:
     first one in p.
     """
 
-    units: list[Unit]
+    units: list[TranscriptUnit]
     state: list[str]
     row: np.ndarray
     unit: np.ndarray
@@ -229,7 +229,7 @@ class _Builder:
 
     def __init__(self, graphs: TranscriptGraphs):
         self.graphs = graphs
-        self.units: list[Unit] = []
+        self.units: list[TranscriptUnit] = []
         self.states: list[tuple[str, int]] = []  # name, unit
         self.arcs: list[tuple[int, int, float]] = []  # source or BEGIN, target, cost
 
@@ -253,21 +253,21 @@ class _Builder:
             if phones == (self.graphs.pause,) and slot.word < 0:
                 for (left, right), flow in hubs.items():
                     if right in after:
-                        unit = Unit(phones[0], slot.word, phones, output)
+                        unit = TranscriptUnit(phones[0], slot.word, phones, output)
                         _merge(reached.setdefault((left, right), {}), self._unit(unit, _plus(flow, cost)))
                 continue
             arriving = {left: flow for (left, right), flow in hubs.items() if right == neighbour(phones[0])}
             for i, phone in enumerate(phones):
                 rights = after if i == len(phones) - 1 else {neighbour(phones[i + 1])}
                 if phone in self.graphs.models.states:  # a model without context
-                    unit = Unit(phone, slot.word, phones, output)
+                    unit = TranscriptUnit(phone, slot.word, phones, output)
                     leaving = self._unit(unit, _plus(_union(arriving.values()), cost))
                     flows = dict.fromkeys(rights, leaving)
                 else:
                     flows = {}
                     for right in sorted(rights, key=str):
                         for left, flow in arriving.items():
-                            unit = Unit(self.graphs.model(left, phone, right), slot.word, phones, output)
+                            unit = TranscriptUnit(self.graphs.model(left, phone, right), slot.word, phones, output)
                             _merge(flows.setdefault(right, {}), self._unit(unit, _plus(flow, cost)))
                 cost = 0.0
                 if i < len(phones) - 1:
@@ -276,7 +276,7 @@ class _Builder:
                 _merge(reached.setdefault((neighbour(phones[-1]), right), {}), flow)
         return reached
 
-    def _unit(self, unit: Unit, entering: Flow) -> Flow:
+    def _unit(self, unit: TranscriptUnit, entering: Flow) -> Flow:
         """Add a model; returns the Flow that leaves it."""
         if not entering:
             return {}

@@ -11,6 +11,6 @@ __all__, __getattr__ = face(
         "posteriors": ["best_path", "confident_words", "oracle"],
         "rescoring": ["rescore_lattice"],
         "nbest_rescoring": ["RescoringOptions", "rescore"],
-        "links": ["weigh"],
+        "links": ["ScoredLinks", "weigh"],
     },
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lattices.consensus_kernels import alignment, distances
-from decoder.lattices.links import Links, weigh
+from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.posteriors import best_path, link_posteriors
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
@@ -100,7 +100,7 @@ def _spaced(words: np.ndarray) -> np.ndarray:
 class _Aligner:
     """Aligns one lattice with sequences of slots."""
 
-    def __init__(self, links: Links, scale: float, others: Sequence[str]) -> None:
+    def __init__(self, links: ScoredLinks, scale: float, others: Sequence[str]) -> None:
         lattice = links.lattice
         place = np.empty(lattice.num_nodes, np.int64)
         place[links.nodes] = np.arange(lattice.num_nodes)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoder.lattices.links import Links, weigh
+from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.errors import GraphError
 from readers.htk.slf import NULL_WORD, Division, Lattice
@@ -91,7 +91,7 @@ def determinise(lattice: Lattice, max_nodes: int = MAX_NODES) -> Lattice:
     return _finished(found, ends, lattice, links)
 
 
-def _by_node(links: Links) -> tuple[list[list], list[list]]:
+def _by_node(links: ScoredLinks) -> tuple[list[list], list[list]]:
     """Links that leave each node as (end, word, scores): those without a word, and the others."""
     lattice, scale = links.lattice, links.lattice.scale("acscale", 1.0)
     silent: list[list] = [[] for _ in range(lattice.num_nodes)]
@@ -176,7 +176,7 @@ def _time_before(lattice: Lattice, node: int, segments: tuple[Division, ...]) ->
     return (round(time * TICKS_PER_SECOND) - lengths) / TICKS_PER_SECOND
 
 
-def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice, links: Links) -> Lattice:
+def _finished(found: _Found, ends: list[tuple[int, Residual]], lattice: Lattice, links: ScoredLinks) -> Lattice:
     """The lattice with nodes in topological order and one end.
 
     The residuals of final nodes go on links to the end without a word.

@@ -10,7 +10,7 @@ from readers.htk.slf import NULL_WORD, Lattice
 
 
 @dataclass(frozen=True)
-class Links:
+class ScoredLinks:
     """A lattice with the scores of its links.
 
     acoustic (L,): scaled acoustic score with word penalty, natural log; total (L,): with the scaled LM score; leaving:
@@ -51,7 +51,7 @@ class Links:
         return GraphError(f"{self.lattice.where}: no path from start to end; expected one")
 
 
-def weigh(lattice: Lattice) -> Links:
+def weigh(lattice: Lattice) -> ScoredLinks:
     """Score the links of a lattice with the scales and the word penalty of its header.
 
     Parameters
@@ -60,7 +60,7 @@ def weigh(lattice: Lattice) -> Links:
 
     Returns
     -------
-    Links
+    ScoredLinks
         Scores are natural logs: acscale * a + wdpenalty (if there is a word) + lmscale * l.
 
     Raises
@@ -87,4 +87,4 @@ def weigh(lattice: Lattice) -> Links:
     if odd.size:
         found = f"link {odd[0]} scores {total[odd[0]]}"
         raise GraphError(f"{lattice.where}: {found}; expected a log-likelihood")
-    return Links(acoustic, total, leaving, int(first[0]), last[0], lattice)
+    return ScoredLinks(acoustic, total, leaving, int(first[0]), last[0], lattice)

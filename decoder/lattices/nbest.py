@@ -8,7 +8,7 @@ import heapq
 
 import numpy as np
 
-from decoder.lattices.links import Links, weigh
+from decoder.lattices.links import ScoredLinks, weigh
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Lattice
 from readers.results.nbest import Hypothesis
@@ -61,7 +61,7 @@ def _links_of(chain: tuple | None) -> list[int]:
     return found[::-1]
 
 
-def _best_to_end(lattice: Lattice, links: Links) -> np.ndarray:
+def _best_to_end(lattice: Lattice, links: ScoredLinks) -> np.ndarray:
     """(N,) the best score from each node to the end, -inf where there is no path."""
     best = np.full(lattice.num_nodes, -np.inf)
     best[links.last] = 0.0

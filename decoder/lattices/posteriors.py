@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decoder.lattices.links import Links, weigh
+from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.times import word_begins
 from decoder.scoring.error_counts import SENTENCE_MARKS
 from readers.htk.slf import Lattice
@@ -40,7 +40,7 @@ def posteriors(lattice: Lattice, scale: float = 1.0) -> Posteriors:
     return link_posteriors(weigh(lattice), scale)
 
 
-def link_posteriors(links: Links, scale: float = 1.0) -> Posteriors:
+def link_posteriors(links: ScoredLinks, scale: float = 1.0) -> Posteriors:
     """`posteriors` of scored links."""
     lattice, score = links.lattice, scale * links.total
     forward, backward = (np.full(lattice.num_nodes, -np.inf) for _ in range(2))
@@ -58,12 +58,12 @@ def link_posteriors(links: Links, scale: float = 1.0) -> Posteriors:
     return Posteriors(np.where(np.isnan(link), -np.inf, np.minimum(link, 0.0)), forward, backward, total)
 
 
-def best_path(links: Links) -> list[int]:
+def best_path(links: ScoredLinks) -> list[int]:
     """The path with the best score.
 
     Parameters
     ----------
-    links : Links
+    links : ScoredLinks
         See `weigh`.
 
     Returns

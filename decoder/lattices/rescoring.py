@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from decoder.lattices.links import Links, weigh
+from decoder.lattices.links import ScoredLinks, weigh
 from decoder.lattices.times import silence_words
 from decoder.lm.language_model import SENTENCE_END, LanguageModel
 from decoder.scoring.error_counts import SENTENCE_MARKS
@@ -111,7 +111,7 @@ def rescore_lattice(
 
 
 def _expanded(
-    links: Links, scores: "_Scores", start: tuple[int, int], max_nodes: int
+    links: ScoredLinks, scores: "_Scores", start: tuple[int, int], max_nodes: int
 ) -> tuple[list[_Row], list[tuple[int, int]]]:
     """The reachable links, those that leave a node after those that enter it, and the reachable nodes in order."""
     lattice, rows, count = links.lattice, [], 1
@@ -140,7 +140,7 @@ def _expanded(
     return rows, [(node, history) for node in links.nodes for history in histories[node]]
 
 
-def _silent_after(links: Links, marks: frozenset[str]) -> list[bool]:
+def _silent_after(links: ScoredLinks, marks: frozenset[str]) -> list[bool]:
     """For each node, whether neither a word nor the end of the sentence can follow it."""
     lattice = links.lattice
     silent = [True] * lattice.num_nodes

@@ -9,8 +9,8 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "language_model": ["LanguageModel"],
-        "evaluation": ["perplexity"],
+        "language_model": ["LMArrays", "LanguageModel"],
+        "evaluation": ["Perplexity", "perplexity"],
         "mapped_model": ["load_language_model", "open_language_model"],
         "estimation": ["estimate"],
         "mixture": ["estimate_with_classes"],

@@ -8,6 +8,6 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "error_counts": ["Score", "score"],
+        "error_counts": ["EditPenalties", "Score", "ScoringResult", "score"],
     },
 )

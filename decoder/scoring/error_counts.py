@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Penalties:
+class EditPenalties:
     """Costs of the alignment's edits; a hit costs nothing."""
 
     substitution: int
@@ -16,7 +16,7 @@ class Penalties:
 
 # HTK Book, HResults: "insertions and deletions 7, substitutions 10"; its -n option uses NIST's.  Kaldi's compute-wer
 # counts plain edits, which never give a higher rate than the others.
-PENALTIES = {"htk": Penalties(10, 7, 7), "nist": Penalties(4, 3, 3), "kaldi": Penalties(1, 1, 1)}
+PENALTIES = {"htk": EditPenalties(10, 7, 7), "nist": EditPenalties(4, 3, 3), "kaldi": EditPenalties(1, 1, 1)}
 
 # Not counted as words, whichever tool wrote the file.
 SENTENCE_MARKS = frozenset({"<s>", "</s>", "!SENT_START", "!SENT_END", "!NULL"})
@@ -80,7 +80,7 @@ class Score:
 
 
 @dataclass
-class Results:
+class ScoringResult:
     """Result of scoring a set of utterances.
 
     alignments: utterance -> list of (reference word or None, hypothesis word or None); None marks an insertion or a
@@ -100,7 +100,7 @@ class Results:
 
 
 def align(
-    reference: Sequence[str], hypothesis: Sequence[str], penalties: Penalties = PENALTIES["htk"]
+    reference: Sequence[str], hypothesis: Sequence[str], penalties: EditPenalties = PENALTIES["htk"]
 ) -> list[tuple[str | None, str | None]]:
     """The cheapest alignment of two word sequences as (reference or None, hypothesis or None) pairs.
 
@@ -153,10 +153,10 @@ def count(pairs: Iterable[tuple[str | None, str | None]]) -> Score:
 def score(
     references: Mapping[str, Sequence[str]],
     hypotheses: Mapping[str, Sequence[str]],
-    penalties: Penalties = PENALTIES["htk"],
+    penalties: EditPenalties = PENALTIES["htk"],
     fold: Mapping[str, str | None] | None = None,
     ignore: frozenset[str] = SENTENCE_MARKS,
-) -> Results:
+) -> ScoringResult:
     """Align every utterance of the reference with its hypothesis and add up the edits.
 
     Parameters
@@ -164,7 +164,7 @@ def score(
     references, hypotheses : mapping of str to sequence of str
         Utterance -> words.  Names are compared completely or, failing that, by their last path component, so that
         `An4/71/71/cen5-fjam-b` of a corpus matches a decoder's `cen5-fjam-b`.
-    penalties : Penalties
+    penalties : EditPenalties
         Costs of the edits in the alignment, by default HResults'.
     fold : mapping of str to str or None, optional
         word -> word that it counts as, None to leave it out (TIMIT's 61 to 39 phones).  Other words stay as they are.
@@ -173,14 +173,14 @@ def score(
 
     Returns
     -------
-    Results
+    ScoringResult
 
     References
     ----------
     HTK Book, HResults.
     """
     found = match_names(references, hypotheses)
-    results = Results(unexpected=sorted(set(hypotheses) - set(found.values())))
+    results = ScoringResult(unexpected=sorted(set(hypotheses) - set(found.values())))
     for name, words in references.items():
         if name not in found:
             results.missing.append(name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoder.scoring.error_counts import Results, Score
+from decoder.scoring.error_counts import Score, ScoringResult
 from readers.common.files import atomic_write
 from readers.errors import ConfigError
 
@@ -15,7 +15,9 @@ WIDTH = 67
 NONE = "***"  # in place of the missing word of an insertion or a deletion
 
 
-def table(results: Results, reference: str, hypothesis: str, speaker_of: Callable[[str], str] | None = None) -> str:
+def table(
+    results: ScoringResult, reference: str, hypothesis: str, speaker_of: Callable[[str], str] | None = None
+) -> str:
     """HResults' overall results (HTK Book, HResults), preceded by a line per speaker if `speaker_of` is given."""
     total = results.total
     num_right = total.num_sentences - total.num_wrong_sentences
@@ -37,7 +39,7 @@ def table(results: Results, reference: str, hypothesis: str, speaker_of: Callabl
     return "\n".join(lines)
 
 
-def _speaker_lines(results: Results, speaker_of: Callable[[str], str]) -> list[str]:
+def _speaker_lines(results: ScoringResult, speaker_of: Callable[[str], str]) -> list[str]:
     speakers: dict[str, Score] = {}
     for name, score in results.utterances.items():
         speaker = speaker_of(name)
@@ -51,7 +53,7 @@ def _speaker_lines(results: Results, speaker_of: Callable[[str], str]) -> list[s
     ]
 
 
-def aligned_errors(results: Results) -> str:
+def aligned_errors(results: ScoringResult) -> str:
     """Each wrong utterance as LAB above REC, words aligned (HResults -t)."""
     blocks = []
     for name, pairs in results.alignments.items():
@@ -86,7 +88,7 @@ def speaker_mask(mask: str) -> Callable[[str], str]:
     return speaker_of
 
 
-def write_confusions(results: Results, path: str | Path) -> None:
+def write_confusions(results: ScoringResult, path: str | Path) -> None:
     """Write every error as `count<tab>reference<tab>hypothesis`, most frequent first, with *** for a missing word."""
     errors = Counter({pair: times for pair, times in results.confusions().items() if pair[0] != pair[1]})
     with atomic_write(path, "w") as file:
@@ -94,7 +96,7 @@ def write_confusions(results: Results, path: str | Path) -> None:
             file.write(f"{times}\t{word or NONE}\t{guess or NONE}\n")
 
 
-def plot_confusions(results: Results, path: str | Path, max_words: int = 45) -> None:
+def plot_confusions(results: ScoringResult, path: str | Path, max_words: int = 45) -> None:
     """A PNG of the confusion matrix: rows are reference words, columns hypotheses.
 
     At most `max_words` words are shown, those with most errors; each row is shaded by the fraction of the reference

@@ -10,8 +10,10 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "decoder": ["Decoder", "SearchOptions"],
-        "search_stream": ["SearchStream"],
+        "decoder": ["Decoder", "DecodingResult", "SearchOptions"],
+        "search_stream": ["PartialResult", "SearchStream"],
         "batch": ["in_order"],
+        "path": ["SearchPath", "WordTimes"],
+        "lattice": ["WordLattice"],
     },
 )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from decoder.search.decoder import Decoder, Result
+from decoder.search.decoder import Decoder, DecodingResult
 from readers.common.processes import as_they_end
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
@@ -82,16 +82,16 @@ def decode_batch(
     decoder: Decoder,
     threads: int | None = None,
     progress: Callable[..., None] | None = None,
-) -> Iterator[Result]:
-    """Decode matrices (K, T) of log-likelihoods; one Result each, in order.
+) -> Iterator[DecodingResult]:
+    """Decode matrices (K, T) of log-likelihoods; one result each, in order.
 
-    A matrix that cannot be decoded gives a Result with a reason.  progress(done, None, frames=) is called after each.
+    A matrix that cannot be decoded gives a result with a reason.  progress(done, None, frames=) is called after each.
     """
     done = frames = 0
     for matrix, result in in_order(decoder.decode, scores, threads):
         if isinstance(result, Exception):
             num_frames = matrix.shape[1] if getattr(matrix, "ndim", 0) == 2 else 0
-            result = Result(str(result), num_frames)
+            result = DecodingResult(str(result), num_frames)
         done, frames = done + 1, frames + result.num_frames
         if progress:
             progress(done, None, frames=frames)

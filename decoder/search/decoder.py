@@ -34,7 +34,7 @@ from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, se
 from decoder.search.lattice import WordLattice, word_lattice
 from decoder.search.lm_ahead import NO_AHEAD, LookAhead, look_ahead
 from decoder.search.options import SearchOptions
-from decoder.search.path import Path, WordTimes, trace_path, word_times, written_words
+from decoder.search.path import SearchPath, WordTimes, trace_path, word_times, written_words
 from decoder.search.search_graph import least_lm_costs, lm_words, score_rows, search_graph, silence_models
 from readers.errors import ConfigError, GraphError, ShapeError
 
@@ -46,7 +46,7 @@ NO_LM = LMArrays(  # one state without arcs, for kernels that are called without
 
 
 @dataclass(frozen=True)
-class Result:
+class DecodingResult:
     """The result of the search for one utterance.
 
     reason: "" when a path reached a final state, otherwise why none did; the path is then empty, or unfinished with
@@ -57,7 +57,7 @@ class Result:
     reason: str
     num_frames: int
     cost: float = math.inf
-    path: Path = field(default_factory=Path.empty)
+    path: SearchPath = field(default_factory=SearchPath.empty)
     lattice: WordLattice | None = None
     tokens_per_frame: float = 0.0
     decoder: "Decoder | None" = field(default=None, repr=False)
@@ -196,7 +196,7 @@ class Decoder:
                 f"expected at least {rows.max() + 1} outputs, as in the model that the map was made for"
             )
 
-    def decode(self, scores: np.ndarray) -> Result:
+    def decode(self, scores: np.ndarray) -> DecodingResult:
         """Decode one utterance.
 
         Parameters
@@ -207,7 +207,7 @@ class Decoder:
 
         Returns
         -------
-        Result
+        DecodingResult
             Words, path, cost and, with `lattice_beam`, the lattice.
 
         Raises
@@ -227,12 +227,12 @@ class Decoder:
                 end = -1
         tokens = advanced / num_frames if num_frames else 0.0
         if end < 0:
-            return Result(reason, len(frames), tokens_per_frame=tokens)
+            return DecodingResult(reason, len(frames), tokens_per_frame=tokens)
         lattice, path = None, trace_path(self._arrays, lm, self._settings, trace, end, frames)
         if self.options.lattice_beam is not None and not reason:
             settings = (self.options.acweight, self.options.lattice_beam)
             lattice = word_lattice(self.graph, self._arrays, self.silence, *settings, trace, end, frames)
-        return Result(reason, len(frames), float(cost), path, lattice, tokens, self)
+        return DecodingResult(reason, len(frames), float(cost), path, lattice, tokens, self)
 
 
 def score_frames(scores: np.ndarray, num_rows: int) -> np.ndarray:

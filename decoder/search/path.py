@@ -13,7 +13,7 @@ from readers.common.kernels import njit
 
 
 @dataclass(frozen=True)
-class Path:
+class SearchPath:
     """A path of n steps.
 
     label (n,) i4: position >= 0, or -2 - a for word arc a, or -1 for the end of the utterance; start, end (n,) i4:
@@ -31,14 +31,14 @@ class Path:
     cost: np.ndarray
 
     @classmethod
-    def empty(cls) -> "Path":
+    def empty(cls) -> "SearchPath":
         """A path without steps."""
         numbers, values = np.zeros(0, np.int32), np.zeros(0)
         return cls(numbers, numbers, numbers, values, values, values)
 
 
 class PathSteps(NamedTuple):
-    """The columns of a Path that the search has recorded: label, and start and end in frames, all (n,) i4."""
+    """The columns of a SearchPath that the search has recorded: label, and start and end in frames, all (n,) i4."""
 
     label: np.ndarray
     start: np.ndarray
@@ -54,11 +54,11 @@ class WordTimes(NamedTuple):
     cost: float
 
 
-def trace_path(graph: SearchGraph, lm: LMArrays, settings, trace: Trace, end: int, frames: np.ndarray) -> Path:
+def trace_path(graph: SearchGraph, lm: LMArrays, settings, trace: Trace, end: int, frames: np.ndarray) -> SearchPath:
     """Follow the back pointers from step `end`; frames (T, K) f4 as for the search."""
     steps = steps_back(trace, end, frames.shape[0])
     columns, _, _ = step_costs(graph, lm, settings, steps, frames, 0, settings.start, settings.lm_start, False)
-    return Path(*steps, *columns)
+    return SearchPath(*steps, *columns)
 
 
 @njit(cache=True, nogil=True)
@@ -83,7 +83,7 @@ def steps_back(trace, end, num_frames):
 
 @njit(cache=True, nogil=True)
 def step_costs(graph, lm, settings, steps, frames, first_frame, state, history, goes_on):
-    """The other columns of a Path, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
+    """The other columns of a SearchPath, acoustic, lm and cost, and the acceptor state and LM history that it ends in.
 
     steps: PathSteps; frames (n, K) f4: the scores from frame first_frame on; state, history: where the path begins;
     goes_on: whether the path leaves its last position; an unfinished path may end inside it.
@@ -151,7 +151,7 @@ class WordSteps(NamedTuple):
     label: int
 
 
-def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
+def model_instances(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> tuple[list[Instance], list[int]]:
     """The phone models of a path in order, and for each step the number of its model (for a word arc: the next one)."""
     hmm = graph.arrays.position_state[np.maximum(path.label, 0)]
     rows = zip(path.label.tolist(), graph.state_model[hmm].tolist(), graph.state_index[hmm].tolist())
@@ -169,7 +169,7 @@ def model_instances(path: Path, graph: DecodingGraph, silence: np.ndarray) -> tu
     return instances, owner
 
 
-def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
+def word_steps(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[WordSteps]:
     """The steps that belong to each word arc.
 
     A word's arc stands before its last phone or inside it (CNTK book 6.1.1), so the word ends with the model that
@@ -193,7 +193,7 @@ def word_steps(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[Wo
     return found
 
 
-def timed_words(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
+def timed_words(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[tuple[WordSteps, WordTimes]]:
     """The words of a path with their times, except those that are not written (see `is_written`)."""
     words = []
     starts, ends, costs = path.start.tolist(), path.end.tolist(), path.cost.tolist()
@@ -216,12 +216,12 @@ def is_written(graph: DecodingGraph, word: int) -> bool:
     return bool(output) and not (name in (SENTENCE_START, SENTENCE_END) and output == name)
 
 
-def written_words(path: Path, graph: DecodingGraph) -> list[str]:
+def written_words(path: SearchPath, graph: DecodingGraph) -> list[str]:
     """The output of a path's words: the words of `word_times` without their times, which is much faster."""
     words = graph.arrays.word_label[-2 - path.label[path.label <= -2]].tolist()
     return [graph.outputs[word] for word in words if is_written(graph, word)]
 
 
-def word_times(path: Path, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
+def word_times(path: SearchPath, graph: DecodingGraph, silence: np.ndarray) -> list[WordTimes]:
     """The times of `timed_words`."""
     return [times for _, times in timed_words(path, graph, silence)]

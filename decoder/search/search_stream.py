@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from decoder.lm.language_model import SENTENCE_END
-from decoder.search.decoder import NO_LM, Decoder, Result, score_frames
+from decoder.search.decoder import NO_LM, Decoder, DecodingResult, score_frames
 from decoder.search.kernels.compaction import compact
 from decoder.search.kernels.token_store import NODE_LABEL, STEPS, add_step, grow_trace
 from decoder.search.kernels.utterance import ALL_TOKENS_DIED, NO_FINAL_TOKEN, advance, end_search, start_search
-from decoder.search.path import Path, WordTimes, step_costs, steps_back, timed_words
+from decoder.search.path import SearchPath, WordTimes, step_costs, steps_back, timed_words
 from readers.errors import ConfigError, ShapeError
 
 COMPACT_EVERY = 50  # frames; compaction costs about as much as one frame
@@ -23,7 +23,7 @@ MAX_OPEN_STEPS = 100  # stable steps after which finished words are put aside
 
 
 @dataclass(frozen=True)
-class Partial:
+class PartialResult:
     """The best hypothesis so far.
 
     words: with their frames; the last may still grow, and words that are not stable have no cost yet.  num_stable:
@@ -121,12 +121,12 @@ class SearchStream:
             if self._since >= COMPACT_EVERY:
                 self._compact()
 
-    def partial(self) -> Partial:
+    def partial(self) -> PartialResult:
         """The words of the best token.
 
         Returns
         -------
-        Partial
+        PartialResult
         """
         self._compact()
         state = self._state
@@ -135,12 +135,12 @@ class SearchStream:
         root = state.trace.steps[:1]["label"]  # the step that all tokens share, unless it is the start
         return self._stable.partial(self._tail(), state.num_frames, root[root != NODE_LABEL])
 
-    def finish(self) -> Result:
+    def finish(self) -> DecodingResult:
         """End the utterance.
 
         Returns
         -------
-        Result
+        DecodingResult
             As of `Decoder.decode`.
         """
         frames = np.zeros((0, self._width), np.float32)
@@ -159,11 +159,11 @@ class SearchStream:
         tokens = advanced / num_frames if num_frames else 0.0
         self._state = state._replace(count=0)
         if end < 0:
-            return Result(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
+            return DecodingResult(reason, self._num_frames, math.inf, tokens_per_frame=tokens)
         steps = steps_back(trace, end, num_frames)
         columns, _ = self._costs(steps, num_frames, False)
         self._stable.add(steps, columns)
-        return Result(reason, self._num_frames, float(cost), self._stable.path(), None, tokens, self.decoder)
+        return DecodingResult(reason, self._num_frames, float(cost), self._stable.path(), None, tokens, self.decoder)
 
     @property
     def _width(self) -> int:
@@ -216,15 +216,15 @@ class _StablePath:
 
     def __init__(self, decoder: Decoder):
         self.graph, self.silence = decoder.graph, decoder.silence
-        self.pieces: list[Path] = []
-        self.open = Path.empty()  # the end of it, from the first word that may still grow
+        self.pieces: list[SearchPath] = []
+        self.open = SearchPath.empty()  # the end of it, from the first word that may still grow
         self.words: list[WordTimes] = []  # the words before `open`
         self.heard_until = -1  # end frame of the last state that is not silence
         self.over = False
         self._end = self.graph.words.index(SENTENCE_END) if SENTENCE_END in self.graph.words else -1
 
     def add(self, steps, columns) -> None:
-        piece = Path(*steps, *columns)
+        piece = SearchPath(*steps, *columns)
         self.pieces.append(piece)
         self.over |= self._crosses_end(piece.label)
         self.open = _joined([self.open, piece])
@@ -232,10 +232,10 @@ class _StablePath:
         if len(self.open.label) > MAX_OPEN_STEPS:
             self._put_aside()
 
-    def path(self) -> Path:
-        return _joined(self.pieces) if self.pieces else Path.empty()
+    def path(self) -> SearchPath:
+        return _joined(self.pieces) if self.pieces else SearchPath.empty()
 
-    def partial(self, tail, num_frames: int, root: np.ndarray | None = None) -> Partial:
+    def partial(self, tail, num_frames: int, root: np.ndarray | None = None) -> PartialResult:
         """The best hypothesis, with the steps of the best token after the stable path, () if there is none.
 
         root: labels of the first of these steps that all tokens share.
@@ -250,7 +250,7 @@ class _StablePath:
         words = timed_words(path, self.graph, self.silence)
         stable_words = len(self.words) + sum(steps.label < stable_steps for steps, _ in words)
         times = [*self.words, *(word for _, word in words)]
-        return Partial(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, over)
+        return PartialResult(times, stable_words, num_frames, num_frames - max(heard_until, 0), heard_until >= 0, over)
 
     def _crosses_end(self, label: np.ndarray) -> bool:
         return bool((self.graph.arrays.word_label[-2 - label[label <= -2]] == self._end).any())
@@ -270,14 +270,16 @@ class _StablePath:
             cut = words[i][0].last
             if cut <= last_state and (labels[: i + 1] < cut).all() and (labels[i + 1 :] >= cut).all():
                 self.words += [times for _, times in words[: i + 1]]
-                self.open = Path(*(getattr(self.open, name)[cut:] for name in Path.__dataclass_fields__))
+                self.open = SearchPath(*(getattr(self.open, name)[cut:] for name in SearchPath.__dataclass_fields__))
                 return
 
 
-def _without_costs(label: np.ndarray, start: np.ndarray, end: np.ndarray) -> Path:
+def _without_costs(label: np.ndarray, start: np.ndarray, end: np.ndarray) -> SearchPath:
     nothing = np.zeros(len(label))
-    return Path(label, start, end, nothing, nothing, nothing)
+    return SearchPath(label, start, end, nothing, nothing, nothing)
 
 
-def _joined(parts: list[Path]) -> Path:
-    return Path(*(np.concatenate([getattr(part, name) for part in parts]) for name in Path.__dataclass_fields__))
+def _joined(parts: list[SearchPath]) -> SearchPath:
+    return SearchPath(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in SearchPath.__dataclass_fields__)
+    )

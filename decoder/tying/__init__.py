@@ -11,6 +11,6 @@ __all__, __getattr__ = face(
         "runs": ["StateRun", "TransitionCounts", "places_of", "state_runs"],
         "statistics": ["Statistics"],
         "system": ["TiedSystem", "tie_states"],
-        "trees": ["TreeOptions", "grow_tree"],
+        "trees": ["TreeOptions"],
     },
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from readers.errors import FormatError, GraphError
 from readers.htk.frame_labels import frame_bounds
-from readers.htk.hmm_set import Transitions
+from readers.htk.hmm_set import TransitionMatrix
 from readers.htk.mlf import Label
 from readers.htk.trees import DecisionTrees
 from readers.htk.units import TICKS_PER_FRAME
@@ -178,7 +178,7 @@ class TransitionCounts:
 
     def transitions(
         self, phone: str, num_states: int, macro: str | None, left_to_right: bool, power: float = 1.0
-    ) -> Transitions:
+    ) -> TransitionMatrix:
         """Transition probabilities of a phone: relative frequencies, raised to `power` and normalised.
 
         Parameters
@@ -195,7 +195,7 @@ class TransitionCounts:
 
         Returns
         -------
-        Transitions
+        TransitionMatrix
             One is added to the counts of self and forward transitions, so that a state that was not seen has equal
             probabilities.
         """
@@ -212,4 +212,4 @@ class TransitionCounts:
         matrix = np.where(counts > 0, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), 0.0) ** power
         matrix[counts == 0] = 0.0
         matrix /= np.maximum(matrix.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return Transitions(matrix, macro)
+        return TransitionMatrix(matrix, macro)

@@ -13,7 +13,15 @@ from readers.common.files import write_lines
 from readers.errors import GraphError
 from readers.htk.edit_script import Clustering, EditScript, write_edit_script
 from readers.htk.hmm_list import write_hmm_list
-from readers.htk.hmm_set import Hmm, HmmOptions, HmmSet, State, Transitions, left_to_right, single_gaussian_state
+from readers.htk.hmm_set import (
+    Hmm,
+    HmmOptions,
+    HmmSet,
+    HmmState,
+    TransitionMatrix,
+    left_to_right,
+    single_gaussian_state,
+)
 from readers.htk.mlf import Label
 from readers.htk.mmf_writer import write_mmf
 from readers.htk.trees import DecisionTrees, Question, phone_of, write_trees
@@ -225,17 +233,17 @@ class _SystemBuilder:
         self.donor.macros["t"][transitions.macro] = transitions
         self._add_hmm(pause, [states[len(states) // 2]], transitions)
 
-    def _states(self, names: Sequence[str], count, total, square) -> list[State]:
+    def _states(self, names: Sequence[str], count, total, square) -> list[HmmState]:
         means, variances = gaussians(count, total, square, self.floor)
         states = [single_gaussian_state(m, v, name) for name, m, v in zip(names, means, variances)]
         self.donor.macros["s"].update({state.macro: state for state in states})
         return states
 
-    def _transitions(self, phone: str, left_to_right: bool) -> Transitions:
+    def _transitions(self, phone: str, left_to_right: bool) -> TransitionMatrix:
         made = self.transitions.transitions(phone, len(self.state_map[phone]), f"T_{phone}", left_to_right, self.power)
         self.donor.macros["t"][made.macro] = made
         return made
 
-    def _add_hmm(self, name: str, states: Sequence[State], transitions: Transitions) -> None:
+    def _add_hmm(self, name: str, states: Sequence[HmmState], transitions: TransitionMatrix) -> None:
         self.donor.macros["h"][name] = Hmm(name, tuple(states), transitions)
         self.names[name] = name

@@ -17,7 +17,7 @@ import numpy as np
 
 from decoder.tying.statistics import log_likelihood
 from readers.errors import ConfigError
-from readers.htk.trees import Question, Tree
+from readers.htk.trees import DecisionTree, Question
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def grow_tree(
     floor: np.ndarray,
     options: TreeOptions,
     prefix: str,
-) -> tuple[Tree, np.ndarray]:
+) -> tuple[DecisionTree, np.ndarray]:
     """Grow the decision tree of one state of a phone.
 
     Parameters
@@ -99,7 +99,7 @@ def grow_tree(
 
     Returns
     -------
-    (Tree, (n,) array)
+    (DecisionTree, (n,) array)
         The tree, and the index of each context's leaf, from 0 in the order of the names.
     """
     answers = np.array([[question(name) for name in contexts] for question in questions], dtype=bool)
@@ -194,7 +194,7 @@ class _Grower:
         return own[a] + own[b] - self._fit(*(x + y for x, y in zip(sums[a], sums[b])))
 
 
-def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) -> tuple[Tree, np.ndarray]:
+def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) -> tuple[DecisionTree, np.ndarray]:
     """The tree with its clusters numbered from the root, "no" before "yes", and each context's leaf."""
     number: dict[int, int] = {}
 
@@ -213,5 +213,5 @@ def _named(nodes, cluster, leaves, questions, num_contexts: int, prefix: str) ->
     for i, leaf in enumerate(leaves):
         leaf_of[leaf.members] = number.setdefault(int(cluster[i]), len(number))
     if not nodes:
-        return Tree((), f"{prefix}1"), leaf_of
-    return Tree(tuple((questions[q].name, name(no), name(yes)) for q, no, yes in nodes)), leaf_of
+        return DecisionTree((), f"{prefix}1"), leaf_of
+    return DecisionTree(tuple((questions[q].name, name(no), name(yes)) for q, no, yes in nodes)), leaf_of

@@ -9,6 +9,6 @@ __all__, __getattr__ = face(
     __name__,
     {
         "audio_file": ["read_audio", "write_sphere"],
-        "audio_stream": ["open_audio"],
+        "audio_stream": ["AudioStream", "open_audio"],
     },
 )

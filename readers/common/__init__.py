@@ -11,5 +11,6 @@ __all__, __getattr__ = face(
         "files": ["atomic_write", "held", "require_writable"],
         "report": ["RunReport"],
         "text": ["read_lines", "read_text"],
+        "faults": ["Findings"],
     },
 )

@@ -8,9 +8,11 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "config": ["Config", "load_config"],
+        "config": ["Config", "UnknownName", "load_config"],
         "check": ["CheckedConfig"],
-        "hcopy": ["read_hcopy_config"],
+        "hcopy": ["HCopyConfig", "read_hcopy_config"],
+        "scope": ["ConfigEntry", "ConfigScope"],
         "syntax": ["Source", "Span"],
+        "values": ["Schedule"],
     },
 )

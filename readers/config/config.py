@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from readers.config.files import ARGUMENT, ConfigFiles
-from readers.config.scope import Entry, Scope, shorten
+from readers.config.scope import ConfigEntry, ConfigScope, shorten
 from readers.config.syntax import Source, Span, inside_brackets, is_block, unquote, variables
 from readers.config.values import (
     Schedule,
@@ -35,13 +35,13 @@ from readers.config.values import (
 )
 from readers.errors import ConfigError
 
-__all__ = ["REQUIRED", "Config", "Schedule", "Unknown", "load_config"]
+__all__ = ["REQUIRED", "Config", "Schedule", "UnknownName", "load_config"]
 
 REQUIRED: Any = object()
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownName:
     """A name in a block that no option has, with its place and the most similar known name (None if there is none)."""
 
     name: str
@@ -57,7 +57,7 @@ class BlockCycle(ConfigError):
     """A block contains itself."""
 
 
-class Config(Scope):
+class Config(ConfigScope):
     """A block of the configuration.
 
     Each of the methods `text`, `path`, `int`, `float`, `bool`, `choice`, `array`, `ints`, `floats` takes a name and a
@@ -89,7 +89,7 @@ class Config(Scope):
         config.merge(Source.from_text(text, where))
         return config
 
-    # Inspection (Scope has names, has_own, is_block, where, full_name, script, substitute)
+    # Inspection (ConfigScope has names, has_own, is_block, where, full_name, script, substitute)
 
     def has(self, name: str) -> bool:
         """Whether the name is set, in this block or an enclosing one, and not to the word `default`."""
@@ -108,7 +108,7 @@ class Config(Scope):
                 if self.is_block(name):
                     yield name, Config.block(self, name)  # CheckedConfig.block would record a fault
 
-    def unknown(self, known: Iterable[str]) -> list[Unknown]:
+    def unknown(self, known: Iterable[str]) -> list[UnknownName]:
         """Return the names set in this block itself that are not among `known`.
 
         Names that the block refers to as `$Name$` are variables of the user and not included.
@@ -116,7 +116,7 @@ class Config(Scope):
         known = list(known)
         expected = {name.lower() for name in (*known, *self._asked())}
         return [
-            Unknown(self.full_name(entry.name), entry.where, nearest(entry.name, known))
+            UnknownName(self.full_name(entry.name), entry.where, nearest(entry.name, known))
             for key, entry in self._entries.items()
             if key not in expected
         ]
@@ -353,7 +353,7 @@ class AskedConfig(Config):
         return super().find(name)
 
 
-def _from_arguments(entry: Entry) -> bool:
+def _from_arguments(entry: ConfigEntry) -> bool:
     """Whether all values of a name come from the command line."""
     return entry.where.startswith(ARGUMENT) and all(value.where.startswith(ARGUMENT) for value in entry.values)
 

@@ -27,7 +27,7 @@ _BARE_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConfigEntry:
     """A name with its values: one plain value, or the blocks merged under it, in order.
 
     The spelling and the place are those of its last occurrence.
@@ -41,29 +41,22 @@ class Entry:
     def value(self) -> Span:
         return self.values[-1]
 
-
-@dataclass(frozen=True)
-class _Step:
-    """An entry in the chain of references that is being resolved."""
-
-    scope: "Scope"
-    entry: Entry
-
     def __str__(self) -> str:
-        return f"${self.entry.name}$ ({self.entry.value.where})"
+        return f"${self.name}$ ({self.value.where})"
 
 
-_Chain = tuple[_Step, ...]
+# The references that are being resolved: blocks, and entries in them.
+_Chain = tuple[tuple["ConfigScope", ConfigEntry], ...]
 
 
-class Scope:
+class ConfigScope:
     """A block of names inside another (None for the outermost).  `where` is the place where it begins."""
 
-    def __init__(self, name: str = "", parent: "Scope | None" = None, where: str = "command line"):
+    def __init__(self, name: str = "", parent: "ConfigScope | None" = None, where: str = "command line"):
         self.name = name
         self.parent = parent
         self._where = where
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ConfigEntry] = {}
 
     # Assignment
 
@@ -103,7 +96,7 @@ class Scope:
         """Set a name.  A plain value and a block replace each other; CNTK appends a block to the text before it."""
         before = self._entries.get(name.lower())
         keep = before.values if before and is_block(value.text) else ()
-        self._entries[name.lower()] = Entry(name, (*keep, value), where)
+        self._entries[name.lower()] = ConfigEntry(name, (*keep, value), where)
 
     # Lookup
 
@@ -134,9 +127,9 @@ class Scope:
         """Return all names that are set in this block or an enclosing one."""
         return self.names() + (self.parent.visible() if self.parent else [])
 
-    def find(self, name: str) -> tuple[Self, Entry] | None:
+    def find(self, name: str) -> tuple[Self, ConfigEntry] | None:
         """Return the innermost block that sets the name, and its entry; None if it is not set."""
-        scope: Scope | None = self
+        scope: ConfigScope | None = self
         while scope is not None:
             entry = scope._entries.get(name.lower())
             if entry is not None:
@@ -146,12 +139,12 @@ class Scope:
 
     # References
 
-    def pieces(self, entry: Entry, chain: _Chain = ()) -> list[Span]:
+    def pieces(self, entry: ConfigEntry, chain: _Chain = ()) -> list[Span]:
         """Return the blocks `[...]` that make up an entry of this scope; empty if its last value is plain.
 
         A value that is a single reference to a block, such as `reader=$TestReader$`, stands for that block.
         """
-        chain = (*chain, _Step(self, entry))
+        chain = (*chain, (self, entry))
         pieces: list[Span] = []
         for value in entry.values:
             reference = whole_variable(value.text)
@@ -164,7 +157,7 @@ class Scope:
                 pieces = []
         return pieces
 
-    def resolve(self, entry: Entry, chain: _Chain = ()) -> Span:
+    def resolve(self, entry: ConfigEntry, chain: _Chain = ()) -> Span:
         """Return the last value of an entry of this scope with every `$name$` replaced; each line keeps its origin.
 
         A value that is a single reference takes over the text and the lines of its target.  Blocks are returned
@@ -173,7 +166,7 @@ class Scope:
         value = entry.value
         if "$" not in value.text or is_block(value.text):
             return value
-        chain = (*chain, _Step(self, entry))
+        chain = (*chain, (self, entry))
         reference = whole_variable(value.text)
         if reference is not None:
             scope, target = self._target(reference, value.where, chain)
@@ -215,7 +208,7 @@ class Scope:
             position = match.end()
         return "".join((*parts, line[position:]))
 
-    def _target(self, reference: str, where: str, chain: _Chain) -> tuple[Self, Entry]:
+    def _target(self, reference: str, where: str, chain: _Chain) -> tuple[Self, ConfigEntry]:
         """Return the block that sets a referenced name, and its entry.
 
         A value that refers to its own name (`dim=$Dim$`) means the name of an enclosing block.
@@ -223,19 +216,19 @@ class Scope:
         (CNTK does not terminate).
         """
         found = self.find(reference)
-        if found and chain and found[1] is chain[-1].entry and found[0].parent:
+        if found and chain and found[1] is chain[-1][1] and found[0].parent:
             found = found[0].parent.find(reference) or found
         if found is None:
-            within = f" in {chain[-1].scope.full_name(chain[-1].entry.name)}" if chain else ""
+            within = f" in {chain[-1][0].full_name(chain[-1][1].name)}" if chain else ""
             raise ConfigError(
                 f"{where}: ${reference}${within} is not set; expected {reference}=... "
                 f"in this or an enclosing block{did_you_mean(reference, self.visible())}"
             )
-        for index, step in enumerate(chain):
-            if step.scope is found[0] and step.entry is found[1]:
-                loop = " -> ".join(map(str, chain[index:]))
+        for index, (scope, entry) in enumerate(chain):
+            if scope is found[0] and entry is found[1]:
+                loop = " -> ".join(str(entry) for _, entry in chain[index:])
                 raise ConfigError(
-                    f"{step.entry.value.where}: ${step.entry.name}$ refers to itself: {loop} -> ${step.entry.name}$; "
+                    f"{entry.value.where}: ${entry.name}$ refers to itself: {loop} -> ${entry.name}$; "
                     "expected references without a cycle"
                 )
         return found

@@ -24,7 +24,7 @@ MACRO_KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Vector:
+class MacroVector:
     """A mean, a diagonal covariance or stream weights.
 
     values: (d,) float64.  macro: name of the macro if it is shared.
@@ -35,41 +35,41 @@ class Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
+class GaussianComponent:
     """A Gaussian with diagonal covariance.
 
     gconst: `ln((2 pi)^d |variance|)`, None if the file omits it.
     """
 
-    mean: Vector
-    variance: Vector
+    mean: MacroVector
+    variance: MacroVector
     gconst: float | None = None
     macro: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class StreamMixture:
     """A Gaussian mixture.
 
     weights: (k,) that sum to 1; components: the k Gaussians.
     """
 
     weights: tuple[float, ...]
-    components: tuple[Component, ...]
+    components: tuple[GaussianComponent, ...]
     macro: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class HmmState:
     """An emitting state: one mixture for each stream, and the stream weights (None: all 1)."""
 
-    streams: tuple[Stream, ...]
-    stream_weights: Vector | None = None
+    streams: tuple[StreamMixture, ...]
+    stream_weights: MacroVector | None = None
     macro: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Transitions:
+class TransitionMatrix:
     """Transition matrix (n, n) float64: probability from state i to state j; the first and last state do not emit."""
 
     matrix: np.ndarray
@@ -83,17 +83,17 @@ class Hmm:
     Attributes
     ----------
     name : str
-    states : tuple of State
+    states : tuple of HmmState
         Emitting states from left to right: HTK's states 2 .. n-1.
-    transitions : Transitions
+    transitions : TransitionMatrix
         Matrix (n, n) with the non-emitting first and last state.
     where : str
         "file:line" of the definition, for messages.
     """
 
     name: str
-    states: tuple[State, ...]
-    transitions: Transitions
+    states: tuple[HmmState, ...]
+    transitions: TransitionMatrix
     where: str = ""
 
     @property
@@ -156,19 +156,19 @@ class HmmSet:
                 yield kind, name, part
 
 
-def diagonal_component(mean: Sequence[float], variance: Sequence[float]) -> Component:
+def diagonal_component(mean: Sequence[float], variance: Sequence[float]) -> GaussianComponent:
     """Return a Gaussian with its constant computed."""
     mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
     gconst = len(mean) * math.log(2 * math.pi) + float(np.log(variance).sum())
-    return Component(Vector(mean), Vector(variance), gconst)
+    return GaussianComponent(MacroVector(mean), MacroVector(variance), gconst)
 
 
-def single_gaussian_state(mean: Sequence[float], variance: Sequence[float], macro: str | None = None) -> State:
+def single_gaussian_state(mean: Sequence[float], variance: Sequence[float], macro: str | None = None) -> HmmState:
     """Return a state with one Gaussian."""
-    return State((Stream((1.0,), (diagonal_component(mean, variance),)),), None, macro)
+    return HmmState((StreamMixture((1.0,), (diagonal_component(mean, variance),)),), None, macro)
 
 
-def left_to_right(stays: Sequence[float], macro: str | None = None, skip: float = 0.0) -> Transitions:
+def left_to_right(stays: Sequence[float], macro: str | None = None, skip: float = 0.0) -> TransitionMatrix:
     """Return transitions that stay in emitting state i with probability stays[i], else proceed to the next state.
 
     skip: probability of skipping the whole model.
@@ -178,4 +178,4 @@ def left_to_right(stays: Sequence[float], macro: str | None = None, skip: float 
     matrix[0, 1], matrix[0, -1] = 1 - skip, skip
     for i, stay in enumerate(stays, start=1):
         matrix[i, i], matrix[i, i + 1] = stay, 1 - stay
-    return Transitions(matrix, macro)
+    return TransitionMatrix(matrix, macro)

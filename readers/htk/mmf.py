@@ -15,7 +15,17 @@ import numpy as np
 
 from readers.common.text import is_closed, is_count, is_number, read_lines, unescape
 from readers.errors import FormatError
-from readers.htk.hmm_set import MACRO_KINDS, Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
+from readers.htk.hmm_set import (
+    MACRO_KINDS,
+    GaussianComponent,
+    Hmm,
+    HmmOptions,
+    HmmSet,
+    HmmState,
+    MacroVector,
+    StreamMixture,
+    TransitionMatrix,
+)
 
 TOLERANCE = 0.01  # deviation from 1 of a sum of probabilities, which are written with few digits
 MAX_STATES = 1000  # per model; more means a damaged file
@@ -250,7 +260,7 @@ class _Parser:
         self.require("<NUMSTATES>")
         begin = self.at
         num_states = self.count("number of states", 3, MAX_STATES)
-        states: list[State | None] = [None] * (num_states - 2)
+        states: list[HmmState | None] = [None] * (num_states - 2)
         while self.next == "<STATE>":
             self.at += 1
             place = self.count("state", 2, num_states - 1)
@@ -275,7 +285,7 @@ class _Parser:
         self.require("<ENDHMM>")
         return Hmm(name, tuple(states), transitions, where)
 
-    def state_body(self, macro: str | None) -> State:
+    def state_body(self, macro: str | None) -> HmmState:
         num_streams = len(self.set.options.stream_widths) or 1
         num_mixes = [1] * num_streams
         if self.next == "<NUMMIXES>":
@@ -300,16 +310,16 @@ class _Parser:
             self.check_width(stream, number, begin)
             streams.append(stream)
         self.refuse_other_kinds()
-        return State(tuple(streams), weights, macro)
+        return HmmState(tuple(streams), weights, macro)
 
-    def check_width(self, stream: Stream, number: int, begin: int) -> None:
+    def check_width(self, stream: StreamMixture, number: int, begin: int) -> None:
         options = self.set.options
         widths = options.stream_widths or ((options.vector_size,) if options.vector_size else ())
         if widths and stream.components[0].mean.values.shape[0] != widths[number - 1]:
             size = stream.components[0].mean.values.shape[0]
             raise self.fault(f"means of {size} values in stream {number}", f"{widths[number - 1]}", begin)
 
-    def stream_body(self, macro: str | None, limit: int | None = None) -> Stream:
+    def stream_body(self, macro: str | None, limit: int | None = None) -> StreamMixture:
         self.refuse_other_kinds()
         if self.next == "<STREAM>":  # a shared stream may give its number
             self.at += 1
@@ -333,12 +343,12 @@ class _Parser:
             raise self.fault(f"weights that sum to {sum(weights):.4f}", "weights of at least 0 that sum to 1", begin)
         if len({component.mean.values.shape for component in components}) > 1:
             raise self.fault("means of different sizes in one mixture", "one size", begin)
-        return Stream(tuple(weights), tuple(components), macro)
+        return StreamMixture(tuple(weights), tuple(components), macro)
 
-    def component(self) -> Component:
+    def component(self) -> GaussianComponent:
         return self.reference("m") if self.next == "~m" else self.component_body(None)
 
-    def component_body(self, macro: str | None) -> Component:
+    def component_body(self, macro: str | None) -> GaussianComponent:
         if self.next == "<RCLASS>":
             self.at += 1
             self.count("regression class", 0)
@@ -358,13 +368,13 @@ class _Parser:
         if self.next == "<GCONST>":
             self.at += 1
             gconst = self.number("gconst")
-        return Component(mean, variance, gconst, macro)
+        return GaussianComponent(mean, variance, gconst, macro)
 
-    def vector_body(self, keyword: str, macro: str | None) -> Vector:
+    def vector_body(self, keyword: str, macro: str | None) -> MacroVector:
         self.require(keyword)
-        return Vector(self.numbers(self.count(f"size of {keyword}"), keyword), macro)
+        return MacroVector(self.numbers(self.count(f"size of {keyword}"), keyword), macro)
 
-    def transitions_body(self, macro: str | None) -> Transitions:
+    def transitions_body(self, macro: str | None) -> TransitionMatrix:
         self.require("<TRANSP>")
         begin = self.at
         size = self.count("number of states", 3, MAX_STATES)
@@ -377,4 +387,4 @@ class _Parser:
                 raise self.fault(f"transitions from state {state + 1} sum to {sums[state]:.4f}", "1", begin)
         if sums[-1] or matrix[:, 0].any():
             raise self.fault("transitions out of the last state or into the first", "none", begin)
-        return Transitions(matrix, macro)
+        return TransitionMatrix(matrix, macro)

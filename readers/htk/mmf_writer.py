@@ -8,7 +8,16 @@ import numpy as np
 from readers.common.files import write_lines
 from readers.common.text import escape
 from readers.errors import FormatError
-from readers.htk.hmm_set import Component, Hmm, HmmOptions, HmmSet, State, Stream, Transitions, Vector
+from readers.htk.hmm_set import (
+    GaussianComponent,
+    Hmm,
+    HmmOptions,
+    HmmSet,
+    HmmState,
+    MacroVector,
+    StreamMixture,
+    TransitionMatrix,
+)
 
 DIGITS = 9  # enough to restore float32 exactly
 
@@ -91,7 +100,7 @@ class _Writer:
         yield from self.refer("t", hmm.transitions) or self.transitions(hmm.transitions)
         yield "<ENDHMM>"
 
-    def state(self, state: State) -> Iterator[str]:
+    def state(self, state: HmmState) -> Iterator[str]:
         counts = [len(stream.components) for stream in state.streams]
         if max(counts) > 1:
             yield f"<NUMMIXES> {' '.join(map(str, counts))}"
@@ -102,7 +111,7 @@ class _Writer:
                 yield f"<STREAM> {number}"
             yield from self.refer("p", stream) or self.stream(stream, number)
 
-    def stream(self, stream: Stream, number: int | None) -> Iterator[str]:
+    def stream(self, stream: StreamMixture, number: int | None) -> Iterator[str]:
         if number is None and len(stream.components) > 1:  # a shared stream states its own size
             yield f"<NUMMIXES> {len(stream.components)}"
         for index, (weight, component) in enumerate(zip(stream.weights, stream.components), start=1):
@@ -110,17 +119,17 @@ class _Writer:
                 yield f"<MIXTURE> {index} {weight:.{DIGITS}g}"
             yield from self.refer("m", component) or self.component(component)
 
-    def component(self, component: Component) -> Iterator[str]:
+    def component(self, component: GaussianComponent) -> Iterator[str]:
         yield from self.refer("u", component.mean) or self.vector("<MEAN>", component.mean)
         yield from self.refer("v", component.variance) or self.vector("<VARIANCE>", component.variance)
         if component.gconst is not None:
             yield f"<GCONST> {component.gconst:.{DIGITS}g}"
 
-    def vector(self, keyword: str, vector: Vector) -> Iterator[str]:
+    def vector(self, keyword: str, vector: MacroVector) -> Iterator[str]:
         yield f"{keyword} {len(vector.values)}"
         yield " " + _numbers(vector.values)
 
-    def transitions(self, transitions: Transitions) -> Iterator[str]:
+    def transitions(self, transitions: TransitionMatrix) -> Iterator[str]:
         yield f"<TRANSP> {len(transitions.matrix)}"
         for row in transitions.matrix:
             yield " " + _numbers(row)

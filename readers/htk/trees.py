@@ -74,7 +74,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Tree:
+class DecisionTree:
     """A decision tree.
 
     nodes: (question, no, yes), the root first; no and yes are indices of nodes or names of leaves.
@@ -99,12 +99,12 @@ class DecisionTrees:
     ----------
     questions : dict of str to Question
         By name.
-    trees : dict of (str, int) to Tree
+    trees : dict of (str, int) to DecisionTree
         By phone and HTK's number of the emitting state, counted from 2.
     """
 
     questions: dict[str, Question]
-    trees: dict[tuple[str, int], Tree]
+    trees: dict[tuple[str, int], DecisionTree]
 
     def tied_state(self, model: str, state: int) -> str:
         """Return the tied state of an emitting state of a model.  Raises GraphError if there is no tree for it."""
@@ -229,7 +229,7 @@ def read_trees(path: str | os.PathLike) -> DecisionTrees:
     """
     tokens = Tokens(path)
     questions: dict[str, Question] = {}
-    trees: dict[tuple[str, int], Tree] = {}
+    trees: dict[tuple[str, int], DecisionTree] = {}
     while tokens.next == "QS":
         tokens.add_question(questions)
     while tokens.next:
@@ -240,7 +240,7 @@ def read_trees(path: str | os.PathLike) -> DecisionTrees:
         if tokens.next == "{":
             trees[phone, state] = _tree(tokens, questions, f"{phone}[{state}]", line)
         elif tokens.next[:1] in ("'", '"'):
-            trees[phone, state] = Tree((), tokens.name("the name of a leaf"))
+            trees[phone, state] = DecisionTree((), tokens.name("the name of a leaf"))
         else:
             raise tokens.fault("{ or the name of a leaf in quotes")
     if not trees:
@@ -256,7 +256,7 @@ def _tree_header(tokens: Tokens) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_line: int) -> Tree:
+def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_line: int) -> DecisionTree:
     """Parse the nodes between { and }."""
     tokens.require("{")
     rows: dict[int, tuple[str, str, str, int]] = {}
@@ -305,7 +305,7 @@ def _tree(tokens: Tokens, questions: Mapping[str, Question], title: str, first_l
         waiting += [child for child in nodes[waiting.pop()][1:] if isinstance(child, int)]
     if seen != len(nodes):
         raise tokens.fault("all of them", f"{len(nodes) - seen} nodes of {title} that no answers reach", first_line)
-    return Tree(tuple(nodes))
+    return DecisionTree(tuple(nodes))
 
 
 def _node_number(token: str) -> int | None:

@@ -8,11 +8,11 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "arpa": ["Arpa", "read_arpa", "write_arpa"],
+        "arpa": ["Arpa", "ArpaOrder", "read_arpa", "write_arpa"],
         "att": ["Acceptor", "read_acceptor", "write_acceptor"],
-        "cmudict": ["read_cmudict"],
+        "cmudict": ["CmuEntry", "read_cmudict"],
         "labelled_text": ["read_columns", "read_parallel"],
-        "vocabulary": ["read_vocabulary", "write_vocabulary"],
+        "vocabulary": ["VocabularyWord", "read_vocabulary", "write_vocabulary"],
         "word_classes": ["read_word_classes"],
     },
 )

@@ -12,5 +12,7 @@ __all__, __getattr__ = face(
         "indicators": ["Indicators"],
         "sequence_layout": ["SequenceLayout"],
         "sequence_pairs": ["PairLayout"],
+        "randomisation": ["ChunkPlan"],
+        "sequence_packing": ["PackedSequences", "SequencePiece"],
     },
 )

@@ -19,7 +19,7 @@ _CHUNKS, _GROUP, _BLOCK = range(3)  # purpose of a random generator, part of its
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChunkPlan:
     """The division of the frames 0..N-1 of a corpus, in their original order, into chunks.
 
     first_frame: (C + 1,) int64, first frame of each chunk of consecutive frames, and N.
@@ -47,7 +47,7 @@ class Sweep:
     bounds: (num_blocks + 1,) int64, position in the sweep where each block begins, and N.
     """
 
-    def __init__(self, plan: Plan, number: int):
+    def __init__(self, plan: ChunkPlan, number: int):
         self.plan = plan
         self.number = number
         chunks = np.arange(plan.num_chunks)

@@ -16,10 +16,10 @@ import numpy as np
 
 from readers.minibatches.sequence_layout import SequenceLayout
 
-__all__ = ["Packed", "Piece", "pack_truncated", "pack_whole"]
+__all__ = ["PackedSequences", "SequencePiece", "pack_truncated", "pack_whole"]
 
 
-class Piece(NamedTuple):
+class SequencePiece(NamedTuple):
     """Frames first..first+count-1 of a sequence, which occupy the steps step..step+count-1 of a slot."""
 
     sequence: int
@@ -29,14 +29,14 @@ class Piece(NamedTuple):
     step: int
 
 
-class Packed(NamedTuple):
+class PackedSequences(NamedTuple):
     """A minibatch: its layout and the pieces in it; all other columns are gaps."""
 
     layout: SequenceLayout
-    pieces: list[Piece]
+    pieces: list[SequencePiece]
 
 
-def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
+def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[PackedSequences]:
     """Pack whole sequences, up to `parallel` of them in parallel.
 
     The slots are as long as the longest of the first `parallel` sequences.  Further sequences fill the free ends of
@@ -45,7 +45,7 @@ def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
     sequence = 0
     while sequence < len(lengths):
         first = [int(length) for length in lengths[sequence : sequence + parallel]]
-        pieces = [Piece(sequence + slot, 0, length, slot, 0) for slot, length in enumerate(first)]
+        pieces = [SequencePiece(sequence + slot, 0, length, slot, 0) for slot, length in enumerate(first)]
         filled, num_steps = np.array(first), max(first)
         sequence += len(first)
         while sequence < len(lengths):
@@ -54,13 +54,13 @@ def pack_whole(lengths: Sequence[int], parallel: int) -> Iterator[Packed]:
             if not fits.size:
                 break
             slot = int(fits[filled[fits].argmax()])
-            pieces.append(Piece(sequence, 0, length, slot, int(filled[slot])))
+            pieces.append(SequencePiece(sequence, 0, length, slot, int(filled[slot])))
             filled[slot] += length
             sequence += 1
-        yield Packed(_layout(lengths, pieces, len(first), num_steps), pieces)
+        yield PackedSequences(_layout(lengths, pieces, len(first), num_steps), pieces)
 
 
-def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead: int = 0) -> Iterator[Packed]:
+def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead: int = 0) -> Iterator[PackedSequences]:
     """Pack sequences into minibatches of `num_steps` steps.
 
     A slot continues its sequence until its end, then takes the next one.  Gaps, and finally fewer steps, occur only
@@ -72,7 +72,7 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
     following = 0
     while running or following < len(lengths):
         carried, running = running, {}
-        pieces: list[Piece] = []
+        pieces: list[SequencePiece] = []
         filled = [0] * num_slots
         while carried or (following < len(lengths) and min(filled) < num_steps):
             if carried:
@@ -82,23 +82,23 @@ def pack_truncated(lengths: Sequence[int], parallel: int, num_steps: int, ahead:
                 slot, sequence, done = filled.index(min(filled)), following, 0
                 following += 1
             count = min(int(lengths[sequence]) - done, num_steps - filled[slot])
-            pieces.append(Piece(sequence, done, count, slot, filled[slot]))
+            pieces.append(SequencePiece(sequence, done, count, slot, filled[slot]))
             filled[slot] += count
             if done + count < lengths[sequence]:
                 running[slot] = (sequence, done + count)
         # Only full slots continue, so the context begins at the same step in all slots.
         context = [
-            Piece(sequence, done, min(ahead, int(lengths[sequence]) - done), slot, num_steps)
+            SequencePiece(sequence, done, min(ahead, int(lengths[sequence]) - done), slot, num_steps)
             for slot, (sequence, done) in running.items()
             if ahead
         ]
         num_context = max((piece.count for piece in context), default=0)
         pieces += context
-        yield Packed(_layout(lengths, pieces, num_slots, max(filled) + num_context, num_context), pieces)
+        yield PackedSequences(_layout(lengths, pieces, num_slots, max(filled) + num_context, num_context), pieces)
 
 
 def _layout(
-    lengths: Sequence[int], pieces: list[Piece], num_slots: int, num_steps: int, num_context: int = 0
+    lengths: Sequence[int], pieces: list[SequencePiece], num_slots: int, num_steps: int, num_context: int = 0
 ) -> SequenceLayout:
     starts, ends, gaps = (np.full((num_steps, num_slots), value) for value in (False, False, True))
     for sequence, first, count, slot, step in pieces:

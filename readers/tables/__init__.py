@@ -8,7 +8,7 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "dbn": ["DbnModel", "read_dbn"],
+        "dbn": ["DbnLayer", "DbnModel", "read_dbn"],
         "hmm_tables": [
             "read_cntkmap",
             "read_lookahead",
@@ -22,6 +22,6 @@ __all__, __getattr__ = face(
         ],
         "priors": ["read_priors"],
         "text_matrix": ["read_text_matrix"],
-        "timit": ["read_phone_map", "read_segments"],
+        "timit": ["Segment", "read_phone_map", "read_segments"],
     },
 )

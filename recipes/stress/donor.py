@@ -14,7 +14,7 @@ from readers.common.files import write_lines
 from readers.htk.hmm_list import write_hmm_list
 from readers.htk.hmm_set import Hmm, HmmSet, left_to_right, single_gaussian_state
 from readers.htk.mmf_writer import write_mmf
-from readers.htk.trees import DecisionTrees, Question, Tree, write_trees
+from readers.htk.trees import DecisionTree, DecisionTrees, Question, write_trees
 
 VOWELS = "aa ae ah ao aw ay eh er ey ih iy ow oy uh uw".split()
 CONSONANTS = "b ch d dh f g hh jh k l m n ng p r s sh t th v w y z zh".split()
@@ -61,7 +61,7 @@ def make_trees(rng: np.random.Generator) -> DecisionTrees:
     return DecisionTrees(questions, {(phone, s): _tree(phone, s, *counts) for phone in PHONES for s, *counts in STATES})
 
 
-def _tree(phone: str, state: int, num_left: int, num_right: int) -> Tree:
+def _tree(phone: str, state: int, num_left: int, num_right: int) -> DecisionTree:
     """Return a tree with a node for each class except the last of each side, in a chain."""
     nodes = []
 
@@ -80,7 +80,7 @@ def _tree(phone: str, state: int, num_left: int, num_right: int) -> Tree:
     last = grow([("L", num_left), ("R", num_right)], ())
     assert last == len(nodes) - 1
     turned = [(q, *(last - c if isinstance(c, int) else c for c in children)) for q, *children in reversed(nodes)]
-    return Tree(tuple(turned))
+    return DecisionTree(tuple(turned))
 
 
 def write_donor(directory: Path, rng: np.random.Generator, short_pause: bool = True) -> None:

@@ -9,5 +9,6 @@ __all__, __getattr__ = face(
     __name__,
     {
         "simple": ["SimpleNetworkOptions", "build_simple_network"],
+        "parts": ["BuilderOptions"],
     },
 )

@@ -9,7 +9,9 @@ __all__, __getattr__ = face(
     __name__,
     {
         "parse": ["parse_script"],
-        "registry": ["find_command"],
         "script": ["Editor"],
+        "names": ["EditedModel"],
+        "statements": ["Command", "Description", "MelScript", "Snippet"],
+        "command_table": ["CommandSpec"],
     },
 )

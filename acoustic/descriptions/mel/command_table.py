@@ -9,7 +9,7 @@ from readers.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Spec:
+class CommandSpec:
     """An editing command.
 
     Attributes
@@ -63,7 +63,7 @@ class Spec:
             raise ConfigError(f"{where}: {self.name}: {what}; expected {' or '.join(self.signatures)}")
 
 
-COMMANDS: dict[str, Spec] = {}
+COMMANDS: dict[str, CommandSpec] = {}
 
 
 def command(
@@ -81,7 +81,7 @@ def command(
 
     def register(function: Callable) -> Callable:
         name = head.rpartition("= ")[2]
-        spec = Spec(
+        spec = CommandSpec(
             name,
             aliases,
             (signature, *others),

@@ -4,7 +4,7 @@ Each is a function of the editor, which holds the models, and of the parsed comm
 """
 
 from acoustic.descriptions.mel.command_table import command
-from acoustic.descriptions.mel.names import Model
+from acoustic.descriptions.mel.names import EditedModel
 from acoustic.descriptions.mel.script import Editor, file_path
 from acoustic.descriptions.mel.statements import Command
 from acoustic.network import editing
@@ -159,7 +159,7 @@ def _moved(name: str, root: str, new: str) -> str:
     return ".".join(made + parts[len(old) :]) if parts[: len(old)] == old else name
 
 
-def _pairs_of_one_model(editor: Editor, call: Command) -> tuple[Model, list[tuple[str, str]]]:
+def _pairs_of_one_model(editor: Editor, call: Command) -> tuple[EditedModel, list[tuple[str, str]]]:
     """Return the model of both node patterns and the pairs (old, new) of names that they match."""
     source, target, names = editor.models.pairs(*call.arguments)
     if source is not target:

@@ -20,7 +20,7 @@ NODE_NAME = re.compile(r"""[^\s,;=#"$()\[\]{}.][^\s,;="$()\[\]{}]*""")
 
 
 @dataclass
-class Model:
+class EditedModel:
     """A network in a script, and the names that its descriptions gave to nodes."""
 
     name: str
@@ -65,7 +65,7 @@ class Model:
 class Pattern:
     """A selection of a model's nodes: one name, in `head`, or with `star` all names with this head and tail."""
 
-    model: Model
+    model: EditedModel
     head: str
     tail: str = ""
     star: bool = False
@@ -106,13 +106,13 @@ class Models:
     """The models of a script. The default model is the first one created, until SetDefaultModel names another."""
 
     def __init__(self) -> None:
-        self._models: dict[str, Model] = {}
-        self._default: Model | None = None
+        self._models: dict[str, EditedModel] = {}
+        self._default: EditedModel | None = None
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._models
 
-    def add(self, model: Model) -> Model:
+    def add(self, model: EditedModel) -> EditedModel:
         """Add a model; it replaces one of the same name."""
         if not re.fullmatch(r"[^\W\d]\w*", model.name):
             raise ConfigError(f"model {model.name!r}; expected a name of letters, digits and underscores")
@@ -125,7 +125,7 @@ class Models:
         if self._models.pop(name.lower()) is self._default:
             self._default = None
 
-    def __getitem__(self, name: str) -> Model:
+    def __getitem__(self, name: str) -> EditedModel:
         """Return a model by name. Raises ModelError with the nearest names."""
         if name not in self:
             hint = name_hint(name, [model.name for model in self._models.values()])
@@ -133,7 +133,7 @@ class Models:
         return self._models[name.lower()]
 
     @property
-    def default(self) -> Model:
+    def default(self) -> EditedModel:
         """The model that names without a model refer to. Raises ModelError if there is none."""
         if self._default is None:
             raise ModelError("there is no model; expected m=LoadModel(file), m=CreateModel() or SetDefaultModel(m)")
@@ -162,19 +162,19 @@ class Models:
             raise ModelError(f"{text!r}: more than one *; expected one, or a node's whole name")
         return Pattern(model, head, tail, True)
 
-    def nodes(self, text: str) -> tuple[Model, list[str]]:
+    def nodes(self, text: str) -> tuple[EditedModel, list[str]]:
         """Return the model and the names of its nodes that a name or pattern matches, at least one."""
         pattern = self.pattern(text)
         return pattern.model, pattern.matches()
 
-    def node(self, text: str) -> tuple[Model, str]:
+    def node(self, text: str) -> tuple[EditedModel, str]:
         """Return the model and the name of the single node that matches. Raises ModelError for another number."""
         model, names = self.nodes(text)
         if len(names) > 1:
             raise ModelError(f"{text}: {len(names)} nodes ({', '.join(names[:3])}, ...); expected one")
         return model, names[0]
 
-    def pairs(self, source: str, target: str) -> tuple[Model, Model, list[tuple[str, str]]]:
+    def pairs(self, source: str, target: str) -> tuple[EditedModel, EditedModel, list[tuple[str, str]]]:
         """Return the models and the pairs of node names for a copy or a new name; the text of the `*` is kept.
 
         One node may be copied to all nodes that a pattern matches. Raises ModelError if the patterns do not correspond.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from acoustic.descriptions.mel.registry import find_command, is_command
-from acoustic.descriptions.mel.statements import Command, Description, Script, Snippet, Statement
+from acoustic.descriptions.mel.statements import Command, Description, MelScript, Snippet, Statement
 from readers.config.scope import shorten
 from readers.config.syntax import Source, Span, find_closing, split_records, unquote
 from readers.config.values import split_array
@@ -19,7 +19,7 @@ _CALL = re.compile(r"([^\W\d]\w*)\s*(?=\()")
 _KEYWORD = re.compile(r"([^\W\d]\w*)\s*=")
 
 
-def parse_script(source: Source) -> Script:
+def parse_script(source: Source) -> MelScript:
     """Parse a model editing script.
 
     References ``$name$`` must have been replaced (`Config.substitute`). ``edit=`` names the sections that form the
@@ -31,7 +31,7 @@ def parse_script(source: Source) -> Script:
 
     Returns
     -------
-    Script
+    MelScript
 
     Raises
     ------
@@ -50,7 +50,7 @@ def parse_script(source: Source) -> Script:
             statements.remove(statement)
     sections = {one.name.lower(): one for one in statements if isinstance(one, Snippet)}
     load, edit = (_named(sections, names, key) for key, names in lists.items())
-    script = Script(macros=[section.span for section in load])
+    script = MelScript(macros=[section.span for section in load])
     if lists["edit"] is None:
         script.statements = [statement for statement in statements if statement not in load]
         return script

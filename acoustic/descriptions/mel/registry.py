@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from acoustic.descriptions.mel import commands as _  # noqa: F401  (registers them)
-from acoustic.descriptions.mel.command_table import COMMANDS, Spec
+from acoustic.descriptions.mel.command_table import COMMANDS, CommandSpec
 from acoustic.nodes.option import name_hint
 from readers.errors import ConfigError
 
 
-def commands() -> Iterator[Spec]:
+def commands() -> Iterator[CommandSpec]:
     """Yield every command once."""
     yield from {spec.name: spec for spec in COMMANDS.values()}.values()
 
@@ -18,7 +18,7 @@ def is_command(name: str) -> bool:
     return name.lower() in COMMANDS
 
 
-def find_command(name: str, where: str) -> Spec:
+def find_command(name: str, where: str) -> CommandSpec:
     """Return the command of a name or alias, in any case.
 
     CNTK also accepts the first half of a name; here names must be complete.
@@ -31,7 +31,7 @@ def find_command(name: str, where: str) -> Spec:
 
     Returns
     -------
-    Spec
+    CommandSpec
 
     Raises
     ------

@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from acoustic.descriptions.mel.names import Model, Models
-from acoustic.descriptions.mel.statements import Command, Description, Script, Snippet, Statement
+from acoustic.descriptions.mel.names import EditedModel, Models
+from acoustic.descriptions.mel.statements import Command, Description, MelScript, Snippet, Statement
 from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.descriptions.ndl.files import DescriptionFile, read_description
 from acoustic.descriptions.ndl.macros import MacroTable
 from acoustic.descriptions.ndl.parse import parse_ndl
-from acoustic.descriptions.ndl.syntax import Name
-from acoustic.descriptions.ndl.syntax import Script as NdlScript
+from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network import editing
 from acoustic.network.model_file import load_model, model_bytes
 from acoustic.network.network import Network
@@ -62,7 +61,7 @@ class Editor:
 
     # Running
 
-    def run(self, script: Script) -> list[Path]:
+    def run(self, script: MelScript) -> list[Path]:
         """Run the statements in order, write the files that they save, and return their paths.
 
         Raises ArgonautError with file, line and command, before anything is written, and OSError if writing fails.
@@ -70,13 +69,13 @@ class Editor:
         self._run_all(script)
         return self._write()
 
-    def preview(self, script: Script) -> Network | None:
+    def preview(self, script: MelScript) -> Network | None:
         """Run the statements, write nothing, and return the network that was saved last, None if none was."""
         self._run_all(script)
         saved = [content for _, content in self._files.values() if isinstance(content, Network)]
         return saved[-1] if saved else None
 
-    def _run_all(self, script: Script) -> None:
+    def _run_all(self, script: MelScript) -> None:
         for section in script.macros:
             self.macros.load(parse_ndl(section))
         for statement in script.statements:
@@ -105,11 +104,11 @@ class Editor:
 
     # What the commands do
 
-    def create(self, name: str) -> Model:
+    def create(self, name: str) -> EditedModel:
         """Create an empty model."""
         return self._add(name, Network(precision=self.precision, seed=self.seed))
 
-    def load(self, name: str, path: str) -> Model:
+    def load(self, name: str, path: str) -> EditedModel:
         """Load the model of a file, or the network that the script has saved under that name."""
         path = file_path(path)
         saved = self._files.get(os.path.realpath(path), (path, None))[1]
@@ -119,7 +118,7 @@ class Editor:
         network.seed = self.seed
         return self._add(name, network)
 
-    def save(self, model: Model, path: str) -> None:
+    def save(self, model: EditedModel, path: str) -> None:
         """Validate a model and write its present state when the script ends. Raises ModelError and ShapeError."""
         model.network.validate()
         self._keep(path, editing.clone(model.network))
@@ -149,10 +148,10 @@ class Editor:
 
     # Descriptions
 
-    def _add(self, name: str, network: Network) -> Model:
-        return self.models.add(Model(name, network, Scope(network, self.macros)))
+    def _add(self, name: str, network: Network) -> EditedModel:
+        return self.models.add(EditedModel(name, network, Scope(network, self.macros)))
 
-    def _model(self, name: str) -> Model:
+    def _model(self, name: str) -> EditedModel:
         return self.models[name] if name in self.models else self.create(name)
 
     def _evaluate_lines(self) -> None:
@@ -167,7 +166,7 @@ class Editor:
         pieces = (piece for span in lines for piece in span.lines())
         self._describe(model, Source(pieces).span, define_macros=False)
 
-    def _describe(self, model: Model, text: Span | NdlScript, define_macros: bool = True) -> None:
+    def _describe(self, model: EditedModel, text: Span | NdlScript, define_macros: bool = True) -> None:
         editing.refresh_shapes(model.network)
         model.scope.evaluate(text, define_macros)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from acoustic.descriptions.mel.command_table import Spec
+from acoustic.descriptions.mel.command_table import CommandSpec
 from readers.config.syntax import Span
 
 
@@ -10,7 +10,7 @@ from readers.config.syntax import Span
 class Command:
     """A call of an editing command, ``target = Name(arguments, option=value)``; texts are without quotes."""
 
-    spec: Spec
+    spec: CommandSpec
     name: str
     arguments: tuple[str, ...]
     options: dict[str, str]
@@ -42,7 +42,7 @@ Statement = Command | Description | Snippet
 
 
 @dataclass
-class Script:
+class MelScript:
     """The statements of a script in order, and the sections in its ``load=``, which hold macros."""
 
     statements: list[Statement] = field(default_factory=list)

@@ -24,10 +24,19 @@ from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.descriptions.ndl.files import read_macros
 from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
 from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
+from acoustic.descriptions.ndl.syntax import Argument, Assignment, Call, Macro, Name, NdlScript, NodeList, Number
 
 __all__ = [
+    "Argument",
+    "Assignment",
+    "Call",
+    "Macro",
     "MacroTable",
+    "Name",
     "NdlOptions",
+    "NdlScript",
+    "NodeList",
+    "Number",
     "Scope",
     "build_ndl_network",
     "build_network",

@@ -8,7 +8,7 @@ from acoustic.descriptions.ndl.evaluate import Scope
 from acoustic.descriptions.ndl.files import read_description, read_macros, section_names
 from acoustic.descriptions.ndl.macros import MacroTable
 from acoustic.descriptions.ndl.parse import parse_ndl
-from acoustic.descriptions.ndl.syntax import Name, Script
+from acoustic.descriptions.ndl.syntax import Name, NdlScript
 from acoustic.network.network import Network
 from readers.common.files import atomic_write
 from readers.config.config import Config
@@ -26,7 +26,7 @@ class NdlOptions:
     ----------
     macros : MacroTable
         All macros that are loaded or defined.
-    script : Script
+    script : NdlScript
         The statements to run.
     seed_offset : int
         Added to the seed of the network.
@@ -35,7 +35,7 @@ class NdlOptions:
     """
 
     macros: MacroTable
-    script: Script
+    script: NdlScript
     seed_offset: int = 0
     dump_path: Path | None = None
 
@@ -74,7 +74,7 @@ def ndl_options(block: Config, base: Callable[[], Network] = Network) -> NdlOpti
     statements = [statement for section in loaded for statement in macros.take(section)]
     for macro in script.macros:
         macros.define(macro)
-    options = NdlOptions(macros, Script((*statements, *script.statements)), offset, dump)
+    options = NdlOptions(macros, NdlScript((*statements, *script.statements)), offset, dump)
     _network(options, base(), values=False)  # errors appear before anything starts
     return options
 
@@ -95,7 +95,7 @@ def _one(names: tuple[Name, ...]) -> Name:
     return names[0]
 
 
-def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]:
+def _from_file(block: Config, macros: MacroTable) -> tuple[list[NdlScript], NdlScript]:
     """Return what to load and what to run from the file that networkDescription names."""
     path, where = block.path("networkDescription"), block.where("networkDescription")
     if "+" in str(path) and not path.exists():
@@ -112,7 +112,7 @@ def _from_file(block: Config, macros: MacroTable) -> tuple[list[Script], Script]
     return loaded, file.script
 
 
-def _from_configuration(block: Config) -> tuple[list[Script], Script]:
+def _from_configuration(block: Config) -> tuple[list[NdlScript], NdlScript]:
     """Return what to load and what to run from blocks of the configuration."""
     run = _sections(block, "run")
     if not run:
@@ -123,7 +123,7 @@ def _from_configuration(block: Config) -> tuple[list[Script], Script]:
     return [_section(block, name) for name in _sections(block, "load")], _section(block, _one(run))
 
 
-def _section(block: Config, name: Name) -> Script:
+def _section(block: Config, name: Name) -> NdlScript:
     if not block.is_block(name.text):
         raise ConfigError(f"{name.where}: no block {name.text}=[...] in the configuration; expected one with a script")
     return parse_ndl(block.script(name.text))

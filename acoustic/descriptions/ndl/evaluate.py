@@ -12,7 +12,7 @@ from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
 from acoustic.descriptions.ndl.names import Names
 from acoustic.descriptions.ndl.parse import parse_ndl
 from acoustic.descriptions.ndl.plan import Frame, Planned, Reference
-from acoustic.descriptions.ndl.syntax import Script
+from acoustic.descriptions.ndl.syntax import NdlScript
 from acoustic.network.network import SPECIAL_LISTS, Network
 from acoustic.nodes.base import Node
 from readers.config.syntax import Source, Span
@@ -47,14 +47,16 @@ class Scope:
         self.macros = macros if macros is not None else MacroTable(shipped_macros())
         self._top = Frame("", self.macros)
 
-    def evaluate(self, source: Source | Span | Script, define_macros: bool = True, values: bool = True) -> list[Node]:
+    def evaluate(
+        self, source: Source | Span | NdlScript, define_macros: bool = True, values: bool = True
+    ) -> list[Node]:
         """Add the nodes of a script, or of a few statements, to the network.
 
         Names persist: later calls may use them, and none may be assigned twice.
 
         Parameters
         ----------
-        source : Source, Span or Script
+        source : Source, Span or NdlScript
         define_macros : bool
             Whether the script may define macros, which persist too.
         values : bool
@@ -70,7 +72,7 @@ class Scope:
         ArgonautError
             With file, line and the macro calls that led to it; network and names are then unchanged.
         """
-        script = source if isinstance(source, Script) else parse_ndl(source)
+        script = source if isinstance(source, NdlScript) else parse_ndl(source)
         if script.macros and not define_macros:
             macro = script.macros[0]
             raise ConfigError(

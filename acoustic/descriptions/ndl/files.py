@@ -5,7 +5,7 @@ from pathlib import Path
 
 from acoustic.descriptions.ndl.macros import MacroTable, shipped_macros
 from acoustic.descriptions.ndl.parse import parse_ndl, split_sections
-from acoustic.descriptions.ndl.syntax import Assignment, Name, Script
+from acoustic.descriptions.ndl.syntax import Assignment, Name, NdlScript
 from readers.common.text import read_text
 from readers.config.config import Config
 from readers.config.syntax import Source, Span
@@ -22,7 +22,7 @@ class DescriptionFile:
     path : str
     sections : dict
         Name in lower case to (name, content).
-    script : Script
+    script : NdlScript
         The statements outside of sections.
     load, run : tuple of Name
         The section names in the file's own `load` and `run`.
@@ -30,11 +30,11 @@ class DescriptionFile:
 
     path: str
     sections: dict[str, tuple[str, Span]]
-    script: Script
+    script: NdlScript
     load: tuple[Name, ...] = ()
     run: tuple[Name, ...] = ()
 
-    def section(self, name: Name) -> Script:
+    def section(self, name: Name) -> NdlScript:
         """Return the script of a section. Raises ConfigError."""
         found = self.sections.get(name.text.lower())
         if found is None:
@@ -61,7 +61,7 @@ def read_description(path: Path, where: str, scope: Config) -> DescriptionFile:
             named[key] = section_names(statement.value.text, statement.where)
         else:
             rest.append(statement)
-    return DescriptionFile(str(path), sections, Script(tuple(rest), script.macros), **named)
+    return DescriptionFile(str(path), sections, NdlScript(tuple(rest), script.macros), **named)
 
 
 def section_names(text: str, where: str) -> tuple[Name, ...]:

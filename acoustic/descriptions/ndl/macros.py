@@ -4,7 +4,7 @@ import importlib.resources
 from functools import cache
 
 from acoustic.descriptions.ndl.parse import NODE_LISTS, parse_ndl
-from acoustic.descriptions.ndl.syntax import Assignment, Macro, Name, Number, Script, Statement
+from acoustic.descriptions.ndl.syntax import Assignment, Macro, Name, NdlScript, Number, Statement
 from acoustic.nodes.registry import registered_nodes
 from readers.config.syntax import Source
 from readers.errors import ConfigError
@@ -46,7 +46,7 @@ class MacroTable:
                 raise ConfigError(f"{macro.where}: parameter {parameter} has a reserved name; expected another one")
         self._macros[name] = macro
 
-    def load(self, script: Script) -> None:
+    def load(self, script: NdlScript) -> None:
         """Add the macros and constants of a macro file. Raises ConfigError if it has other statements."""
         for statement in self.take(script):
             raise ConfigError(
@@ -54,7 +54,7 @@ class MacroTable:
                 "that is run"
             )
 
-    def take(self, script: Script) -> list[Statement]:
+    def take(self, script: NdlScript) -> list[Statement]:
         """Add macros and constants, which all macros can use from then on, and return the other statements.
 
         Raises ConfigError for a constant that is assigned already.

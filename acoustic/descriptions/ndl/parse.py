@@ -14,9 +14,9 @@ from acoustic.descriptions.ndl.syntax import (
     Expression,
     Macro,
     Name,
+    NdlScript,
     NodeList,
     Number,
-    Script,
     Statement,
 )
 from readers.config.scope import shorten
@@ -42,7 +42,7 @@ _NAME = re.compile(r"[^\W\d][\w.]*")
 _TOKEN = re.compile(r"""[^\s"()\[\]{}=,;]+""")
 
 
-def parse_ndl(source: Source | Span) -> Script:
+def parse_ndl(source: Source | Span) -> NdlScript:
     """Parse a description into statements and macros.
 
     References ``$name$`` must have been replaced (`Config.substitute`), and sections must have been split off
@@ -54,7 +54,7 @@ def parse_ndl(source: Source | Span) -> Script:
 
     Returns
     -------
-    Script
+    NdlScript
 
     Raises
     ------
@@ -63,7 +63,7 @@ def parse_ndl(source: Source | Span) -> Script:
     """
     macros: list[Macro] = []
     statements = _statements(_Parser(source.span if isinstance(source, Source) else source), macros)
-    return Script(tuple(statements), tuple(macros))
+    return NdlScript(tuple(statements), tuple(macros))
 
 
 def _statements(parser: "_Parser", macros: list[Macro]) -> list[Statement]:
@@ -80,7 +80,7 @@ def _statements(parser: "_Parser", macros: list[Macro]) -> list[Statement]:
     return statements
 
 
-def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]:
+def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], NdlScript]:
     """Split a file into its sections and the rest.
 
     Parameters
@@ -91,7 +91,7 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]
     -------
     sections : dict
         Name in lower case to (name, content of the brackets).
-    script : Script
+    script : NdlScript
         The statements and macros outside of sections.
 
     Raises
@@ -113,7 +113,7 @@ def split_sections(source: Source) -> tuple[dict[str, tuple[str, Span]], Script]
             macros.append(part)
         else:
             rest.append(part)
-    return sections, Script(tuple(rest), tuple(macros))
+    return sections, NdlScript(tuple(rest), tuple(macros))
 
 
 class _Parser:

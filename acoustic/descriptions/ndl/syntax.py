@@ -115,7 +115,7 @@ class Macro:
 
 
 @dataclass(frozen=True)
-class Script:
+class NdlScript:
     """Statements in order, and the macros defined among them."""
 
     statements: tuple[Statement, ...] = ()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from acoustic.engine.execution.steps import BoundBackward, LayerLook
 
 
-class Layer:
+class LayerUpdate:
     """Changes a parameter from the factors of its gradient a b', a product over the frames.
 
     `count` workers call `frames`, each in its thread, and then, when all have done so, `update`.
@@ -80,7 +80,7 @@ class GradientSink:
         """Take a gradient that is zero but for columns (n,); fill(part) lends the gradient of columns[part]."""
         raise NotImplementedError
 
-    def layer(self, parameter: Node, node: Node, k: int) -> Layer | None:
+    def layer(self, parameter: Node, node: Node, k: int) -> LayerUpdate | None:
         """Return what takes the factors of a parameter's gradient instead of the gradient, or None.
 
         The gradient is one product, made by operand k of `node`.  Called once in every pass.
@@ -202,13 +202,15 @@ def taken(matrix: Any, columns: Any) -> Any:
 class LayerFactors(InLayer):
     """One worker's factors of a product go to a layer.
 
-    share: the columns that the worker gives to `Layer.frames` beforehand, None if all are given with the product;
+    share: the columns that the worker gives to `LayerUpdate.frames` beforehand, None if all are given with the product;
     real: the columns with a frame, None if all are.
     """
 
     takes_factors = True
 
-    def __init__(self, layer: Layer, worker: int, count: int, share: slice | None, real: RealFrames | None) -> None:
+    def __init__(
+        self, layer: LayerUpdate, worker: int, count: int, share: slice | None, real: RealFrames | None
+    ) -> None:
         self.layer, self.worker, self.count, self.share, self.real = layer, worker, count, share, real
         self.found: tuple[Any, Any] = ()
 
@@ -226,7 +228,7 @@ class LayerFactors(InLayer):
 
 
 class LayerFrames(GradientRoute):
-    """The columns of the factors that a worker has just computed go to Layer.frames."""
+    """The columns of the factors that a worker has just computed go to LayerUpdate.frames."""
 
     takes_factors = True
 
@@ -256,7 +258,7 @@ class GradientRoutes:
         """words: the inputs that are given as Indicators; gaps: which columns have no frame, None: none."""
         self.sink, self._gradients = sink, program.memory.gradients
         self._routes: dict[str, ParameterRoute | InLayer] = {}
-        self.layers: list[Layer] = []
+        self.layers: list[LayerUpdate] = []
         shares = [worker.columns for worker in program.workers] if program.split else []
         real = None if gaps is None else RealFrames.of_gaps(program.backend.xp, gaps, shares)
         for parameter, k, steps, looks in program.layer_products:
@@ -280,7 +282,7 @@ class GradientRoutes:
     def _connect_layer(
         self,
         parameter: Node,
-        layer: Layer | None,
+        layer: LayerUpdate | None,
         k: int,
         steps: "Sequence[BoundBackward]",
         looks: "Sequence[LayerLook]",

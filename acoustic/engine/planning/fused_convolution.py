@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from acoustic.kernels.backend import matmul_into
-from acoustic.kernels.image_geometry import Image, Windows
+from acoustic.kernels.image_geometry import Image, ImageWindows
 from acoustic.nodes.base import VALUE, WORK, Node, Run, Shape
 from acoustic.nodes.convolution import Convolution
 from acoustic.nodes.gradient_targets import GradientTargets
@@ -86,7 +86,7 @@ class ConvolutionPooling(Node):
             run.kernels.unpack(self._windows.strips, strips, out[:, images])
 
     @property
-    def _windows(self) -> Windows:
+    def _windows(self) -> ImageWindows:
         return self._convolution.windows
 
     def _blocks(self, run: Run, channels: int, num_images: int) -> Iterator[tuple[slice, Any, Any, list]]:

@@ -9,5 +9,7 @@ __all__, __getattr__ = face(
     __name__,
     {
         "elementwise": ["ArrayKernels"],
+        "sequence": ["SequenceMarks"],
+        "word": ["ClassLabels"],
     },
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Marks:
+class SequenceMarks:
     """The sequences of a minibatch: (steps, slots) bool each, on the host; step t of slot s is column t * slots + s.
 
     starts, ends: the first and last step of a sequence in the minibatch; frames: whether the column is no gap.
@@ -22,14 +22,14 @@ class Marks:
     frames: np.ndarray
 
     @classmethod
-    def of_columns(cls, count: int) -> "Marks":
+    def of_columns(cls, count: int) -> "SequenceMarks":
         """One sequence of all columns."""
         starts, ends, frames = np.zeros((count, 1), bool), np.zeros((count, 1), bool), np.ones((count, 1), bool)
         starts[0] = ends[-1] = True
         return cls(starts, ends, frames)
 
     @classmethod
-    def of_layout(cls, layout: Any) -> "Marks":
+    def of_layout(cls, layout: Any) -> "SequenceMarks":
         """The marks of a SequenceLayout without its context; a sequence that continues in another minibatch is cut."""
         frames, kept = ~layout.gaps, layout.num_kept
         starts, ends = layout.starts.copy(), layout.ends.copy()
@@ -44,7 +44,7 @@ class ArraySequenceKernels:
 
     xp: Any
 
-    def crf_loss(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
+    def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         """out (1, 1) = the sum over the sequences of log of the sum of exp(score) of all paths, less the labels' score.
 
         labels (N,): the rows of the right path.
@@ -53,7 +53,7 @@ class ArraySequenceKernels:
         ends = self.xp.asarray(marks.ends.reshape(-1).nonzero()[0])
         out[...] = self._log_sum(alpha[:, ends], 0).sum() - self._score(marks, labels, h, a)
 
-    def crf_gradient(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
+    def crf_gradient(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
         """The gradients of crf_loss: probabilities of labels, and of pairs of them, less what the right path has."""
         xp, slots = self.xp, marks.starts.shape[1]
         alpha = self._alphas(marks, h, a)
@@ -76,7 +76,7 @@ class ArraySequenceKernels:
         grad_h[xp.asarray(labels)[columns], columns] -= 1
         xp.add.at(grad_a, (xp.asarray(labels)[steps - slots], xp.asarray(labels)[steps]), -1)
 
-    def viterbi(self, marks: Marks, h: Any, a: Any, out: Any) -> None:
+    def viterbi(self, marks: SequenceMarks, h: Any, a: Any, out: Any) -> None:
         """out (labels, N) = 1 in the rows of the best path of each sequence; of equal ones that of the first labels."""
         xp, slots = self.xp, marks.starts.shape[1]
         out.fill(0)
@@ -96,7 +96,7 @@ class ArraySequenceKernels:
             out[label[frames], t * slots + frames] = 1
             label = sources[t][label, lanes]
 
-    def _alphas(self, marks: Marks, h: Any, a: Any) -> Any:
+    def _alphas(self, marks: SequenceMarks, h: Any, a: Any) -> Any:
         """(labels, N): log of the sum of exp(score) of all paths from the start of a sequence to a label here."""
         xp, slots = self.xp, marks.starts.shape[1]
         alpha = xp.zeros_like(h)
@@ -113,12 +113,12 @@ class ArraySequenceKernels:
         top = x.max(axis=axis, keepdims=True)
         return self.xp.squeeze(top, axis) + self.xp.log(self.xp.exp(x - top).sum(axis=axis))
 
-    def _score(self, marks: Marks, labels: np.ndarray, h: Any, a: Any) -> Any:
+    def _score(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any) -> Any:
         columns, steps = (self.xp.asarray(one) for one in _right(marks))
         path, slots = self.xp.asarray(labels), marks.starts.shape[1]
         return h[path[columns], columns].sum() + a[path[steps - slots], path[steps]].sum()
 
 
-def _right(marks: Marks) -> tuple[np.ndarray, np.ndarray]:
+def _right(marks: SequenceMarks) -> tuple[np.ndarray, np.ndarray]:
     """The columns with a frame, and those of them that follow another."""
     return marks.frames.reshape(-1).nonzero()[0], (marks.frames & ~marks.starts).reshape(-1).nonzero()[0]

@@ -1,7 +1,7 @@
 """Loops over images, float32: packing windows into columns, adding them back, pooling; see image.py.
 
 frames (T, rows) in C order hold an image per row, packed (T windows, size) a window per row. Windows to pack are
-described by their first rows and columns, their height and the offsets of their columns; see Windows in
+described by their first rows and columns, their height and the offsets of their columns; see ImageWindows in
 image_geometry.py.
 """
 

@@ -4,26 +4,26 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.kernels.arrays.sequence import ArraySequenceKernels, Marks
+from acoustic.kernels.arrays.sequence import ArraySequenceKernels, SequenceMarks
 from acoustic.kernels.compiled import sequence_loops
 
 
 class CompiledSequenceKernels(ArraySequenceKernels):
     """Mixed into the compiled kernels."""
 
-    def crf_loss(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
+    def crf_loss(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, out: Any) -> None:
         out[0, 0] = sequence_loops.loss(*_pieces(marks), labels, h.T, np.ascontiguousarray(a))
 
-    def crf_gradient(self, marks: Marks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
+    def crf_gradient(self, marks: SequenceMarks, labels: np.ndarray, h: Any, a: Any, grad_h: Any, grad_a: Any) -> None:
         pairs = np.empty(a.shape)
         sequence_loops.gradient(*_pieces(marks), labels, h.T, np.ascontiguousarray(a), grad_h.T, pairs)
         grad_a[...] = pairs
 
-    def viterbi(self, marks: Marks, h: Any, a: Any, out: Any) -> None:
+    def viterbi(self, marks: SequenceMarks, h: Any, a: Any, out: Any) -> None:
         sequence_loops.viterbi(*_pieces(marks), h.T, np.ascontiguousarray(a), out.T)
 
 
-def _pieces(marks: Marks) -> tuple[np.ndarray, np.ndarray, int]:
+def _pieces(marks: SequenceMarks) -> tuple[np.ndarray, np.ndarray, int]:
     """First column and number of steps of every sequence, and the distance of columns between steps."""
     slots = marks.starts.shape[1]
     slot, start = marks.starts.T.nonzero()

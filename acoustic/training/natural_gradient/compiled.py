@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from acoustic.engine.execution.gradient_sink import Layer
+from acoustic.engine.execution.gradient_sink import LayerUpdate
 from acoustic.runtime import blas
 from acoustic.runtime.memory import aligned_zeros
 from acoustic.runtime.recorder import address_of, current, play, table_of
@@ -18,7 +18,7 @@ from acoustic.training.natural_gradient.layers import ArrayLayer, Step
 from acoustic.training.rules.natural_gradient import SIMPLE
 
 
-class CompiledLayer(Layer):
+class CompiledLayer(LayerUpdate):
     """Compiled counterpart of ArrayLayer for the online and plain methods.
 
     `turn` decides which worker updates the Fisher estimates of this layer, work that cannot be split.

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from acoustic.engine.execution.gradient_sink import Layer
+from acoustic.engine.execution.gradient_sink import LayerUpdate
 from acoustic.kernels.backend import matmul_into
 from acoustic.network.network import Network
 from acoustic.nodes.base import Node
@@ -88,7 +88,7 @@ def _bias_of(network: Network, weight: Node, product: Node, users: dict[str, lis
     return None
 
 
-class ArrayLayer(Layer):
+class ArrayLayer(LayerUpdate):
     """Update of a layer in array operations.
 
     output_fisher, input_fisher: the Fisher factors, None if they are not estimated over minibatches.

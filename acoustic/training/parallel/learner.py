@@ -19,7 +19,7 @@ import numpy as np
 from acoustic.network.model_file import load_tensors
 from acoustic.network.network import Network
 from acoustic.runtime.engine_options import engine_text
-from acoustic.training.evaluation import Totals
+from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.learner import Each, Learner
 from acoustic.training.options import EpochOptions, TrainingOptions
 from acoustic.training.parallel.executors import Jobs
@@ -84,12 +84,12 @@ class ParallelLearner(Learner):
             self.files.remove()
             self._resumes = False
 
-    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> Totals:
+    def run(self, epoch: int, values: EpochOptions, each: Each | None = None, num_frames: int = 0) -> EvaluationTotals:
         """Train an epoch, counted from 0, continuing one that an earlier run has begun; see Learner.run."""
         if num_frames:
             return super().run(epoch, values, each, num_frames)
         first, last = epoch * self.num_iterations, (epoch + 1) * self.num_iterations
-        totals = Totals(self.names)
+        totals = EvaluationTotals(self.names)
         number = self._continue_epoch(first, last, values, totals)
         if number > first and each is not None:
             each(totals.figures, totals.num_frames)
@@ -105,7 +105,7 @@ class ParallelLearner(Learner):
         figures = {"figures": list(self.names)}
         return {"jobs": self.parallel.num_jobs, "frames": self.share_frames, **figures, **asdict(values)}
 
-    def _continue_epoch(self, first: int, last: int, values: EpochOptions, totals: Totals) -> int:
+    def _continue_epoch(self, first: int, last: int, values: EpochOptions, totals: EvaluationTotals) -> int:
         """Return the number of outer iterations that are done, and add the sums of those in this epoch to `totals`."""
         resumes, self._resumes = self._resumes, False
         found = self.files.newest(first, last) if resumes else None
@@ -117,7 +117,7 @@ class ParallelLearner(Learner):
             found = None
         if found is None:
             self.files.discard_after(first - 1)
-            self._save(first, values, Totals(self.names))
+            self._save(first, values, EvaluationTotals(self.names))
             return first
         self.files.discard_after(found.number)
         self.files.remove_outputs()
@@ -133,7 +133,7 @@ class ParallelLearner(Learner):
         if keeps_state(self.options):
             self.updater.restore(found.tensors, found.scalars, self.files.checkpoint(found.number))
 
-    def _save(self, number: int, values: EpochOptions, totals: Totals) -> None:
+    def _save(self, number: int, values: EpochOptions, totals: EvaluationTotals) -> None:
         keeps = keeps_state(self.options)
         to_host = self.network.backend.to_host
         tensors = {name: to_host(matrix) for name, matrix in self.updater.tensors().items()} if keeps else {}
@@ -141,7 +141,9 @@ class ParallelLearner(Learner):
         iteration = Iteration(number, self._plan(values), *sums, tensors, self.updater.scalars if keeps else {})
         self.files.save(self.network, iteration)
 
-    def _iterate(self, number: int, epoch: int, values: EpochOptions, totals: Totals, each: Each | None) -> int:
+    def _iterate(
+        self, number: int, epoch: int, values: EpochOptions, totals: EvaluationTotals, each: Each | None
+    ) -> int:
         """Run outer iteration `number`, counted from 0, with the values of its epoch; return number + 1."""
         begin = time.perf_counter()
         rate = values.learning_rate * values.decay ** ((number - epoch * self.num_iterations) * self._part)
@@ -243,8 +245,8 @@ class ParallelLearner(Learner):
         }
 
 
-def _sum(names: Sequence[str], results: Sequence[JobResult]) -> Totals:
-    totals = Totals(names)
+def _sum(names: Sequence[str], results: Sequence[JobResult]) -> EvaluationTotals:
+    totals = EvaluationTotals(names)
     for result in results:
         totals.add(result.figures, result.num_frames)
     return totals

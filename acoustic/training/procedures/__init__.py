@@ -8,8 +8,9 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "combination": ["combine"],
+        "combination": ["CombinationResult", "combine"],
         "mixing_up": ["mix_up"],
         "layerwise": ["grow"],
+        "adaptation": ["ReferenceModel"],
     },
 )

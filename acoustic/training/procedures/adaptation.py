@@ -16,7 +16,7 @@ from readers.errors import ModelError, ShapeError
 from readers.minibatches.sequence_layout import SequenceLayout
 
 
-class Reference:
+class ReferenceModel:
     """A fixed model whose outputs are mixed into the labels.
 
     Parameters

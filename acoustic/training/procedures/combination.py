@@ -26,7 +26,7 @@ FISHER_MINIBATCH, FISHER_FRAMES = 64, 20_000  # frames of each gradient, and of 
 
 
 @dataclass
-class Combined:
+class CombinationResult:
     """Result of a combination.
 
     Attributes
@@ -86,7 +86,7 @@ def combine(
     max_evaluations: int = 50,
     log: Log = lambda line: None,
     progress: Callable[..., None] = lambda *done, **figures: None,
-) -> Combined:
+) -> CombinationResult:
     """Find, for each layer, the weighted sum of the models' parameters with the lowest criterion.
 
     The search is L-BFGS in coordinates preconditioned by the Fisher matrix of the weights, starting from the best of
@@ -111,7 +111,7 @@ def combine(
 
     Returns
     -------
-    Combined
+    CombinationResult
 
     Raises
     ------
@@ -148,7 +148,7 @@ def combine(
     if not objective <= best:  # the search sees statistics of minibatches, which may differ
         log("combination: no improvement; the best start is kept")
         weights, objective = start, space.objective(start)
-    return Combined(space.network, weights, space.layers, objectives, objective, found.evaluations)
+    return CombinationResult(space.network, weights, space.layers, objectives, objective, found.evaluations)
 
 
 def average(models: Sequence[Network]) -> Network:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from acoustic.network.network import Network
-from acoustic.training.evaluation import Totals
+from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.options import TrainingOptions
 from acoustic.training.reporting.log import minibatch_line
 from readers.common.report import Log, Progress
@@ -72,8 +72,8 @@ class Display:
         if len(errors) == 1:
             self.labels[errors[0]] = "error"
         self.labels[names[0]] = "loss"
-        self.totals = Totals(names)
-        self.window = Totals(names)  # since the last line
+        self.totals = EvaluationTotals(names)
+        self.window = EvaluationTotals(names)  # since the last line
         self.began = self.window_began = self.shown = time.perf_counter()
 
     def add(self, figures: dict[str, float], num_frames: int) -> None:
@@ -101,7 +101,7 @@ class Display:
             done = self.totals.num_frames / self.total_frames if self.total_frames else None
             seconds = now - self.window_began
             self.log(minibatch_line(self.epoch + 1, self.options.max_epochs, shown, done, self.window, seconds))
-        self.window = Totals(self.totals.names)
+        self.window = EvaluationTotals(self.totals.names)
         self.window_began = now
 
     def _show_progress(self, now: float) -> None:

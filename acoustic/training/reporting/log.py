@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from acoustic.training.evaluation import Totals
+from acoustic.training.evaluation import EvaluationTotals
 from readers.common.files import atomic_write
 from readers.common.text import parse_json, read_lines
 from readers.errors import FormatError
@@ -25,7 +25,7 @@ def figure_text(name: str, total: float, count: int) -> str:
     return f"{name} = {average:.8e} * {count}" if exponential else f"{name} = {average:.8f} * {count}"
 
 
-def figures_text(totals: Totals) -> str:
+def figures_text(totals: EvaluationTotals) -> str:
     """Return the figures of all nodes, separated by semicolons."""
     return "; ".join(figure_text(name, total, totals.num_frames) for name, total in totals.figures.items())
 
@@ -42,7 +42,12 @@ def starting_line(epoch: int, learning_rate: float, momentum: float, time_consta
 
 
 def minibatch_line(
-    epoch: int, max_epochs: int, minibatches: tuple[int, int], done: float | None, totals: Totals, seconds: float
+    epoch: int,
+    max_epochs: int,
+    minibatches: tuple[int, int],
+    done: float | None,
+    totals: EvaluationTotals,
+    seconds: float,
 ) -> str:
     """Return the line on the minibatches first..last of an epoch, all counted from 1.
 
@@ -58,7 +63,7 @@ def minibatch_line(
 
 
 def finished_line(
-    epoch: int, max_epochs: int, totals: Totals, total_samples: int, learning_rate: float, seconds: float
+    epoch: int, max_epochs: int, totals: EvaluationTotals, total_samples: int, learning_rate: float, seconds: float
 ) -> str:
     """Return the line with the training result of an epoch, counted from 1; total_samples: frames since the start."""
     return (
@@ -67,7 +72,7 @@ def finished_line(
     )
 
 
-def validation_line(epoch: int, max_epochs: int, totals: Totals) -> str:
+def validation_line(epoch: int, max_epochs: int, totals: EvaluationTotals) -> str:
     """Return the line with the validation result of an epoch, counted from 1."""
     return f"Finished Epoch[{epoch:2d} of {max_epochs}]: [Validate] {figures_text(totals)}"
 

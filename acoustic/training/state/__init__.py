@@ -8,6 +8,6 @@ from readers.common.lazy import face
 __all__, __getattr__ = face(
     __name__,
     {
-        "checkpoint": ["TrainingFiles"],
+        "checkpoint": ["Checkpoint", "TrainingFiles"],
     },
 )

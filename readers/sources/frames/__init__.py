@@ -11,6 +11,7 @@ __all__, __getattr__ = face(
         "htk_mlf_reader": ["HTKMLFReader"],
         "kaldi_reader": ["KaldiReader"],
         "frame_reader": ["FrameReader"],
-        "data_check": ["check_reader"],
+        "streams": ["CorpusFeatures", "CorpusLabels"],
+        "data_check": ["ReaderSummary", "check_reader"],
     },
 )

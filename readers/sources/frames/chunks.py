@@ -14,7 +14,7 @@ from readers.common.report import Progress
 from readers.errors import FormatError
 from readers.minibatches.context import pad_edges
 from readers.sources.frames.corpus import Corpus
-from readers.sources.frames.streams import FeatureStream, describe
+from readers.sources.frames.streams import CorpusFeatures, describe
 
 
 class ChunkLoader:
@@ -28,7 +28,7 @@ class ChunkLoader:
 
     def __init__(
         self,
-        features: Sequence[FeatureStream],
+        features: Sequence[CorpusFeatures],
         corpus: Corpus,
         firsts: np.ndarray,
         pages: "Sequence[PageFile] | None" = None,
@@ -95,7 +95,7 @@ class PageFile:
 
 
 def page_out(
-    features: Sequence[FeatureStream], corpus: Corpus, directory: Path | None, progress: Progress | None = None
+    features: Sequence[CorpusFeatures], corpus: Corpus, directory: Path | None, progress: Progress | None = None
 ) -> tuple[list[PageFile], Corpus]:
     """Copy all features to page files, one for each stream; utterances that cannot be read are skipped.
 

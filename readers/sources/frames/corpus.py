@@ -13,7 +13,7 @@ import numpy as np
 from readers.common.report import Progress
 from readers.errors import FormatError
 from readers.htk.scp import ScpEntry
-from readers.sources.frames.streams import FeatureStream, LabelStream, describe
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 
 MIN_FRAMES = 2
 
@@ -49,7 +49,7 @@ class Corpus:
         return Corpus(self.lines[usable], self.num_frames[usable], classes, self.skipped)
 
 
-def check_same_length(features: Sequence[FeatureStream]) -> None:
+def check_same_length(features: Sequence[CorpusFeatures]) -> None:
     """Raise FormatError unless all SCPs have the same number of lines: line i of each is the same utterance."""
     first = features[0]
     for stream in features[1:]:
@@ -59,7 +59,7 @@ def check_same_length(features: Sequence[FeatureStream]) -> None:
             )
 
 
-def utterance_frames(features: Sequence[FeatureStream], line: int, max_frames: int | None = None) -> int:
+def utterance_frames(features: Sequence[CorpusFeatures], line: int, max_frames: int | None = None) -> int:
     """Return the number of frames of the utterance on an SCP line.
 
     Raises FormatError or OSError with the reason if the utterance cannot be used.
@@ -84,8 +84,8 @@ def utterance_frames(features: Sequence[FeatureStream], line: int, max_frames: i
 
 
 def build_corpus(
-    features: Sequence[FeatureStream],
-    labels: Sequence[LabelStream],
+    features: Sequence[CorpusFeatures],
+    labels: Sequence[CorpusLabels],
     max_frames: int | None,
     progress: Progress | None = None,
 ) -> Corpus:
@@ -122,7 +122,7 @@ def build_corpus(
 class _Collector:
     """Collects utterances for a Corpus."""
 
-    def __init__(self, labels: Sequence[LabelStream]):
+    def __init__(self, labels: Sequence[CorpusLabels]):
         self._labels = labels
         self._lines: list[int] = []
         self._lengths: list[int] = []

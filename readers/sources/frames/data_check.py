@@ -22,13 +22,13 @@ from readers.minibatches.base import Reader, Utterance, open_reader, reader_clas
 from readers.sources.frames.corpus import MIN_FRAMES, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import READER_NAMES, ReaderOptions, find_streams
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, describe
 
 Seen = set[tuple[str, int | None, int | None]]  # (file, first frame, last frame)
 
 
 @dataclass
-class ReaderFigures:
+class ReaderSummary:
     """Figures of a reader.
 
     streams: rows of each stream whose dimension is known; where: file:line of it.
@@ -59,7 +59,7 @@ class ReaderFigures:
 
 def check_reader(
     config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None, progress: Progress
-) -> ReaderFigures | None:
+) -> ReaderSummary | None:
     """Check the data of a reader block; faults are added to config.findings.
 
     Parameters
@@ -78,7 +78,7 @@ def check_reader(
 
     Returns
     -------
-    ReaderFigures or None
+    ReaderSummary or None
         None if faults prevent a result.
     """
 
@@ -100,7 +100,7 @@ def open_block(config: CheckedConfig, path: Sequence[str]) -> CheckedConfig:
     return config
 
 
-def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderFigures:
+def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, progress: Progress) -> ReaderSummary:
     """Check a reader without a check of its own by opening it and, with `read`, reading all utterances."""
     for name, value in getattr(reader_class(block), "check_settings", {}).items():
         block.merge(Source.from_text(f"{name}={value}", "set by the check"))
@@ -109,7 +109,7 @@ def _open(block: CheckedConfig, write: bool, read: bool, findings: Findings, pro
             findings.add(line)
         places = reader.places() if hasattr(reader, "places") else {}
         period, unit = getattr(reader, "period", 0), getattr(reader, "unit", "utterances")
-        figures = ReaderFigures(reader.dims(), places, period=period, unit=unit)
+        figures = ReaderSummary(reader.dims(), places, period=period, unit=unit)
         figures.num_words_and_classes = getattr(reader, "num_words_and_classes", None)
         if reader.unit == "records":  # opening the reader has read all of them
             figures.num_usable = figures.num_frames = reader.num_frames
@@ -141,11 +141,11 @@ class _HTKMLFCheck:
     def __init__(self, config: CheckedConfig, path: Sequence[str], write: bool, read: Seen | None):
         self.config, self.findings, self.path = config, config.findings, path
         self.write, self.read = write, read
-        self.features: list[FeatureStream] = []
-        self.labels: list[LabelStream] = []
-        self.figures = ReaderFigures()
+        self.features: list[CorpusFeatures] = []
+        self.labels: list[CorpusLabels] = []
+        self.figures = ReaderSummary()
 
-    def run(self, progress: Progress) -> ReaderFigures | None:
+    def run(self, progress: Progress) -> ReaderSummary | None:
         options = self.config.check(lambda: ReaderOptions.from_config(self._block()))
         whole = self._open_streams()
         if not self.features:
@@ -176,13 +176,13 @@ class _HTKMLFCheck:
         for name in names:
             inner = block.block(name)
             if inner.has_own("scpFile"):
-                kind, known, streams = FeatureStream, FEATURE_NAMES, self.features
+                kind, known, streams = CorpusFeatures, FEATURE_NAMES, self.features
             elif inner.has_own("mlfFile") or inner.has_own("mlfFileList"):
-                kind, known, streams = LabelStream, LABEL_NAMES, self.labels
+                kind, known, streams = CorpusLabels, LABEL_NAMES, self.labels
             else:
                 continue  # find_streams reports the fault
             self._refuse_unknown(inner, known)
-            if self.write and kind is LabelStream:
+            if self.write and kind is CorpusLabels:
                 continue
             stream = self.config.check(
                 lambda name=name, kind=kind: kind.from_config(name, self._block(name), self.findings.add)
@@ -198,7 +198,7 @@ class _HTKMLFCheck:
         for unknown in block.unknown(known):
             self.findings.add(str(unknown))
 
-    def _is_sound(self, stream: FeatureStream | LabelStream) -> bool:
+    def _is_sound(self, stream: CorpusFeatures | CorpusLabels) -> bool:
         return self.config.is_sound(self._block(stream.name).full_name())
 
     # Names of utterances
@@ -220,7 +220,7 @@ class _HTKMLFCheck:
         for stream in self.features[1:]:
             self._check_order(keys, stream)
 
-    def _check_order(self, keys: list[str], stream: FeatureStream) -> None:
+    def _check_order(self, keys: list[str], stream: CorpusFeatures) -> None:
         """Report equal names in different order; names may differ between streams, for instance in their directory."""
         for name_of in (str, lambda key: PurePath(key).name):
             wanted, found = [name_of(key) for key in keys], [name_of(entry.key) for entry in stream.entries]
@@ -251,7 +251,7 @@ class _HTKMLFCheck:
                     continue
         self._unknown: dict[tuple[str, str], tuple[str, int]] = {}
 
-    def _check_labels(self, stream: LabelStream, line: int, length: int | None) -> bool:
+    def _check_labels(self, stream: CorpusLabels, line: int, length: int | None) -> bool:
         """Check the labels of one utterance.  length: its number of frames, None if unknown."""
         entry = self.features[0].entries[line]
         labels = stream.mlf.lookup(entry.logical)
@@ -314,7 +314,7 @@ class _HTKMLFCheck:
             more = f" and in {count - 1} more utterances" if count > 1 else ""
             self.findings.add(f"{place}: state {name!r}, here{more}, is missing in the labelMappingFile of {stream}")
 
-    def _settle(self, stream: FeatureStream) -> None:
+    def _settle(self, stream: CorpusFeatures) -> None:
         """Read headers until one is valid; the other files are compared with it."""
         for entry in stream.entries:
             try:

@@ -1,8 +1,8 @@
 """Minibatches from feature files and labels: the common base of HTKMLFReader and KaldiReader.
 
 Minibatches contain independent frames in random order or, with frameMode=false, utterances (utterance_minibatches.py).
-Features are loaded in chunks; labels are kept in memory, two bytes per frame.  The streams (`streams.FeatureStream`,
-`streams.LabelStream` and their subclasses) read the files.
+Features are loaded in chunks; labels are kept in memory, two bytes per frame.  The streams (`streams.CorpusFeatures`,
+`streams.CorpusLabels` and their subclasses) read the files.
 Source: CNTK book 3.4.2.
 """
 
@@ -17,12 +17,12 @@ from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.context import splice, windows
-from readers.minibatches.randomisation import Plan, Sweep, divide
+from readers.minibatches.randomisation import ChunkPlan, Sweep, divide
 from readers.sources.frames.chunks import ChunkLoader, PageFile, page_out
 from readers.sources.frames.corpus import Corpus, build_corpus, check_same_length, utterance_frames
 from readers.sources.frames.htk_mlf_options import ReaderOptions
 from readers.sources.frames.paging import ChunkCache
-from readers.sources.frames.streams import FeatureStream, LabelStream, describe
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels, describe
 from readers.sources.frames.utterance_minibatches import UtteranceMinibatches, UtteranceOrder
 
 CHUNK_FRAMES = 90000  # CNTK's: 15 minutes at 10 ms
@@ -111,7 +111,7 @@ class FrameReader(Reader):
 
     @staticmethod
     @abstractmethod
-    def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
         """Return (feature streams, label streams, warnings) of a reader block; with write, labels are ignored."""
 
     def _divide(self, corpus: Corpus, seed: int) -> None:
@@ -122,7 +122,7 @@ class FrameReader(Reader):
         firsts, per_group, num_slots = divide(corpus.num_frames, chunk_frames, options.window, options.max_frames)
         self._first_frame = corpus.first_frame
         first_items = self._first_frame[firsts] if options.frame_mode else firsts
-        self._plan = Plan(first_items, per_group, seed, options.shuffle)
+        self._plan = ChunkPlan(first_items, per_group, seed, options.shuffle)
         loader = ChunkLoader(self.features, corpus, firsts, self._pages)
         dims = [stream.native_dim for stream in self.features]
         self._cache = ChunkCache(loader, loader.sizes, dims, num_slots, options.read_ahead)
@@ -312,7 +312,7 @@ class FrameReader(Reader):
         )
 
 
-def _settle(stream: FeatureStream) -> None:
+def _settle(stream: CorpusFeatures) -> None:
     """Read headers until one is valid, which determines the dimensions of the stream."""
     fault: Exception | None = None
     for entry in stream.entries:

@@ -11,7 +11,7 @@ from readers.config.config import Config
 from readers.config.option_check import at_least
 from readers.config.values import Schedule, did_you_mean
 from readers.errors import ConfigError
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels
 from readers.sources.records.records import parse_randomize
 
 METHODS = ("blockRandomize", "rollingWindow")
@@ -102,33 +102,33 @@ class ReaderOptions:
         )
 
 
-def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
+def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
     """Return (feature streams, label streams, warnings) of the blocks within a reader block, in their order.
 
     write: for action write; label blocks are ignored.
     Raises ConfigError for a block that is neither, and for streams that do not form training data.
     """
-    features: list[FeatureStream] = []
-    labels: list[LabelStream] = []
+    features: list[CorpusFeatures] = []
+    labels: list[CorpusLabels] = []
     warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in config.blocks())])]
     for name, block in config.blocks():
         known = LABEL_NAMES
         if block.has_own("scpFile"):
-            features.append(FeatureStream.from_config(name, block))
+            features.append(CorpusFeatures.from_config(name, block))
             known = FEATURE_NAMES
         elif not (block.has_own("mlfFile") or block.has_own("mlfFileList")):
             refuse_block(block)
         elif write:
             warnings.append(f"{block.where()}: {block.full_name()} contains labels, which action write does not read")
         else:
-            labels.append(LabelStream.from_config(name, block))
+            labels.append(CorpusLabels.from_config(name, block))
             warnings.extend(labels[-1].warnings)
         warnings.extend(map(str, block.unknown(known)))
     check_streams(config, features, labels, write)
     return features, labels, warnings
 
 
-def check_streams(config: Config, features: list[FeatureStream], labels: list[LabelStream], write: bool) -> None:
+def check_streams(config: Config, features: list[CorpusFeatures], labels: list[CorpusLabels], write: bool) -> None:
     """Raise ConfigError for streams that do not form training data or, with `write`, have no features."""
     if not features:
         raise ConfigError(f"{config.where()}: {config.full_name()} has no features; expected a block with scpFile=...")

@@ -31,14 +31,14 @@ from readers.kaldi.ark import (
 )
 from readers.sources.frames.frame_reader import FrameReader
 from readers.sources.frames.htk_mlf_options import READER_NAMES, check_streams, refuse_block
-from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, FeatureStream, LabelStream, describe, naming
+from readers.sources.frames.streams import FEATURE_NAMES, LABEL_NAMES, CorpusFeatures, CorpusLabels, describe, naming
 
 KALDI_FEATURE_NAMES = (*FEATURE_NAMES, "arkFile")
 KALDI_LABEL_NAMES = (*LABEL_NAMES, "aliFile", "aliScpFile")
 ROLE_NAMES = ("scpFile", "arkFile", "aliFile", "aliScpFile", "mlfFile", "mlfFileList")
 
 
-class KaldiStream(FeatureStream):
+class KaldiStream(CorpusFeatures):
     """Features of all utterances of a script file or archive."""
 
     @staticmethod
@@ -70,7 +70,7 @@ class KaldiStream(FeatureStream):
 
 
 @dataclass(eq=False)
-class AlignmentStream(LabelStream):
+class AlignmentStream(CorpusLabels):
     """Classes of all utterances from archives of integer vectors.  from_scp: the file is a script file."""
 
     from_scp: bool = False
@@ -135,9 +135,9 @@ class KaldiReader(FrameReader):
     """
 
     @staticmethod
-    def find_streams(config: Config, write: bool) -> tuple[list[FeatureStream], list[LabelStream], list[str]]:
-        features: list[FeatureStream] = []
-        labels: list[LabelStream] = []
+    def find_streams(config: Config, write: bool) -> tuple[list[CorpusFeatures], list[CorpusLabels], list[str]]:
+        features: list[CorpusFeatures] = []
+        labels: list[CorpusLabels] = []
         blocks = list(config.blocks())
         warnings = [str(unknown) for unknown in config.unknown([*READER_NAMES, *(name for name, _ in blocks)])]
         for name, block in blocks:
@@ -147,7 +147,7 @@ class KaldiReader(FrameReader):
             elif role in ("scpFile", "arkFile"):
                 features.append(KaldiStream.from_config(name, block))
             elif not write:
-                kind = LabelStream if role.startswith("mlf") else AlignmentStream
+                kind = CorpusLabels if role.startswith("mlf") else AlignmentStream
                 labels.append(kind.from_config(name, block))
                 warnings.extend(labels[-1].warnings)
             is_feature = role in ("scpFile", "arkFile")

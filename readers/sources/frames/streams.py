@@ -30,7 +30,7 @@ LABEL_NAMES = (
 
 
 @dataclass(eq=False)
-class FeatureStream:
+class CorpusFeatures:
     """Features of all utterances of an SCP.
 
     dim: rows delivered, with the context window.
@@ -55,7 +55,7 @@ class FeatureStream:
     _headers: dict[str, HTKHeader | str] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "FeatureStream":
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusFeatures":
         """Read the SCP, with on_fault as in read_scp; no feature file is read."""
         if config.has_own("type"):
             config.choice("type", ["real"])
@@ -187,7 +187,7 @@ class FeatureStream:
 
 
 @dataclass(eq=False)
-class LabelStream:
+class CorpusLabels:
     """Class labels of all utterances.
 
     num_classes: labelDim.
@@ -207,7 +207,7 @@ class LabelStream:
     mlf: MLF = field(default_factory=MLF)
 
     @classmethod
-    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "LabelStream":
+    def from_config(cls, name: str, config: Config, on_fault: OnFault | None = None) -> "CorpusLabels":
         """Read the mapping files, with on_fault as in read_state_list; the MLF is not read."""
         for kind in ("labelType", "type"):
             if config.has_own(kind):

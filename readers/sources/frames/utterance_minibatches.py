@@ -12,11 +12,11 @@ import numpy as np
 
 from readers.minibatches.base import Minibatch
 from readers.minibatches.context import windows
-from readers.minibatches.randomisation import Plan, Sweep
-from readers.minibatches.sequence_packing import Packed, pack_truncated, pack_whole
+from readers.minibatches.randomisation import ChunkPlan, Sweep
+from readers.minibatches.sequence_packing import PackedSequences, pack_truncated, pack_whole
 from readers.sources.frames.corpus import Corpus
 from readers.sources.frames.paging import ChunkCache
-from readers.sources.frames.streams import FeatureStream, LabelStream
+from readers.sources.frames.streams import CorpusFeatures, CorpusLabels
 
 __all__ = ["UtteranceMinibatches", "UtteranceOrder"]
 
@@ -37,7 +37,7 @@ class UtteranceOrder:
     num_frames: (U,) frames of each utterance.
     """
 
-    def __init__(self, plan: Plan, num_frames: np.ndarray):
+    def __init__(self, plan: ChunkPlan, num_frames: np.ndarray):
         self._plan = plan
         self._num_frames = num_frames
         self._total = int(num_frames.sum())
@@ -83,8 +83,8 @@ class UtteranceMinibatches:
 
     def __init__(
         self,
-        features: Sequence[FeatureStream],
-        labels: Sequence[LabelStream],
+        features: Sequence[CorpusFeatures],
+        labels: Sequence[CorpusLabels],
         corpus: Corpus,
         order: UtteranceOrder,
         cache: ChunkCache,
@@ -109,14 +109,14 @@ class UtteranceMinibatches:
         for packed in self._pack(row, epoch, minibatch_size):
             yield self._fill(packed, row, buffers)
 
-    def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[Packed]:
+    def _pack(self, row: _Row, epoch: int, num_steps: int) -> Iterator[PackedSequences]:
         lengths = self._corpus.num_frames[row.utterances].tolist()
         parallel = self._parallel[epoch]
         if self._truncated:
             return pack_truncated(lengths, parallel, num_steps, self._ahead)
         return pack_whole(lengths, parallel)
 
-    def _fill(self, packed: Packed, row: _Row, buffers: dict[int, list[np.ndarray]]) -> Minibatch:
+    def _fill(self, packed: PackedSequences, row: _Row, buffers: dict[int, list[np.ndarray]]) -> Minibatch:
         layout, pieces = packed
         shape = (layout.num_steps, layout.num_sequences)
         columns = [np.zeros((*shape, stream.dim), np.float32) for stream in self._features]

@@ -11,6 +11,6 @@ __all__, __getattr__ = face(
         "records": ["RecordOrder", "RecordReader", "RecordStream"],
         "uci_reader": ["UCIFastReader"],
         "binary_reader": ["BinaryReader"],
-        "record_cache": ["open_cache"],
+        "record_cache": ["CachedSource", "CachedStream", "RecordCache", "open_cache"],
     },
 )

@@ -47,7 +47,7 @@ class CachedStream:
 
 
 @dataclass(frozen=True)
-class Source:
+class CachedSource:
     """State of a source file when the cache was made; mtime_ns: modification time in nanoseconds since 1970."""
 
     path: str
@@ -55,7 +55,7 @@ class Source:
     mtime_ns: int
 
     @classmethod
-    def of(cls, path: Path) -> "Source":
+    def of(cls, path: Path) -> "CachedSource":
         found = path.stat()
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
 
@@ -70,7 +70,7 @@ class RecordCache:
 
     path: Path
     streams: tuple[CachedStream, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[CachedSource, ...]
     settings: dict[str, str]
     columns: dict[str, np.ndarray]
 
@@ -79,7 +79,7 @@ def write_cache(
     path: str | os.PathLike,
     blocks: Iterable[dict[str, np.ndarray]],
     streams: Sequence[CachedStream],
-    sources: Sequence[Source],
+    sources: Sequence[CachedSource],
     settings: dict[str, str],
     finish: Any = None,
 ) -> None:
@@ -153,7 +153,7 @@ def open_cache(path: str | os.PathLike) -> RecordCache:
         described = json.loads(text)
         streams = tuple(_stream(one) for one in described["streams"])
         sources = tuple(
-            Source(str(one["path"]), int(one["size"]), int(one["mtime_ns"])) for one in described["sources"]
+            CachedSource(str(one["path"]), int(one["size"]), int(one["mtime_ns"])) for one in described["sources"]
         )
         settings = {str(name): str(value) for name, value in described["settings"].items()}
         dtype = _record_type(streams)

@@ -15,7 +15,7 @@ from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance
 from readers.minibatches.indicators import one_hot
-from readers.minibatches.randomisation import Plan, Sweep
+from readers.minibatches.randomisation import ChunkPlan, Sweep
 
 CHUNK_RECORDS = 16384
 MAX_RECORDS_IN_MEMORY = 2_000_000
@@ -95,7 +95,7 @@ class RecordOrder:
             raise ConfigError(f"{where}: {name} is {max_records}; expected at least 1")
         return cls(shuffle, window, partial, max_records)
 
-    def plan(self, total: int, mapped: bool, seed: int) -> Plan:
+    def plan(self, total: int, mapped: bool, seed: int) -> ChunkPlan:
         """Return the division of `total` records into chunks; mapped: neighbours on disk are read together."""
         if self.window is not None:
             group = total if total <= self.window else max(1, self.window // 2)
@@ -103,7 +103,7 @@ class RecordOrder:
             group = max(1, self.max_records // 3) if mapped and total > self.max_records else total
         chunk = group if group == total else min(CHUNK_RECORDS, group)
         first = np.append(np.arange(0, total, chunk, dtype=np.int64), total)
-        return Plan(first, max(1, group // chunk), seed, self.shuffle)
+        return ChunkPlan(first, max(1, group // chunk), seed, self.shuffle)
 
 
 class RecordReader(Reader):

@@ -21,7 +21,14 @@ from readers.common.report import Progress
 from readers.config.config import Config
 from readers.errors import ConfigError, FormatError
 from readers.sources.frames.streams import describe
-from readers.sources.records.record_cache import CachedStream, RecordCache, Source, is_cache, open_cache, write_cache
+from readers.sources.records.record_cache import (
+    CachedSource,
+    CachedStream,
+    RecordCache,
+    is_cache,
+    open_cache,
+    write_cache,
+)
 from readers.sources.records.records import RecordOrder, RecordReader, RecordStream
 from readers.sources.records.uci import UCIBlock, UCILayout, read_uci
 from readers.sources.records.uci_options import LabelMap, UCIOptions, UCIStream
@@ -123,7 +130,7 @@ def cached_columns(options: UCIOptions, write: bool, progress: Progress | None =
             for stream in options.streams
         ]
 
-    sources = [Source.of(file) for file in files]
+    sources = [CachedSource.of(file) for file in files]
     write_cache(path, joined_blocks(options, progress), described(), sources, _settings(options), described)
     for stream in options.streams:
         stream.finish()
@@ -144,7 +151,7 @@ def _out_of_date(cache: RecordCache, options: UCIOptions) -> str:
         if (found.num_classes is None) != (stream.labels is None) or not 0 <= found.file < len(cache.sources):
             return f"{stream.name} differs from the cached stream"
         try:
-            now = Source.of(stream.file)
+            now = CachedSource.of(stream.file)
         except OSError as fault:
             return describe(fault)
         if cache.sources[found.file] != now:

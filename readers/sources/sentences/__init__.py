@@ -11,6 +11,6 @@ __all__, __getattr__ = face(
         "lm_sequence_reader": ["LMSequenceReader"],
         "lu_sequence_reader": ["LUSequenceReader"],
         "pair_reader": ["PairReader"],
-        "sentences": ["SentenceReader"],
+        "sentences": ["SentenceOrder", "SentenceReader", "WordStream"],
     },
 )

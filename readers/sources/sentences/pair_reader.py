@@ -12,7 +12,7 @@ import numpy as np
 from readers.config.values import Schedule
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, check_epoch
-from readers.minibatches.randomisation import Plan
+from readers.minibatches.randomisation import ChunkPlan
 from readers.minibatches.sequence_packing import pack_whole
 from readers.minibatches.sequence_pairs import PairLayout
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
@@ -67,7 +67,7 @@ class PairReader(Reader):
         self._sources, self._targets = self._match()
         self._lengths = decoder.lengths[self._targets]
         shuffle = decoder.order.shuffle
-        self._order = UtteranceOrder(Plan(np.array([0, len(self._lengths)]), 1, seed, shuffle), self._lengths)
+        self._order = UtteranceOrder(ChunkPlan(np.array([0, len(self._lengths)]), 1, seed, shuffle), self._lengths)
         self.parallel = Schedule(max(1, count) for count in decoder.order.parallel)
 
     def _match(self) -> tuple[np.ndarray, np.ndarray]:

@@ -16,8 +16,8 @@ from readers.config.values import Schedule
 from readers.errors import ConfigError, FormatError
 from readers.minibatches.base import Minibatch, Reader, Utterance, check_epoch
 from readers.minibatches.indicators import Indicators
-from readers.minibatches.randomisation import Plan
-from readers.minibatches.sequence_packing import Packed, pack_truncated
+from readers.minibatches.randomisation import ChunkPlan
+from readers.minibatches.sequence_packing import PackedSequences, pack_truncated
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
 ORDER_NAMES = ("randomize", "nbruttsineachrecurrentiter", "cacheBlockSize")
@@ -170,7 +170,7 @@ class SentenceReader(Reader):
         self._streams, self._keys, self._options = streams, keys, order
         self._lengths = np.array(lengths, np.int64)
         self._first = np.insert(np.cumsum(self._lengths), 0, 0)
-        self._order = UtteranceOrder(Plan(np.array([0, len(lengths)]), 1, seed, order.shuffle), self._lengths)
+        self._order = UtteranceOrder(ChunkPlan(np.array([0, len(lengths)]), 1, seed, order.shuffle), self._lengths)
         self.parallel = Schedule(max(1, count) for count in order.parallel)
 
     def dims(self) -> dict[str, int]:
@@ -229,7 +229,7 @@ class SentenceReader(Reader):
             frames = np.arange(self._first[number], self._first[number + 1])
             yield Utterance(key, self._matrices(frames, None), number)
 
-    def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[Packed, np.ndarray]]:
+    def _pack(self, epoch: int, minibatch_size: int, epoch_size: int) -> Iterator[tuple[PackedSequences, np.ndarray]]:
         """Yield (packed minibatch, sentences to which its pieces refer)."""
         options = self._options
         utterances = self._order.epoch(epoch, epoch_size if epoch_size < self.num_frames else 0).utterances
@@ -239,7 +239,7 @@ class SentenceReader(Reader):
             for packed in pack_truncated([lengths[member] for member in group], len(group), minibatch_size):
                 yield packed, utterances[group]
 
-    def fill(self, packed: Packed, sentences: np.ndarray) -> Minibatch:
+    def fill(self, packed: PackedSequences, sentences: np.ndarray) -> Minibatch:
         """Return the minibatch of some sentences, given by number, according to `packed`."""
         layout, pieces = packed
         frames = np.zeros((layout.num_steps, layout.num_sequences), np.int64)

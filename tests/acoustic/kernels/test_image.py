@@ -6,7 +6,7 @@ import pytest
 from acoustic.kernels.arrays.elementwise import ArrayKernels
 from acoustic.kernels.compiled import image_loops
 from acoustic.kernels.compiled.elementwise import CompiledKernels
-from acoustic.kernels.image_geometry import Image, Windows, spread
+from acoustic.kernels.image_geometry import Image, ImageWindows, spread
 
 POOLINGS = [
     (Image(4, 6, 2), (1, 3), (1, 3)),
@@ -24,7 +24,7 @@ def test_packing_compiled_and_plain(seed):
     image = Image(*(int(n) for n in rng.integers(1, 6, 3)))
     rows = tuple(int(n) for n in rng.integers(-3, 6, 3))
     cols = tuple(int(n) for n in rng.integers(-3, 6, 2))
-    windows = Windows(image, rows, cols, int(rng.integers(1, 5)), tuple(int(n) for n in rng.integers(-2, 4, 3)))
+    windows = ImageWindows(image, rows, cols, int(rng.integers(1, 5)), tuple(int(n) for n in rng.integers(-2, 4, 3)))
     x = np.asfortranarray(rng.standard_normal((image.size, 4)).astype(np.float32))
     packed = [np.empty((windows.size, windows.count * 4), np.float32, order="F") for _ in range(3)]
     plain = {
@@ -49,7 +49,7 @@ def test_pooling_compiled_and_plain(image, window, steps):
 
     rng = np.random.default_rng(10)
     rows, cols = spread(image.height, window[1], steps[1]), spread(image.width, window[0], steps[0])
-    windows = Windows(image, rows, cols, window[1], tuple(range(window[0])))
+    windows = ImageWindows(image, rows, cols, window[1], tuple(range(window[0])))
     starts = [row + image.height * col for col in cols for row in rows]
     inside = [row + image.height * col for col in windows.offsets for row in range(windows.height)]
     places = (image.height * image.width, np.array(starts), np.array(inside))

@@ -9,7 +9,7 @@ import pytest
 from acoustic.engine.engine import Engine
 from acoustic.engine.gradient_check import check_gradients
 from acoustic.kernels.arrays.elementwise import ArrayKernels
-from acoustic.kernels.arrays.sequence import Marks
+from acoustic.kernels.arrays.sequence import SequenceMarks
 from acoustic.kernels.compiled.elementwise import CompiledKernels
 from acoustic.network.network import Network
 from readers.errors import ModelError
@@ -95,7 +95,7 @@ def draw(layout, seed=0):
 def test_all_paths(kernels, dtype, layout):
     labels, h, a = draw(layout)
     expected = enumerated(layout, labels, h, a)
-    marks, single = Marks.of_layout(layout), [matrix.astype(dtype) for matrix in (h, a)]
+    marks, single = SequenceMarks.of_layout(layout), [matrix.astype(dtype) for matrix in (h, a)]
     outs = [np.full(shape, np.nan, dtype, order="F") for shape in ((1, 1), h.shape, a.shape, h.shape)]
     kernels.crf_loss(marks, labels, *single, outs[0])
     kernels.crf_gradient(marks, labels, *single, *outs[1:3])
@@ -114,7 +114,10 @@ def test_context_belongs_to_no_path(kernels, dtype):
     assert not layout.gaps[-1].all()
     labels, h, a = draw(layout)
     values = []
-    for marks, count in ((Marks.of_layout(layout), layout.num_columns), (Marks.of_layout(part), part.num_columns)):
+    for marks, count in (
+        (SequenceMarks.of_layout(layout), layout.num_columns),
+        (SequenceMarks.of_layout(part), part.num_columns),
+    ):
         outs = [np.empty(shape, dtype, order="F") for shape in ((1, 1), (LABELS, count), a.shape, (LABELS, count))]
         single = np.asfortranarray(h[:, :count], dtype), a.astype(dtype)
         kernels.crf_loss(marks, labels[:count], *single, outs[0])
@@ -125,7 +128,7 @@ def test_context_belongs_to_no_path(kernels, dtype):
         values.append([out[:, : part.num_columns] for out in outs])
     for one, other in zip(*values):
         np.testing.assert_array_equal(one, other)
-    nothing = Marks(*np.zeros((3, 2, 3), bool))
+    nothing = SequenceMarks(*np.zeros((3, 2, 3), bool))
     single, out = (np.zeros((LABELS, 6), dtype, order="F"), a.astype(dtype)), np.ones((1, 1), dtype)
     kernels.crf_loss(nothing, labels[:6], *single, out)
     assert out[0, 0] == 0
@@ -137,7 +140,7 @@ def test_long_sequences_and_large_scores_stay_finite(kernels, dtype):
     h = np.asfortranarray(rng.normal(0, 30, (5, 400)), dtype)
     a = np.asfortranarray(rng.normal(0, 10, (5, 5)), dtype)
     a[1, 2] = -1e4  # never
-    marks, loss = Marks.of_columns(400), np.empty((1, 1), dtype)
+    marks, loss = SequenceMarks.of_columns(400), np.empty((1, 1), dtype)
     path = np.empty_like(h, order="F")
     kernels.viterbi(marks, h, a, path)
     best = path.argmax(axis=0)
@@ -158,7 +161,7 @@ def test_compiled_is_plain_with_many_labels():
     results = []
     for kernels, dtype in ((PLAIN, np.float64), (COMPILED, np.float32)):
         outs = [np.empty(shape, dtype, order="F") for shape in (h.shape, a.shape, h.shape)]
-        marks, single = Marks.of_layout(layout), [matrix.astype(dtype) for matrix in (h, a)]
+        marks, single = SequenceMarks.of_layout(layout), [matrix.astype(dtype) for matrix in (h, a)]
         kernels.crf_gradient(marks, labels, *single, *outs[:2])
         kernels.viterbi(marks, *single, outs[2])
         results.append(outs)

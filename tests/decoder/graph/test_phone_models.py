@@ -7,8 +7,8 @@ import pytest
 
 from decoder.graph.phone_models import PhoneModels, distil
 from readers.errors import ArgonautError, FormatError, GraphError
-from readers.htk.hmm_set import Hmm, HmmSet, Transitions, left_to_right, single_gaussian_state
-from readers.htk.trees import DecisionTrees, Question, Tree
+from readers.htk.hmm_set import Hmm, HmmSet, TransitionMatrix, left_to_right, single_gaussian_state
+from readers.htk.trees import DecisionTree, DecisionTrees, Question
 
 
 def make_donor():
@@ -25,7 +25,7 @@ def make_donor():
     silence = np.array(
         [[0, 1, 0, 0, 0], [0, 0.5, 0.3, 0.2, 0], [0, 0, 0.5, 0.5, 0], [0, 0.1, 0, 0.6, 0.3], [0, 0, 0, 0, 0]]
     )
-    hmm("sil", ("sil_s2", "sil_s3", "sil_s4"), Transitions(silence))
+    hmm("sil", ("sil_s2", "sil_s3", "sil_s4"), TransitionMatrix(silence))
     hmm("sp", ("sil_s3",), left_to_right([0.9], skip=0.7))
     hmm("sil-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), donor.macros["t"]["T_aa"])
     return donor, hmm
@@ -35,9 +35,9 @@ QUESTION = Question("L_sil", ("sil-*",))
 TREES = DecisionTrees(
     {"L_sil": QUESTION},
     {
-        ("aa", 2): Tree((("L_sil", "aa_s2_2", "aa_s2_1"),)),
-        ("aa", 3): Tree((), "aa_s3_1"),
-        ("aa", 4): Tree((), "aa_s4_1"),
+        ("aa", 2): DecisionTree((("L_sil", "aa_s2_2", "aa_s2_1"),)),
+        ("aa", 3): DecisionTree((), "aa_s3_1"),
+        ("aa", 4): DecisionTree((), "aa_s4_1"),
     },
 )
 NAMES = {"sil": "sil", "sp": "sp", "sil-aa+aa": "sil-aa+aa", "sil-aa+sil": "sil-aa+aa"}
@@ -105,7 +105,7 @@ def test_triphone_with_a_skip_is_named_with_its_line():
     donor, hmm = make_donor()
     matrix = left_to_right([0.5, 0.5, 0.5]).matrix.copy()
     matrix[1, 2:4] = 0.25
-    hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), Transitions(matrix))
+    hmm("aa-aa+aa", ("aa_s2_1", "aa_s3_1", "aa_s4_1"), TransitionMatrix(matrix))
     with pytest.raises(GraphError, match="donor:3: model 'aa-aa\\+aa' is not left-to-right"):
         distil(donor)
 

@@ -8,7 +8,7 @@ import pytest
 from decoder.tying import TransitionCounts, places_of, state_runs
 from readers.errors import FormatError, GraphError
 from readers.htk.mlf import Label
-from readers.htk.trees import DecisionTrees, Question, Tree
+from readers.htk.trees import DecisionTree, DecisionTrees, Question
 
 STATES = {"a": ("a2", "a3"), "b": ("b2", "b3"), "sil": ("sil2", "sil3", "sil4"), "sp": ("sp2",)}
 FREE = ("sil", "sp")
@@ -78,7 +78,7 @@ def test_labels_that_overlap_are_refused_as_in_training():
 def test_places_of_tied_states_come_from_the_trees():
     trees = DecisionTrees(
         {"Q": Question("Q", ("a-*",))},
-        {("b", 2): Tree((("Q", "b_1", "b_2"),)), ("b", 3): Tree((), "b_3")},
+        {("b", 2): DecisionTree((("Q", "b_1", "b_2"),)), ("b", 3): DecisionTree((), "b_3")},
     )
     assert places_of({"sil": ("s",), "b": ("b_3x", "b_3")}, trees) == {
         "s": ("sil", 2),

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoder.tying import StateRun, Statistics, TreeOptions, grow_tree
+from decoder.tying import StateRun, Statistics, TreeOptions
 from decoder.tying.statistics import log_likelihood
+from decoder.tying.trees import grow_tree
 from readers.errors import ConfigError, FormatError, ShapeError
-from readers.htk.trees import DecisionTrees, Question, Tree
+from readers.htk.trees import DecisionTree, DecisionTrees, Question
 
 PHONES = "abcde"
 QUESTIONS = [Question(f"L_{p}", (f"{p}-*",)) for p in PHONES] + [Question(f"R_{p}", (f"*+{p}",)) for p in PHONES]
@@ -133,13 +134,13 @@ def test_leaves_that_are_alike_are_merged():
 
 
 def test_a_high_threshold_leaves_one_state():
-    assert grow(data(0), threshold=1e9)[0] == Tree((), "t_1")
+    assert grow(data(0), threshold=1e9)[0] == DecisionTree((), "t_1")
 
 
 def test_without_questions_there_is_one_state():
     frames = data(3)
     tree, leaf_of = grow_tree(list(frames), *sums(frames), [], np.full(2, FLOOR), TreeOptions(1.0, 1), "t_")
-    assert tree == Tree((), "t_1")
+    assert tree == DecisionTree((), "t_1")
     assert not leaf_of.any()
 
 

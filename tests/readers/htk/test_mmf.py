@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from readers.errors import ArgonautError, FormatError
 from readers.htk.hmm_list import read_hmm_list, write_hmm_list
 from readers.htk.hmm_set import (
-    Component,
+    GaussianComponent,
     Hmm,
     HmmOptions,
     HmmSet,
-    State,
-    Stream,
-    Vector,
+    HmmState,
+    MacroVector,
+    StreamMixture,
     diagonal_component,
     left_to_right,
     single_gaussian_state,
@@ -220,17 +220,17 @@ def hmm_sets(draw):
     widths = widths or (2,)
 
     def vector(of, size, macro=None):
-        return Vector(np.array(draw(st.lists(of, min_size=size, max_size=size))), macro)
+        return MacroVector(np.array(draw(st.lists(of, min_size=size, max_size=size))), macro)
 
     def component(size, macro=None):
-        return Component(vector(values, size), vector(positive, size), draw(st.none() | values), macro)
+        return GaussianComponent(vector(values, size), vector(positive, size), draw(st.none() | values), macro)
 
     def stream(size, macro=None):
         count = draw(st.integers(1, 3))
-        return Stream((1 / count,) * count, tuple(component(size) for _ in range(count)), macro)
+        return StreamMixture((1 / count,) * count, tuple(component(size) for _ in range(count)), macro)
 
     def state(macro=None):
-        return State(tuple(stream(size) for size in widths), None, macro)
+        return HmmState(tuple(stream(size) for size in widths), None, macro)
 
     for name in draw(st.lists(names, max_size=3, unique=True)):
         hmm_set.macros["s"][name] = state(name)

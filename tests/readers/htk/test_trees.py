@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from readers.errors import ArgonautError, FormatError, GraphError
 from readers.htk.edit_script import Clustering, EditScript, read_edit_script, write_edit_script
-from readers.htk.trees import DecisionTrees, Question, Tree, read_trees, split_triphone, write_trees
+from readers.htk.trees import DecisionTree, DecisionTrees, Question, read_trees, split_triphone, write_trees
 
 TREES = """ QS  'L_Nasal' { "m-*","n-*" }
  QS "R_Stop" { *+p , *+t }
@@ -68,7 +68,7 @@ def test_phone_without_trees_is_named(path):
 
 def test_gap_among_the_states_of_a_phone_is_named():
     with pytest.raises(GraphError, match=r"those of 'a' are of states \[2, 4\]; expected 2, 3"):
-        DecisionTrees({}, {("a", 2): Tree((), "x"), ("a", 4): Tree((), "y")}).synthesise("a")
+        DecisionTrees({}, {("a", 2): DecisionTree((), "x"), ("a", 4): DecisionTree((), "y")}).synthesise("a")
 
 
 @given(st.text("ab-+.*?", max_size=6), st.text("ab-+.", max_size=6))
@@ -142,7 +142,7 @@ def forests(draw):
             open_ends += [(index, 1), (index, 2)]
         for parent, side in open_ends:
             nodes[parent][side] = draw(names)
-        trees[phone, 2] = Tree(tuple(map(tuple, nodes))) if size else Tree((), draw(names))
+        trees[phone, 2] = DecisionTree(tuple(map(tuple, nodes))) if size else DecisionTree((), draw(names))
     return DecisionTrees(questions, trees)
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from readers.minibatches.randomisation import Plan, Sweep, divide, pack_chunks
+from readers.minibatches.randomisation import ChunkPlan, Sweep, divide, pack_chunks
 
 
-def plan(sizes, per_group, seed=3, shuffle=True) -> Plan:
-    return Plan(np.insert(np.cumsum(sizes), 0, 0), per_group, seed, shuffle)
+def plan(sizes, per_group, seed=3, shuffle=True) -> ChunkPlan:
+    return ChunkPlan(np.insert(np.cumsum(sizes), 0, 0), per_group, seed, shuffle)
 
 
 def whole(sweep: Sweep) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readers.minibatches.sequence_packing import Piece, pack_truncated, pack_whole
+from readers.minibatches.sequence_packing import SequencePiece, pack_truncated, pack_whole
 
 LENGTHS = st.lists(st.integers(1, 12), max_size=20)
 PARALLEL = st.integers(1, 6)
@@ -81,7 +81,7 @@ def test_frames_ahead_follow_each_piece_as_context(lengths, parallel, num_steps,
         expected = []
         for sequence, first, count, slot, _ in going_on.values():
             if ahead and (left := lengths[sequence] - first - count):
-                expected.append(Piece(sequence, first + count, min(ahead, left), slot, num_steps))
+                expected.append(SequencePiece(sequence, first + count, min(ahead, left), slot, num_steps))
                 assert layout.ends[num_steps + expected[-1].count - 1, slot] == (left <= ahead)
         assert sorted(pieces[len(kept) :]) == sorted(expected)
         assert layout.num_context == max((piece.count for piece in expected), default=0)
@@ -92,7 +92,7 @@ def test_frames_ahead_follow_each_piece_as_context(lengths, parallel, num_steps,
 def test_short_sequences_fill_free_tails():
     (layout, pieces), (rest, _) = pack_whole([5, 3, 4, 1, 1, 2, 1, 1], 3)
     # 4 is fullest, so the first 1 goes behind it; the next 1 behind 3; 2 fits nowhere, and ends the minibatch.
-    assert pieces[3:] == [Piece(3, 0, 1, 2, 4), Piece(4, 0, 1, 1, 3)]
+    assert pieces[3:] == [SequencePiece(3, 0, 1, 2, 4), SequencePiece(4, 0, 1, 1, 3)]
     assert np.argwhere(layout.gaps).tolist() == [[4, 1]]
     assert np.argwhere(layout.starts).tolist() == [[0, 0], [0, 1], [0, 2], [3, 1], [4, 2]]
     assert rest.num_frames == 4
@@ -100,9 +100,9 @@ def test_short_sequences_fill_free_tails():
 
 def test_a_slot_goes_on():
     first, second, third = pack_truncated([3, 9, 2, 1], 2, 4)
-    assert first.pieces == [Piece(0, 0, 3, 0, 0), Piece(1, 0, 4, 1, 0), Piece(2, 0, 1, 0, 3)]
-    assert second.pieces == [Piece(2, 1, 1, 0, 0), Piece(1, 4, 4, 1, 0), Piece(3, 0, 1, 0, 1)]
-    assert third.pieces == [Piece(1, 8, 1, 1, 0)]
+    assert first.pieces == [SequencePiece(0, 0, 3, 0, 0), SequencePiece(1, 0, 4, 1, 0), SequencePiece(2, 0, 1, 0, 3)]
+    assert second.pieces == [SequencePiece(2, 1, 1, 0, 0), SequencePiece(1, 4, 4, 1, 0), SequencePiece(3, 0, 1, 0, 1)]
+    assert third.pieces == [SequencePiece(1, 8, 1, 1, 0)]
     assert np.argwhere(first.layout.starts).tolist() == [[0, 0], [0, 1], [3, 0]]
     assert np.argwhere(first.layout.ends).tolist() == [[2, 0]]
     assert np.argwhere(second.layout.gaps).tolist() == [[2, 0], [3, 0]]

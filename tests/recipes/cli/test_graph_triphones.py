@@ -6,9 +6,9 @@ import pytest
 
 from decoder.graph.graph_file import load_graph
 from readers.htk.hmm_list import write_hmm_list
-from readers.htk.hmm_set import Hmm, HmmSet, Transitions, left_to_right, single_gaussian_state
+from readers.htk.hmm_set import Hmm, HmmSet, TransitionMatrix, left_to_right, single_gaussian_state
 from readers.htk.mmf_writer import write_mmf
-from readers.htk.trees import DecisionTrees, Question, Tree, write_trees
+from readers.htk.trees import DecisionTree, DecisionTrees, Question, write_trees
 from readers.language.att import read_acceptor
 from readers.tables.hmm_tables import read_cntkmap, read_lookahead, read_state_map, read_transitions, write_state_map
 from recipes.cli.main import main
@@ -33,7 +33,7 @@ def task(tmp_path, monkeypatch):
     hmm("a-b+sil", ("b_s2_1",), left_to_right([0.75]))
     write_mmf("mmf", model_set)
     write_hmm_list("list", {"sil": "sil", "sp": "sp", "sil-a+b": "sil-a+b", "a-b+sil": "a-b+sil"})
-    trees = {("a", 2): Tree((("L_b", "a_s2_1", "a_s2_2"),)), ("b", 2): Tree((), "b_s2_1")}
+    trees = {("a", 2): DecisionTree((("L_b", "a_s2_1", "a_s2_2"),)), ("b", 2): DecisionTree((), "b_s2_1")}
     write_trees("trees", DecisionTrees({"L_b": Question("L_b", ("b-*",))}, trees))
     (tmp_path / "senones").write_text("".join(f"{state}\n" for state in reversed(SENONES)))
     (tmp_path / "dict").write_text("<s> [] sil\n</s> [] sil\nX a b sp\nX a b sil\nY b a b a\n")
@@ -166,7 +166,7 @@ def test_silence_with_ways_back_is_walked_as_the_model_set_says(task):
     matrix = left_to_right([0.5, 0.5]).matrix.copy()
     matrix[2, 1:] = (0.25, 0.25, 0.5)
     sil = model_set.hmms["sil"]
-    model_set.macros["h"]["sil"] = Hmm("sil", sil.states, Transitions(matrix))
+    model_set.macros["h"]["sil"] = Hmm("sil", sil.states, TransitionMatrix(matrix))
     write_mmf("mmf", model_set)
     assert main(["graph", *MODEL_SET, *BUILD, "--out", "graph"]) == 0
     assert (task / "graph" / "topology").read_text().startswith("sil 0 1 ")

@@ -19,7 +19,7 @@ from readers.kaldi.ark import write_matrix
 from readers.language.att import read_acceptor
 from readers.minibatches.base import Minibatch
 from readers.sources.examples.example_writer import write_examples
-from readers.sources.records.record_cache import CachedStream, Source, write_cache
+from readers.sources.records.record_cache import CachedSource, CachedStream, write_cache
 from recipes.cli import info
 from recipes.cli.main import main
 
@@ -228,7 +228,7 @@ def test_record_caches(tmp_path):
     streams = [CachedStream("features", 0, 1, 2), CachedStream("labels", 0, 0, 1, 3)]
     block = {"features": np.ones((4, 2), np.float32), "labels": np.zeros(4, np.int32)}
     (tmp_path / "a.txt").write_text("x")
-    write_cache(tmp_path / "c", [block], streams, [Source.of(tmp_path / "a.txt")], {})
+    write_cache(tmp_path / "c", [block], streams, [CachedSource.of(tmp_path / "a.txt")], {})
     kind, figures = figures_of(tmp_path / "c")
     assert kind == "record cache of a reader"
     assert (figures["records"], figures["features"], figures["labels"]) == ("4", "2 numbers", "a class of 3")

@@ -3,7 +3,7 @@
 import pytest
 
 from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_simple_network
-from acoustic.descriptions.mel.names import Model, Models
+from acoustic.descriptions.mel.names import EditedModel, Models
 from acoustic.descriptions.ndl import Scope
 from acoustic.network import editing
 from acoustic.network.network import Network
@@ -16,7 +16,7 @@ LAYER3 = ["L3.BFF.B", "L3.BFF.W", "L3.BFF.FF.T", "L3.BFF.FF.P", "L3.RL"]
 def models_of(**networks: Network) -> Models:
     models = Models()
     for name, network in networks.items():
-        models.add(Model(name, network, Scope(network)))
+        models.add(EditedModel(name, network, Scope(network)))
     return models
 
 
@@ -113,12 +113,12 @@ def test_the_default_model_is_the_first_until_one_is_set(network):
     models.remove("m2")
     with pytest.raises(ModelError, match="there is no model; expected m=LoadModel"):
         _ = models.default
-    models.add(Model("m3", Network(), None))
+    models.add(EditedModel("m3", Network(), None))
     assert models.default.name == "m3"
     with pytest.raises(ModelError, match="model 'm9': neither loaded nor created; did you mean m3 or m1"):
         models["m9"]
     with pytest.raises(ConfigError, match=r"model 'a\.b'; expected a name of letters"):
-        models.add(Model("a.b", Network(), None))
+        models.add(EditedModel("a.b", Network(), None))
 
 
 @pytest.mark.parametrize(

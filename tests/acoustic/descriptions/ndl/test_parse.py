@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from acoustic.descriptions.ndl import Scope, parse_ndl, split_sections
-from acoustic.descriptions.ndl.syntax import Argument, Assignment, Call, Macro, Name, NodeList, Number, Script
+from acoustic.descriptions.ndl.syntax import Argument, Assignment, Call, Macro, Name, NdlScript, NodeList, Number
 from acoustic.network.network import Network
 from readers.config.syntax import Source
 from readers.errors import ArgonautError, ConfigError
@@ -15,7 +15,7 @@ from readers.errors import ArgonautError, ConfigError
 LETTERS = string.ascii_letters + "äß中"
 
 
-def parse(text: str) -> Script:
+def parse(text: str) -> NdlScript:
     return parse_ndl(Source.from_text(text, "a.ndl"))
 
 
@@ -52,7 +52,7 @@ macros = st.builds(
     st.lists(names, max_size=3, unique_by=str.lower).map(tuple),
     st.tuples(assignments, statements),
 )
-scripts = st.builds(Script, st.lists(statements, max_size=6).map(tuple), st.lists(macros, max_size=3).map(tuple))
+scripts = st.builds(NdlScript, st.lists(statements, max_size=6).map(tuple), st.lists(macros, max_size=3).map(tuple))
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from acoustic.descriptions.builders.simple import SimpleNetworkOptions, build_si
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
 from acoustic.training.options import TrainingOptions
-from acoustic.training.procedures.adaptation import Reference
+from acoustic.training.procedures.adaptation import ReferenceModel
 from acoustic.training.sgd import train
 from readers.errors import ModelError, ShapeError
 
@@ -35,7 +35,7 @@ def test_the_criterion_is_cross_entropy_and_divergence_from_the_fixed_model(weig
     fixed, adapted = network_of(1), network_of(2)
     x, y = draw()
     engine = Engine(adapted, adapted.criteria)
-    mixed = Reference(fixed, "PosteriorProb").soft_labels(engine, adapted.criteria[0], weight)
+    mixed = ReferenceModel(fixed, "PosteriorProb").soft_labels(engine, adapted.criteria[0], weight)
     matrices = mixed({"features": x, "labels": y})
     p, q = posteriors(fixed, x), posteriors(adapted, x)
     np.testing.assert_allclose(matrices["labels"], (1 - weight) * y + weight * p)
@@ -52,7 +52,7 @@ def test_training_with_a_reference_is_training_on_its_labels(array_reader):
     soft = np.asfortranarray(0.5 * y + 0.5 * posteriors(fixed, x))
     options = TrainingOptions(3, learning_rates_per_minibatch=0.5, minibatch_size=8, adaptation_weight=0.5)
     ours, theirs = network_of(2), network_of(2)
-    train(ours, array_reader(features=x, labels=y), options, reference=Reference(fixed, "PosteriorProb"))
+    train(ours, array_reader(features=x, labels=y), options, reference=ReferenceModel(fixed, "PosteriorProb"))
     train(theirs, array_reader(features=x, labels=soft), options)
     np.testing.assert_allclose(ours["W0"].value, theirs["W0"].value, rtol=1e-12)
     np.testing.assert_array_equal(fixed["W0"].value, network_of(1)["W0"].value)
@@ -61,15 +61,15 @@ def test_training_with_a_reference_is_training_on_its_labels(array_reader):
 def test_references_that_do_not_fit():
     engine = Engine(network_of(2), network_of(2).criteria)
     with pytest.raises(ModelError, match="refNodeName is missing"):
-        Reference(network_of(1), "")
+        ReferenceModel(network_of(1), "")
     with pytest.raises(ModelError, match=r"node 'W0' .*: 4x3; expected a column per frame"):
-        Reference(network_of(1), "W0")
+        ReferenceModel(network_of(1), "W0")
     with pytest.raises(ShapeError, match="refNodeName PosteriorProb: 5 rows; expected 4, as the labels labels"):
-        Reference(network_of(1, sizes=(3, 5)), "PosteriorProb").soft_labels(engine, engine.roots[0], 0.5)
+        ReferenceModel(network_of(1, sizes=(3, 5)), "PosteriorProb").soft_labels(engine, engine.roots[0], 0.5)
     other = Network("double")
     other.add("InputValue", "noise", rows=4)
     with pytest.raises(ModelError, match="depends on input 'noise', which the adapted network lacks"):
-        Reference(other, "noise").soft_labels(engine, engine.roots[0], 0.5)
+        ReferenceModel(other, "noise").soft_labels(engine, engine.roots[0], 0.5)
 
 
 def test_a_criterion_of_several_label_inputs_is_refused():
@@ -82,4 +82,4 @@ def test_a_criterion_of_several_label_inputs_is_refused():
     adapted.add("Plus", "both", adapted[adapted.criteria[0]], second)
     engine = Engine(adapted, ["both"])
     with pytest.raises(ModelError, match="label inputs labels, labels2 below it; KL adaptation expects one"):
-        Reference(network_of(1), "PosteriorProb").soft_labels(engine, "both", 0.5)
+        ReferenceModel(network_of(1), "PosteriorProb").soft_labels(engine, "both", 0.5)

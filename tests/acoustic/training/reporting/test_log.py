@@ -2,7 +2,7 @@
 
 import pytest
 
-from acoustic.training.evaluation import Totals
+from acoustic.training.evaluation import EvaluationTotals
 from acoustic.training.reporting.log import (
     append_history,
     figure_text,
@@ -17,7 +17,7 @@ from readers.errors import FormatError
 
 
 def totals_of(ce, err, num_frames):
-    totals = Totals(("ce", "err"))
+    totals = EvaluationTotals(("ce", "err"))
     totals.add({"ce": ce, "err": err}, num_frames)
     return totals
 

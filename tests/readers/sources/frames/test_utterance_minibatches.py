@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readers.minibatches.randomisation import Plan
+from readers.minibatches.randomisation import ChunkPlan
 from readers.sources.frames.htk_mlf_reader import HTKMLFReader
 from readers.sources.frames.utterance_minibatches import UtteranceOrder
 
@@ -201,7 +201,7 @@ def test_frames_cannot_be_assembled_anywhere(tiny):
 def test_epochs_share_the_row_out(lengths, epoch_size, seed, data):
     """Utterances of consecutive epochs are those of consecutive sweeps, none left out and none twice."""
     inner = data.draw(st.lists(st.integers(1, len(lengths)), unique=True, max_size=3))
-    plan = Plan(np.array(sorted({0, len(lengths), *inner})), 2, seed, True)
+    plan = ChunkPlan(np.array(sorted({0, len(lengths), *inner})), 2, seed, True)
     order = UtteranceOrder(plan, np.array(lengths))
     epochs = [order.epoch(epoch, epoch_size) for epoch in range(8)]
     found = [(int(s), int(p), int(u)) for row in epochs for s, p, u in zip(row.sweeps, row.places, row.utterances)]

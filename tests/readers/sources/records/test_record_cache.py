@@ -12,7 +12,7 @@ from readers.config.config import Config
 from readers.errors import ArgonautError, ConfigError, FormatError
 from readers.minibatches.base import open_reader
 from readers.sources.records.binary_reader import BinaryReader
-from readers.sources.records.record_cache import CachedStream, Source, open_cache, write_cache
+from readers.sources.records.record_cache import CachedSource, CachedStream, open_cache, write_cache
 from readers.sources.records.uci_reader import UCIFastReader
 
 COUNT = 40
@@ -170,9 +170,9 @@ def test_round_trip(tmp_path, seed, dims, cuts):
             streams.append(CachedStream(name, 0, index, 1, 3, ("x", "y y", "é")))
     bounds = sorted({0, total, *rng.integers(0, total + 1, cuts).tolist()})
     blocks = [{name: one[a:b] for name, one in values.items()} for a, b in pairwise(bounds)]
-    write_cache(tmp_path / "c", blocks, streams, [Source("f", 1, 2)], {"a": "b"})
+    write_cache(tmp_path / "c", blocks, streams, [CachedSource("f", 1, 2)], {"a": "b"})
     cache = open_cache(tmp_path / "c")
-    assert (cache.streams, cache.sources, cache.settings) == (tuple(streams), (Source("f", 1, 2),), {"a": "b"})
+    assert (cache.streams, cache.sources, cache.settings) == (tuple(streams), (CachedSource("f", 1, 2),), {"a": "b"})
     for name, one in values.items():
         np.testing.assert_array_equal(cache.columns[name], one)
 
@@ -183,7 +183,7 @@ def test_damage_is_one_line_or_harmless(tmp_path, data):
     values = {"x": np.ones((5, 2), np.float32), "y": np.zeros(5, np.int32)}
     streams = [CachedStream("x", 0, 0, 2), CachedStream("y", 0, 2, 1, 2, ("a", "b"))]
     path = tmp_path / "c"
-    write_cache(path, [values], streams, [Source("f", 1, 2)], {})
+    write_cache(path, [values], streams, [CachedSource("f", 1, 2)], {})
     raw = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
