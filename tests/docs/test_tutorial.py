@@ -16,7 +16,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
 
-from tests.test_imports import ROOT
+from tests.structure.test_imports import ROOT
 
 NOTEBOOK = ROOT / "docs" / "tutorial.ipynb"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

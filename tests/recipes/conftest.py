@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.argon_system import make_argon_system
-from tests.recipes.small_system import User, copy_system, make_small_system
+from tests.recipes.systems.argon_system import make_argon_system
+from tests.recipes.systems.small_system import User, copy_system, make_small_system
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.slf import read_slf
 from recipes.cli.main import main
 from recipes.timit import run as timit
-from tests.recipes.small_system import (
+from tests.recipes.systems.small_system import (
     DECODE,
     NUM_TEST,
     NUM_TRAIN,

@@ -13,8 +13,8 @@ from recipes.an4.run import CONFIG as AN4_CONFIG
 from recipes.cli.main import main
 from recipes.lvcsr.run import CONFIG, QUESTIONS
 from recipes.tuning import Grid
-from tests.recipes.small_system import STATES
-from tests.recipes.toy_an4 import make_corpus
+from tests.recipes.systems.small_system import STATES
+from tests.recipes.systems.toy_an4 import make_corpus
 
 
 def test_network_is_that_of_an4_but_for_its_outputs():

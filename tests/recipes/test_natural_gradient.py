@@ -12,7 +12,7 @@ from recipes.natural_gradient.curves import Point, iteration_seconds, measured_i
 from recipes.natural_gradient.results import Run, draw, markdown, table
 from recipes.natural_gradient.run import CONFIG, Comparison, parse_runs
 from tests.recipes.an4.test_an4 import make_corpus
-from tests.recipes.small_system import STATES
+from tests.recipes.systems.small_system import STATES
 
 POINTS = [Point(4, 1.0, -1.5, -1.75, 0.4), Point(8, 2.0, -0.5, -0.875, 0.25)]
 

@@ -11,7 +11,7 @@ from recipes.cli.main import main
 from recipes.reversal import data
 from recipes.reversal.run import CONFIG
 from recipes.reversal.score import score
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from recipes.variants.frames import draw_confusions, phone_confusions
 from recipes.variants.run import CONFIG, TRAININGS, Variants, frame_error
 from recipes.variants.table import Row, draw_table, markdown_rows, text_table
 from tests.recipes.an4.test_an4 import make_corpus
-from tests.recipes.small_system import STATES
+from tests.recipes.systems.small_system import STATES
 
 CORPORA = {"an4": (132, 74), "timit": (183, 8)}
 

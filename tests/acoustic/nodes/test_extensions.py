@@ -11,7 +11,7 @@ from acoustic.network.network import Network
 from acoustic.nodes import base, registry
 from readers.common import extensions
 from readers.errors import ConfigError
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("nodes")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -10,7 +10,7 @@ from acoustic.kernels.image_geometry import Image, image_of
 from acoustic.training.options import TrainingOptions
 from acoustic.training.sgd import train
 from readers.config.config import Config
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("images")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)

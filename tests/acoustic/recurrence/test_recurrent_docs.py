@@ -11,7 +11,7 @@ from acoustic.descriptions.ndl.macros import shipped_macros
 from acoustic.engine.engine import Engine
 from readers.config.config import Config
 from readers.minibatches.sequence_layout import SequenceLayout
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("recurrent")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)

@@ -20,8 +20,8 @@ from readers.tables.hmm_tables import read_transitions
 from recipes.an4 import corpus, prepare
 from recipes.an4.run import CONFIG, NETWORKS
 from recipes.cli.main import main
-from tests.recipes.small_system import STATES, WORDS
-from tests.recipes.toy_an4 import make_corpus
+from tests.recipes.systems.small_system import STATES, WORDS
+from tests.recipes.systems.toy_an4 import make_corpus
 
 
 @pytest.fixture(scope="module")

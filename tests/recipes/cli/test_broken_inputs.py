@@ -14,7 +14,7 @@ import pytest
 from readers.audio.audio_file import write_wav
 from readers.htk.mlf import read_mlf
 from readers.htk.parameter_file import read_htk
-from tests.recipes.small_system import (
+from tests.recipes.systems.small_system import (
     CNTK,
     DECODE,
     FIRST_OF_TEST,

@@ -17,7 +17,7 @@ from readers.htk.parameter_file import read_htk
 from readers.htk.slf import NULL_WORD, read_slf
 from readers.language.arpa import read_arpa
 from readers.tables.hmm_tables import read_cntkmap, read_transitions
-from tests.recipes.small_system import NUM_TEST, NUM_TRAIN
+from tests.recipes.systems.small_system import NUM_TEST, NUM_TRAIN
 
 OPTIONS = {"-acweight": 0.3, "--lm-scale": 1.7, "--word-penalty": 0.4, "-sil-cost": 0.9}
 SEARCH = ("-beam", 1000, "-word_end_beam_frac", 1, "--lattice-beam", 25)

@@ -10,7 +10,7 @@ from readers.htk.hmm_list import read_hmm_list
 from readers.htk.mlf import read_mlf
 from readers.htk.trees import read_trees
 from readers.tables.hmm_tables import read_cntkmap, read_state_map
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 QUESTIONS = "".join(
     f"QS '{side}_{phone}' {{ \"{pattern}\" }}\n"

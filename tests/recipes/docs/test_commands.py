@@ -10,8 +10,8 @@ import pytest
 
 from recipes.cli.argon.options import make_parser
 from recipes.cli.main import COMMANDS, main
-from tests.pages import DOCS
-from tests.test_pages import PAGES
+from tests.docs.pages import DOCS
+from tests.docs.test_pages import PAGES
 
 COMMAND = re.compile(r"\b(argonaut|argon)\s.*")
 IN_GROUPS = ("lattice", "lm", "recipe")  # commands with subcommands

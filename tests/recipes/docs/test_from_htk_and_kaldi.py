@@ -20,7 +20,7 @@ from recipes.cli import cntk
 from recipes.cli.argon.options import canonical, make_parser
 from recipes.cli.main import COMMANDS, main
 from tests.decoder.lattices.small_lattices import random_lattice
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("from_htk_and_kaldi")
 

@@ -9,7 +9,7 @@ from acoustic.training.parallel import ParallelOptions
 from acoustic.training.parallel.options import KEYS
 from readers.config.config import Config
 from recipes.cli import cntk
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("parallel")
 

@@ -16,7 +16,7 @@ from readers.minibatches.base import READERS, WRITERS, Reader, Writer, open_read
 from readers.sources.frames import htk_mlf_options, streams
 from readers.writers.text_writer import TextFormat
 from recipes.cli import cntk
-from tests.pages import page_text
+from tests.docs.pages import page_text
 from tests.readers.tables.dbn_files import dbn_bytes
 
 PAGE = page_text("readers")

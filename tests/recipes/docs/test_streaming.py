@@ -13,7 +13,7 @@ from readers.audio.audio_file import read_audio
 from readers.config.hcopy import read_hcopy_config
 from readers.tables.hmm_tables import read_cntkmap
 from recipes.cli.argon.options import make_parser
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGES = {name: page_text(name) for name in ("streaming", "scores")}
 

@@ -14,7 +14,7 @@ from recipes.reference.document import pages as make_pages
 from recipes.reference.parameters import ACTION_SECTIONS, HONOURED, OUR_ACTIONS
 from recipes.reference.parameters import places as make_places
 from recipes.reference.source_names import names_read
-from tests.pages import DOCS, page_text
+from tests.docs.pages import DOCS, page_text
 
 BOOK = Path(__file__).with_name("book_names.txt")
 GENERATED = ("ndl_functions", "mel_commands", "parameters")

@@ -1,6 +1,6 @@
 """The editing script that the book prints in section 4.2.1, as printed, on its network with small dimensions.
 
-The script of section 7.1.5 runs in tests/recipes/cli/test_model_editing.py, between trainings.
+The script of section 7.1.5 runs in tests/recipes/cli/cntk/test_model_editing.py, between trainings.
 """
 
 import numpy as np

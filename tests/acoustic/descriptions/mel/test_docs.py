@@ -12,7 +12,7 @@ from acoustic.network.model_file import load_model, save_model
 from acoustic.network.network import Network
 from readers.config.config import Config
 from readers.config.syntax import Source
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("mel")
 SCRIPTS = re.findall(r"```mel\n(.*?)```", PAGE, re.DOTALL)

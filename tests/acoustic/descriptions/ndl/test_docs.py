@@ -6,7 +6,7 @@ import pytest
 
 from acoustic.descriptions.ndl import build_network, shipped_macros
 from readers.config.config import Config
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("ndl")
 EXAMPLES = re.findall(r"```ndl\n(.*?)```", PAGE, re.DOTALL)

@@ -6,7 +6,7 @@ from acoustic.training.configuration import training_options
 from acoustic.training.options import TrainingOptions
 from acoustic.training.rules import NaturalGradient
 from readers.config.config import Config
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("natural_gradient")
 

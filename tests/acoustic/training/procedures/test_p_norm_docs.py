@@ -9,7 +9,7 @@ from acoustic.actions import CommonSettings, make_action
 from acoustic.network.model_file import load_model
 from acoustic.training.procedures.mixing_up import NOISE, POWER
 from readers.config.config import Config
-from tests.pages import page_text
+from tests.docs.pages import page_text
 
 PAGE = page_text("p_norm")
 EXAMPLE = re.search(r"```cntk\n(.*?)```", PAGE, re.DOTALL).group(1)

@@ -7,7 +7,7 @@ import pytest
 
 from acoustic.network.model_file import load_model
 from recipes.cli import cntk
-from tests.recipes.cntk_corpus import make_corpus
+from tests.recipes.systems.cntk_corpus import make_corpus
 
 # The configuration as printed, with smaller dimensions, its own paths, and the blocks that the book leaves out.
 CONFIG = r"""

@@ -12,7 +12,7 @@ from acoustic.network.unseen_classes import UNSEEN
 from acoustic.training.reporting.log import read_history
 from readers.htk.parameter_file import read_htk
 from recipes.cli import cntk
-from tests.recipes.cntk_corpus import CONTEXT, make_corpus
+from tests.recipes.systems.cntk_corpus import CONTEXT, make_corpus
 
 
 @pytest.fixture

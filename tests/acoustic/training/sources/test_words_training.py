@@ -15,7 +15,7 @@ from acoustic.training.sgd import train
 from readers.config.config import Config
 from readers.language.vocabulary import VocabularyWord, write_vocabulary
 from readers.minibatches.base import open_reader
-from tests.acoustic.training.test_utterances import stopped
+from tests.acoustic.training.sources.test_utterances import stopped
 
 pytestmark = pytest.mark.slow
 

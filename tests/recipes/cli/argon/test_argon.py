@@ -19,7 +19,15 @@ from readers.results.timed_words import read_ctm
 from recipes.cli.argon import decoding
 from recipes.cli.argon.command import main
 from recipes.cli.argon.scores import open_source
-from tests.recipes.argon_system import PERIOD, SENTENCES, STATES, compile_arguments, decode, save_identity, words_of
+from tests.recipes.systems.argon_system import (
+    PERIOD,
+    SENTENCES,
+    STATES,
+    compile_arguments,
+    decode,
+    save_identity,
+    words_of,
+)
 
 CLOSING = r"utterances: (\d+) done, (\d+) skipped, (\d+) failed; frames (\d+); real-time factor \d+\.\d{3}\n"
 

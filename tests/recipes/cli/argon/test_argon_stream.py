@@ -13,7 +13,7 @@ from readers.htk.mlf import read_mlf
 from readers.htk.units import TICKS_PER_FRAME
 from readers.results.timed_words import read_ctm
 from tests.readers.audio.test_audio_stream import Trickle, wav
-from tests.recipes.small_system import DECODE, RATE
+from tests.recipes.systems.small_system import DECODE, RATE
 
 FILES = [f"audio/utt{index}.wav" for index in range(24, 30)]
 STREAM = (*(text for text in DECODE if text not in ("--threads", "1")), "--features", "hcopy.config")

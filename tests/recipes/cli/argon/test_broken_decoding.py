@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import save, save_file
 
 from readers.htk.mlf import read_mlf, write_mlf
-from tests.recipes.small_system import FIRST_OF_TEST, GRAPH, NUM_TEST, line_of, loss, put_frames
+from tests.recipes.systems.small_system import FIRST_OF_TEST, GRAPH, NUM_TEST, line_of, loss, put_frames
 
 
 def test_unreadable_line_of_a_language_model(user):

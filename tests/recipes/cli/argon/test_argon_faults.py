@@ -6,7 +6,7 @@ import re
 import pytest
 
 from recipes.cli.argon.command import main
-from tests.recipes.argon_system import compile_arguments, decode, save_identity
+from tests.recipes.systems.argon_system import compile_arguments, decode, save_identity
 
 
 def rewrite(made, path, edit):

@@ -4,7 +4,7 @@ import pytest
 
 from readers.htk.mlf import Label, read_mlf, write_mlf
 from readers.results.timed_words import read_ctm
-from tests.recipes.small_system import GRAPH
+from tests.recipes.systems.small_system import GRAPH
 
 ALIGN = (
     *("-graph", "graph/graph.dg", "-am", "model/net", "-cntkmap", "graph/cntkmap", "-dnn_window_size", "3"),

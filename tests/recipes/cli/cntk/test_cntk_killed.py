@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.recipes.cntk_corpus import make_corpus
+from tests.recipes.systems.cntk_corpus import make_corpus
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("readers", "features", "acoustic", "decoder", "recipes")
 STATEMENTS, NODES = 2, 25  # the size from which a body counts, nested statements included
 

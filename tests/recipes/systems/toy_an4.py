@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from readers.htk.mlf import Label, write_mlf
-from tests.recipes.small_system import DICTIONARY, RATE, STATES, WORDS, speak
+from tests.recipes.systems.small_system import DICTIONARY, RATE, STATES, WORDS, speak
 
 SPEAKERS = {"train": ("fabc", "mdef", "fclc"), "test": ("mxyz",)}  # fclc is one of the held-out speakers
 SENTENCES = (("AB", "BA"), ("BA", "CAB", "C"), ("C", "BA"), ("CAB", "CAB", "BA"))

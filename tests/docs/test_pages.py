@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.test_imports import ROOMS, ROOT
+from tests.structure.test_imports import ROOMS, ROOT
 
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from tests.test_imports import ROOMS, ROOT, modules_of
+from tests.structure.test_imports import ROOMS, ROOT, modules_of
 
 EXPECTED = Path(__file__).parent / "public_names.txt"
 FACES = sorted(name for name, path in modules_of(ROOT, ROOMS).items() if path.name == "__init__.py")
@@ -27,7 +27,7 @@ def public_names():
 
 
 def test_public_names_change_on_purpose():
-    """After a change that is meant: python -m tests.test_public_names > tests/public_names.txt"""
+    """After a change that is meant: python -m tests.structure.test_public_names > tests/structure/public_names.txt"""
     assert public_names() == EXPECTED.read_text(encoding="utf-8")
 
 

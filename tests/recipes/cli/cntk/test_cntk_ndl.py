@@ -9,7 +9,7 @@ import pytest
 from acoustic.network.model_file import load_model
 from readers.htk.parameter_file import read_htk
 from recipes.cli import cntk
-from tests.recipes.cntk_corpus import make_corpus
+from tests.recipes.systems.cntk_corpus import make_corpus
 
 CONFIG = """
 command=Train:Write
