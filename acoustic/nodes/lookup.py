@@ -28,6 +28,7 @@ class LookupTable(Node):
 
     operand_names = ("E", "X")
     backward_reads = ((1,), (0,))
+    frame_products = (0,)
     takes_indicators = (1,)
     touches_columns = (0,)
 

@@ -37,7 +37,8 @@ class Updater(GradientSink):
     If the gradient is zero in most columns (word embeddings, output matrices of class-based models), only the touched
     columns are updated when the rule supports it: momentum of the other columns neither decays nor moves them until
     they are touched again, and normalised AdaGrad averages over the touched columns, as in the 2016 tool. Without
-    momentum, and for AdaGrad without normalisation, this equals an update of the whole matrix.
+    momentum, and for AdaGrad without normalisation, this equals an update of the whole matrix. A compiled loop updates
+    whole matrices if it computes their products with words, those of vocabularies below 2048 words.
 
     Parameters
     ----------
@@ -57,10 +58,10 @@ class Updater(GradientSink):
     def __init__(self, network: Network, options: TrainingOptions):
         self.options, self.rule = options, options.rule
         self.xp = network.backend.xp
-        learnable = [node for node in network.parameters() if node.needs_gradient]
+        self._learnable = [node for node in network.parameters() if node.needs_gradient]
         self.state = {
             node.name: {name: _filled(network, node, value) for name, value in self.rule.state.items()}
-            for node in learnable
+            for node in self._learnable
         }
         self.scalars: dict[str, float] = {}
         self._kernels = rule_kernels(network.backend)
@@ -168,7 +169,8 @@ class Updater(GradientSink):
         """Key of what an update depends on besides gradient and state; None if updates cannot be replayed."""
         if self.options.noise_deviation or not self.rule.repeats:
             return None
-        return self, self._rate, self._momentum, self._num_frames
+        multipliers = [node.settings["learningRateMultiplier"] for node in self._learnable]
+        return self, self._rate, self._momentum, self._num_frames, tuple(multipliers)
 
     @property
     def takes_parts(self) -> bool:

@@ -241,8 +241,9 @@ class Program(Placement):
         self.handed_out, self.touched_columns = (
             [
                 (self.graph.operands[step.node.name][k], k, bound.into)
-                for step, bound in zip(together, self.workers[0].backward)
+                for step in together
                 for k in which(step)
+                for bound in self._product_steps(step)
             ]
             for which in (attrgetter("handed_out"), attrgetter("touched_columns"))
         )

@@ -142,13 +142,13 @@ class Accumulated(HandedOut):
 
 
 class TouchedColumns(ParameterRoute):
-    """Only the columns that are not zero go to the sink, if the node names them."""
+    """Only the columns that are not zero go to the sink, if the node names them; each worker names all."""
 
     takes_columns = True
     found: tuple[Any, Callable[[slice], Any]] | None = None
 
     def columns(self, columns: Any, fill: Callable[[slice], Any]) -> None:
-        self.found = columns, fill
+        self.found, self.takes_parts = (columns, fill), False
 
     def finish(self) -> None:
         if self.found is None:
@@ -261,22 +261,24 @@ class GradientRoutes:
         self.layers: list[LayerUpdate] = []
         shares = [worker.columns for worker in program.workers] if program.split else []
         real = None if gaps is None else RealFrames.of_gaps(program.backend.xp, gaps, shares)
+        for _, k, targets in (*program.handed_out, *program.touched_columns):
+            targets.routes.pop(k, None)  # of the last pass, which may have had another sink
         for parameter, k, steps, looks in program.layer_products:
             by_words = any(leaf.name in words for _, leaf in steps[0].operands.leaves)
             layer = None if by_words else sink.layer(parameter, steps[0].node, k)
             self._connect_layer(parameter, layer, k, steps, looks, real)
         self.key = () if not sink.takes_parts and not self.layers else sink.key
+        in_layers = set(self._routes)
         handed_out = Accumulated if program.memory.options.direct_accumulation else HandedOut
         for kind, wanted, products in (
             (handed_out, sink.takes_parts, program.handed_out),
             (TouchedColumns, sink.takes_touched, program.touched_columns),
         ):
             for parameter, k, targets in products:
-                if parameter.name not in self._routes:
-                    targets.routes.pop(k, None)
-                    if wanted:
-                        route = kind(sink, parameter, self._gradients[parameter.name])
-                        self._routes[parameter.name] = targets.routes[k] = route
+                if wanted and parameter.name not in in_layers:
+                    if parameter.name not in self._routes:
+                        self._routes[parameter.name] = kind(sink, parameter, self._gradients[parameter.name])
+                    targets.routes[k] = self._routes[parameter.name]
                 targets.key = self.key
 
     def _connect_layer(

@@ -164,7 +164,8 @@ def backward_steps(graph: Graph, criterion: Node, split: bool) -> list[BackwardS
         ]
         step.handed_out = tuple(k for k in alone if k in step.node.hands_out)
         step.layer_products = tuple(k for k in alone if k in step.node.layer_inputs)
-        step.touched_columns = () if split else tuple(k for k in alone if k in step.node.touches_columns)
+        whole = step.deferred or not split  # otherwise each worker computes a part of the gradient
+        step.touched_columns = tuple(k for k in alone if k in step.node.touches_columns) if whole else ()
     return steps
 
 

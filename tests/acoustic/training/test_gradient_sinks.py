@@ -5,9 +5,11 @@ import pytest
 
 from acoustic.engine.engine import Engine
 from acoustic.network.network import Network
+from acoustic.training.natural_gradient import make_updater
 from acoustic.training.options import TrainingOptions
-from acoustic.training.rules.momentum import Momentum
+from acoustic.training.rules import AdaGrad, Momentum, NaturalGradient
 from acoustic.training.update import Updater
+from readers.minibatches.indicators import Indicators
 from readers.minibatches.sequence_layout import SequenceLayout
 
 FRAMES = 150
@@ -140,3 +142,78 @@ def test_rules_that_need_the_gradient_get_it(options, threads):
     assert not accumulated[2]
     for name, matrix in apart[0].items():
         np.testing.assert_allclose(accumulated[0][name], matrix, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def learn(engine, updater, seed):
+    """One update of the recurrent network."""
+    rng = np.random.default_rng(seed)
+    x, y = (np.asfortranarray(rng.standard_normal((6, 18), dtype=np.float32)) for _ in range(2))
+    engine.forward({"x": x, "y": y}, training=True, layout=SequenceLayout.of_lengths([9, 9]))
+    updater.begin(0.01, 0.9, 18)
+    engine.backward(on_gradient=updater)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_a_multiplier_that_changes_between_passes_takes_effect(nesterov):
+    def trained_by(num_engines):
+        net = recurrent_network(1)
+        options = TrainingOptions(max_epochs=1, learning_rates_per_sample=0.01, rule=Momentum(nesterov=nesterov))
+        updater, engines = Updater(net, options), [Engine(net, ["J"]) for _ in range(num_engines)]
+        for seed in range(3):  # the third pass is replayed
+            learn(engines[0], updater, seed)
+        net["R"].settings["learningRateMultiplier"] = 5.0
+        learn(engines[-1], updater, 3)
+        return net["R"].value
+
+    np.testing.assert_allclose(trained_by(1), trained_by(2), rtol=1e-5, atol=1e-6)
+
+
+def test_the_bias_of_a_layer_in_a_loop_is_not_updated_by_an_earlier_sink():
+    def taking_turns(shares_engine):
+        net = recurrent_network(1)
+        net["B"].settings["learningRateMultiplier"] = 0.5  # like that of R
+        rules = Momentum(), NaturalGradient(rank_in=2, rank_out=1)
+        updaters = [
+            make_updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=0.01, rule=rule))
+            for rule in rules
+        ]
+        assert updaters[1].layers["R"].bias == "B"
+        engine = Engine(net, ["J"])
+        for seed in range(6):
+            engine = engine if shares_engine else Engine(net, ["J"])
+            learn(engine, updaters[seed % 2], seed)
+        return {node.name: node.value for node in net.parameters()}
+
+    shared, own = taking_turns(True), taking_turns(False)
+    for name, matrix in own.items():
+        np.testing.assert_allclose(shared[name], matrix, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("node", ["Times", "LookupTable"])
+@pytest.mark.parametrize("rule", [Momentum(), AdaGrad()], ids=str)
+def test_words_that_do_not_occur_keep_their_columns_with_any_number_of_threads(node, rule):
+    def trained_with(threads):
+        net = Network("double", seed=1, threads=threads)
+        net.backend.__dict__["team"] = type(net.backend.team)(threads)
+        net.add("Input", "words", rows=30)
+        net.add("Input", "y", rows=4)
+        net.add("Parameter", "E", rows=4, cols=30, initValueScale=10)
+        net.add("SquareError", "J", "y", net.add("Tanh", "h", net.add(node, "e", "E", "words")))
+        updater, engine = (
+            Updater(net, TrainingOptions(max_epochs=1, learning_rates_per_sample=0.01, rule=rule)),
+            Engine(net, ["J"]),
+        )
+        rng = np.random.default_rng(0)
+        for turn in range(4):
+            words = Indicators(rng.integers(0, 10, (1, FRAMES)) + 10 * (turn % 2), 30)
+            before = net["E"].value.copy()
+            engine.forward({"words": words, "y": rng.standard_normal((4, FRAMES))}, training=True)
+            updater.begin(0.01, 0.9, FRAMES)
+            engine.backward(on_gradient=updater)
+            there = np.isin(np.arange(30), words.numbers)
+            np.testing.assert_array_equal((net["E"].value != before).all(axis=0), there)
+        return net["E"].value
+
+    one = trained_with(1)
+    for threads in (2, 3):
+        np.testing.assert_allclose(trained_with(threads), one, rtol=1e-12)
