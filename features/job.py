@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import multiprocessing
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from features.config import FeatureConfig
 from features.extraction import check_source_rate, extract, frame_period, make_plan
 from readers.audio.audio_file import read_audio
+from readers.common.environment import available_cores, environment_variables
 from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import RunReport
 from readers.common.stop_signals import interrupts_held_back
@@ -164,30 +164,13 @@ def copy_files(pairs: list[Pair], config: FeatureConfig) -> list[Loss]:
     return losses
 
 
-@contextlib.contextmanager
-def one_blas_thread_per_process() -> Iterator[None]:
-    """Limit matrix products to one thread in processes that the body starts.
+def one_blas_thread_per_process() -> contextlib.AbstractContextManager[None]:
+    """Limit matrix products to one thread in processes that are started while the result is entered.
 
     The library reads its environment variables when it is loaded, so they are set in the environment that the processes
     inherit; without them each worker would use a thread per core.
     """
-    before = {name: os.environ.get(name) for name in BLAS_THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(BLAS_THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return environment_variables(**dict.fromkeys(BLAS_THREAD_VARIABLES, "1"))
 
 
 def batched(items: list, size: int) -> Iterator[tuple]:

@@ -1,10 +1,10 @@
 """Switches for the optimisations of the engine, to be turned off if the engine is suspected of a wrong result."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 
+from readers.common.environment import environment_variables
 from readers.errors import ConfigError
 
 VARIABLE = "ARGONAUT_ENGINE"  # environment variable with the default options
@@ -100,9 +100,8 @@ def engine_text() -> str:
     return os.environ.get(VARIABLE, FULL)
 
 
-@contextmanager
-def engines_with(text: str) -> Iterator[None]:
-    """Set the default options of engines, in child processes too, while the body runs.
+def engines_with(text: str) -> AbstractContextManager[None]:
+    """Set the default options of engines, in child processes too, while the result is entered.
 
     Parameters
     ----------
@@ -115,12 +114,4 @@ def engines_with(text: str) -> Iterator[None]:
         If a name is unknown.
     """
     EngineOptions.from_text(text)
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = text
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = before
+    return environment_variables(**{VARIABLE: text})

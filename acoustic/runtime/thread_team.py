@@ -20,6 +20,7 @@ import numpy as np
 
 from acoustic.runtime import blas
 from acoustic.runtime.recorder import current
+from readers.common.environment import available_cores, environment_variables
 
 SPIN = 5e-4  # seconds of polling before a thread sleeps
 TABLES_KEPT = 256  # of calls, by a team
@@ -28,9 +29,7 @@ TABLES_KEPT = 256  # of calls, by a team
 def default_threads() -> int:
     """The default number of threads: OMP_NUM_THREADS, else the number of processors this process may use."""
     text = os.environ.get("OMP_NUM_THREADS", "")
-    if text.isdigit() and int(text) > 0:
-        return int(text)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(text) if text.isdigit() and int(text) > 0 else available_cores()
 
 
 @contextlib.contextmanager
@@ -42,17 +41,10 @@ def computing_with(threads: int) -> Iterator[None]:
     threads : int
         Number of threads; with 1, BLAS too uses one thread.
     """
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # where networks find their number of threads
-    try:
-        # A network with several threads sets BLAS to one thread itself; with one thread it does not.
-        with blas.one_thread if threads == 1 else contextlib.nullcontext():
-            yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
+    # A network with several threads sets BLAS to one thread itself; with one thread it does not.
+    one_thread = blas.one_thread if threads == 1 else contextlib.nullcontext()
+    with environment_variables(OMP_NUM_THREADS=str(threads)), one_thread:  # where networks find their number
+        yield
 
 
 def share_of(worker: int, workers: int, count: int) -> slice:

@@ -1,6 +1,5 @@
 """Decodes many utterances in threads; the results come in the order of the utterances, with few of them in memory."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from decoder.search.decoder import Decoder, DecodingResult
+from readers.common.environment import available_cores
 from readers.common.processes import as_they_end
 from readers.common.stop_signals import interrupts_held_back
 from readers.errors import ArgonautError
@@ -16,11 +16,6 @@ from readers.errors import ArgonautError
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MAX_WAITING = 4  # utterances per thread that may wait for an earlier one
-
-
-def available_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(

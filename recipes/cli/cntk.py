@@ -30,7 +30,6 @@ run, 130, 143 or 129 stopped by Ctrl-C, SIGTERM or SIGHUP: finished epochs are k
 
 import contextlib
 import importlib.util
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from readers.common.environment import available_cores
 from readers.common.files import atomic_write, require_writable
 from readers.errors import ConfigError
 from recipes.cli.console import loss_lines, one_line, progress_display, run_guarded
@@ -273,8 +273,7 @@ def cpu_threads(config) -> Iterator[int | None]:
         return
     from acoustic.runtime.thread_team import computing_with
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = min(count, cores) if count > 0 else max(1, cores + count)
+    threads = min(count, available_cores()) if count > 0 else max(1, available_cores() + count)
     with computing_with(threads):
         yield threads
 

@@ -6,15 +6,14 @@ dies, the jobs of all of them are lost.
 
 import contextlib
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from acoustic.runtime.thread_team import default_threads
 from acoustic.training.parallel.job import Job, JobResult, attempt
 from acoustic.training.parallel.options import ParallelOptions
+from readers.common.environment import available_cores
 from readers.common.processes import as_they_end, end_with_parent
 from readers.common.report import Log
 from readers.common.stop_signals import interrupts_held_back
@@ -117,7 +116,7 @@ class LocalProcesses:
     """Spawned processes; a forked copy of a process with threads may deadlock."""
 
     def __init__(self, options: ParallelOptions):
-        processes = min(options.num_jobs, options.processes or _processors())
+        processes = min(options.num_jobs, options.processes or available_cores())
         context = multiprocessing.get_context("spawn")
         self.executor: Executor = ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
 
@@ -129,10 +128,6 @@ class LocalProcesses:
                 process.kill()
             for process in working:
                 process.join()
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or default_threads()
 
 
 class DaskCluster:
